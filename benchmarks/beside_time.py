@@ -171,7 +171,7 @@ def recorded(base: dict[str, Any], coin: random.Random) -> list[float]:
 
 
 def trial(base: dict[str, Any], record: list[float], number: int, seed: int) -> dict[str, Any]:
-    """The verdict on one run, confirmed where the first process calls it worse."""
+    """The verdict on one run, confirmed where the first process calls it worse or better."""
     began = time.perf_counter()
     alpha = Spending(ALPHA).share(1 + number % SHARES)
     policy = policy_of(base["kind"], None, alpha, alpha * ALPHA_FASTER / ALPHA)
@@ -181,7 +181,7 @@ def trial(base: dict[str, Any], record: list[float], number: int, seed: int) -> 
     paired = _judged(task, first, policy)
     judgement = judge_host_time(KEY, "here", base["kind"], paired, first["time_ns"])
     found = {"first": judgement.verdict.value, "ratio": paired.ratio, "blocks": paired.blocks}
-    if judgement.verdict.is_regression:
+    if judgement.verdict.value in ("WORSE", "BETTER"):
         rates = {**rates, "alpha": CONFIRMATION_ALPHA, "alpha_faster": CONFIRMATION_ALPHA}
         second = in_process({**task, "seed": seed + 1, "policy": rates})
         pending = BesidePending(base["kind"], _record(task), policy, paired, first["time_ns"], judgement, BUDGET_S)
@@ -243,11 +243,11 @@ What `measure=` finds, and what it says of equal work. Made by
     python benchmarks/beside_time.py run KIND [--gpu] --output FILE      # for each kind
     python benchmarks/beside_time.py merge FILE... --output docs/results/beside_time.md
 
-Every measurement is a process of its own, and so is the confirmation of what got worse. A record has the ratios of
-five processes, and is made anew for every {group} runs. *Ratio* is that to the record: its median, and how it scatters
-from process to process (standard deviation). *Host* without a GPU is ten calls of NumPy, on an H200 ten launches by
-CuPy, and one more is the loss; *compile* is a source of 16 kernels, and as many more as take 20 %. *First* are those
-that the first process called WORSE.
+Every measurement is a process of its own, and so is the confirmation of what got worse or better. A record has the
+ratios of five processes, and is made anew for every {group} runs. *Ratio* is that to the record: its median, and how
+it scatters from process to process (standard deviation). *Host* without a GPU is ten calls of NumPy, on an H200 ten
+launches by CuPy, and one more is the loss; *compile* is a source of 16 kernels, and as many more as take 20 %. *First*
+are those that the first process called WORSE.
 
 | figure | on | work | runs | WORSE | first | BETTER | undecided | ratio | scatter | blocks | seconds |
 |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -279,6 +279,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     where = found["where"] + ("" if found["kind"] == "memory" or not found["gpu"] else ", H200")
     for what, work in (("loss", LOSS[found["kind"]]), ("equal", "equal")):
         those = found[what]
+        if not those:
+            continue
         if isinstance(those, dict):
             cells = [sum(those.values()), those.get("WORSE", 0), "-", those.get("BETTER", 0), 0, "-", "-", "-", "-"]
         else:

@@ -92,7 +92,7 @@ class AnchorPending:
 
 @dataclasses.dataclass(frozen=True)
 class BesidePending:
-    """A time of the CPU that blocks of the gating process called worse (``workload.confirm_beside``)."""
+    """A time of the CPU that blocks of the gating process called worse or better (``workload.confirm_beside``)."""
 
     kind: BesideKind
     record: HostTime

@@ -1,10 +1,11 @@
-"""Times of the CPU that got worse, once more in a fresh process before their test is reported.
+"""Times of the CPU that got worse or better, once more in a fresh process before their test is reported.
 
 The first part of this module runs in the confirming process, the second in the one that gates.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.beside_verdict import decided, judge_host_time, unheard_of
+from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement
@@ -68,7 +70,8 @@ def settled(pending: BesidePending, r: tuple[float, ...], problem: str) -> Judge
     """The final judgement, from log ratios of a second process; ``problem``: why there are none."""
     if not r:
         return unheard_of(pending.judgement, problem)
-    second = decided(r, pending.record, pending.policy.confirming(), stopped=True)
+    policy = dataclasses.replace(pending.policy.confirming(), alpha_faster=CONFIRMATION_ALPHA)
+    second = decided(r, pending.record, policy, stopped=True)
     first = pending.judgement
     return judge_host_time(first.key, first.target, pending.kind, pending.paired, pending.time_ns, second)
 

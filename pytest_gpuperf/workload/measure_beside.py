@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Decision, Policy
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
 from pytest_gpuperf.timing.host_blocks import (
     HostBlock,
     blocks_beside,
@@ -180,7 +180,7 @@ _STEPS: Mapping[BesideEvidence, Callable[[BesideWork], tuple[object, list[Judgem
 def _host_time(
     work: BesideWork, kind: Literal["host", "compile"], blocks: Iterator[HostBlock], made_by: str
 ) -> tuple[HostTime, list[Judgement]]:
-    """The ratio of these blocks, and their judgement where this process gates.  What got worse waits for a second one.
+    """The ratio of these blocks, and their judgement where this process gates.  What changed waits for a second one.
 
     A confirming process judges as strictly as it has to, and leaves its blocks.
     """
@@ -201,7 +201,7 @@ def _host_time(
         work.state.confirming_blocks.setdefault(work.key, {})[kind] = r
         return figure, []
     judgement = beside_verdict.judge_host_time(work.key, work.target, kind, paired, figure.time_ns)
-    if judgement.verdict.is_regression:
+    if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
         pending = BesidePending(kind, record, policy, paired, figure.time_ns, judgement, work.request.budget_s)
         work.state.pending_beside.setdefault(work.key, []).append(pending)
     return figure, [judgement]

@@ -153,15 +153,23 @@ def test_more_time_of_the_host_is_worse_in_two_processes(measured):
     ], consecutive=True)  # fmt: skip
 
 
-def test_what_is_worse_in_one_process_alone_is_open(measured):
-    measured.edit("test_suite.py", "spin(500)", "spin(500 if slow == 'no' else 700)")
+def test_less_time_of_the_host_is_better_in_two_processes(measured):
+    measured.edit("test_suite.py", "spin(500)", "spin(350)")
+    result = measured.run(*GATE, "-k", "host")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  work * us (-* %) *BETTER"])
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(700, "INCONCLUSIVE"), (350, "NOT-SLOWER")])
+def test_what_changed_in_one_process_alone_is_open_or_passes(measured, steps, verdict):
+    measured.edit("test_suite.py", "spin(500)", f"spin(500 if slow == 'no' else {steps})")
     measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
     text = (measured.path / "conftest.py").read_text()
     measured.write("conftest.py", text + (
         "\n\ndef pytest_configure(config):\n    import os\n"
         "    os.environ['SLOW_HOST'] = 'no' if confirms(config) else 'yes'\n"
     ))  # fmt: skip
-    assert verdicts(measured, "-k", "host") == {"test_host.host": "INCONCLUSIVE"}
+    assert verdicts(measured, "-k", "host") == {"test_host.host": verdict}
 
 
 def test_a_second_process_that_says_nothing_leaves_it_suspect(measured):

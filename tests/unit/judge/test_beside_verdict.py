@@ -69,7 +69,7 @@ def host(r: list[float], second: list[float] | None = None) -> Judgement:
     policy = policy_of("host", None, ALPHA, 10 * ALPHA)
     paired = decided([one + math.log(0.5) for one in r], RECORD, policy, stopped=True)
     judged = judge_host_time(KEY, "nvidia-h200", "host", paired, 4400.0)
-    if second is None or not judged.verdict.is_regression:
+    if second is None:
         return judged
     pending = BesidePending("host", RECORD, policy, paired, 4400.0, judged, 5.0)
     return settled(pending, tuple(one + math.log(0.5) for one in second), "it crashed")
@@ -105,7 +105,17 @@ def test_what_the_second_process_does_not_find_is_open_and_without_one_it_is_sus
 def test_equal_work_passes_and_a_gain_is_better() -> None:
     coin = random.Random(1)
     assert host([coin.gauss(0, 0.005) for _ in range(20)]).verdict in (Verdict.SAME, Verdict.NOT_SLOWER)
-    assert host([-0.2] * 30).verdict is Verdict.BETTER
+    assert host([-0.2] * 30, second=[-0.2] * 30).verdict is Verdict.BETTER
+
+
+@pytest.mark.parametrize(("second", "reason"), [
+    ([0.0] * 30, "better in the first process, and x1.000 in a second one"),
+    ([0.1] * 30, "better in the first process, and x1.105 in a second one"),
+    ([], "better in one process, and no second one could say: it crashed"),
+])  # fmt: skip
+def test_what_is_better_in_one_process_alone_passes_as_not_slower(second: list[float], reason: str) -> None:
+    judged = host([-0.1] * 30, second=second)
+    assert (judged.verdict, judged.reason) == (Verdict.NOT_SLOWER, reason)
 
 
 def test_a_change_of_a_host_time_is_told_beside_the_canary_with_its_blocks() -> None:
