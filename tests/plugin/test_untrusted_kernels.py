@@ -45,7 +45,7 @@ def test_a_slower_kernel_is_slower_beside_its_baseline_on_the_same_inputs(untrus
 
 
 def test_baseline_and_candidate_see_the_same_seeds_and_neither_sees_one_twice(untrusted: Suite) -> None:
-    untrusted.write("untrusted.py", "seen = []\ndef work(a, b, n):\n    b[:] = 2 * a\n    seen.append(float(a[0]))\n")
+    untrusted.write("untrusted.py", "seen = []\ndef work(a, b, n):\n    b[:] = 2 * a\n    seen.append(bytes(a[:4]))\n")
     untrusted.edit("work.cu", "x * 1.5f", "x * 1.25f")
     text = (untrusted.path / "test_untrusted.py").read_text().split("def test_callable")[0]
     counts = "    counts = [untrusted.seen.count(one) for one in set(untrusted.seen)]\n"
