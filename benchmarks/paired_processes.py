@@ -1,7 +1,7 @@
 """Callables and kernels against another revision: false verdicts, losses found, seconds.  On a GPU.
 
-    python benchmarks/paired_processes.py run --runs 20 --times 13 --percents 0 --output DIR
-    python benchmarks/paired_processes.py run --runs 5 --times 2 --percents 1 2 --output DIR -- -k "not 1_M"
+    python benchmarks/paired_processes.py run --runs 20 --times 20 --percents 0 --output DIR -- -k "not cuda"
+    python benchmarks/paired_processes.py run --runs 6 --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
     python benchmarks/paired_processes.py run --runs 10 --times 5 --output DIR -- -k cuda
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
@@ -113,8 +113,8 @@ Each side runs in its own process, on arrays of its own for each verdict; what i
 processes. The truth is so many percent more work on one side: rows or elements, as many as were thought to take so much
 time. Made on H200s by
 
-    python benchmarks/paired_processes.py run --times 20 --percents 0 --output DIR
-    python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M"
+    python benchmarks/paired_processes.py run --times 20 --percents 0 --output DIR -- -k "not cuda"
+    python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
 Equal work: {null:,} verdicts by {pairs} pairs of processes, {false} of them SLOWER, FASTER or SUSPECT. A verdict took

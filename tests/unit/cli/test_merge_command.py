@@ -33,7 +33,7 @@ def evidence(test: str, verdict: Verdict = Verdict.SAME, **fields: Any) -> TestE
 def part(**fields: Any) -> RunPart:
     usual: dict[str, Any] = {
         "plan": "p", "complete": True, "tests_run": 1, "options": {"open": "fail", "without_gpu": "warn"},
-        "archs": ("sm_90",), "models": ("nvidia-h200",), "without_gpu": False, "full": True, "root": "/root",
+        "archs": ("sm_90",), "models": ("nvidia-h200",), "without_gpu": False, "full": True, "root": "/project",
     }  # fmt: skip
     return RunPart(**{**usual, **fields})
 
@@ -218,13 +218,13 @@ def test_the_commit_branch_and_latest_date_of_the_shards_are_the_runs(merged, tm
 def test_a_target_without_a_folder_is_told_once_and_what_no_shard_could_read_too(merged) -> None:
     gone = Missed(targets_gone=("sm_90",))
     status, said = merged(*(shard(index, of_part=part(missed=gone)) for index in (1, 2)))
-    assert (status, said.count("the baselines of sm_90 are gone, NOT-MEASURED: /root/")) == (13, 1)
+    assert (status, said.count("the baselines of sm_90 are gone, NOT-MEASURED: /project/")) == (13, 1)
     unread = Missed(unreadable="what no test came to cannot be told: it is a link")
     status, said = merged(shard(1), shard(2, of_part=part(missed=unread)))
     assert (status, "ERROR: what no test came to cannot be told: it is a link" in said) == (13, True)
-    nothing = Missed(nothing_on_record="there are no baselines in /root/baselines")
+    nothing = Missed(nothing_on_record="there are no baselines in /project/baselines")
     status, said = merged(shard(1, of_part=part(missed=nothing)), shard(2))
-    assert (status, said.count("there are no baselines in /root/baselines")) == (0, 1)
+    assert (status, said.count("there are no baselines in /project/baselines")) == (0, 1)
 
 
 def test_what_the_ledgers_of_several_shards_say_is_one_line(merged) -> None:
