@@ -1,7 +1,7 @@
 """Callables and kernels against another revision: false verdicts, losses found, seconds.  On a GPU.
 
     python benchmarks/paired_processes.py run --runs 20 --times 20 --percents 0 --output DIR -- -k "not cuda"
-    python benchmarks/paired_processes.py run --runs 6 --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
+    python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
     python benchmarks/paired_processes.py run --runs 10 --times 5 --output DIR -- -k cuda
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
