@@ -22,6 +22,7 @@ import pytest
 from pairs import PAIRS, Pair
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.model.task import OpponentTask, RevisionTask, read_task
 
 ALL = "all"
 FOR_CHILDREN = "EXAMPLE_SUITE_NAIVE_SIBLINGS"
@@ -152,5 +153,5 @@ def configure(config: pytest.Config, file: Path | None) -> None:
 
 def _is_other_side(config: pytest.Config) -> bool:
     """Whether this process runs what the run is compared with (``--gpuperf-against``), which is not turned."""
-    task = config.getoption("--gpuperf-task", None)
-    return task is not None and json.loads(Path(task).read_text(encoding="utf-8"))["type"] in ("revision", "opponent")
+    file = config.getoption("--gpuperf-task", None)
+    return file is not None and isinstance(read_task(Path(file)), RevisionTask | OpponentTask)

@@ -139,9 +139,11 @@ def set_out_early(config: pytest.Config) -> None:
 
     What is in its way is said when it is waited for.
     """
-    task, worker = config.stash[stash.OPTIONS].task, stash.worker_of(config)
-    if isinstance(task, ConfirmTask) and task.by_process and task.together and worker.has_gpu:
-        key = task.by_process[0]
+    task = config.stash[stash.OPTIONS].task
+    if not isinstance(task, ConfirmTask) or not task.by_process or not task.together:
+        return
+    worker, key = stash.worker_of(config), task.by_process[0]
+    if worker.has_gpu:
         with contextlib.suppress(NotPaired, OtherSideLost):
             opponent_for(worker, opponent_revision(worker, key)).set_out(key.node_id)
 

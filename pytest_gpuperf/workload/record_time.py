@@ -8,8 +8,6 @@ from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, tak
 
 RETAKES = 3
 """How often disturbed rounds are taken again before they are handed over as disturbed."""
-
-
 BRIEF_S = 0.02
 """For a round that nothing is compared with: some 30 samples of a launch of 100 us, 5 of longer ones."""
 
