@@ -30,7 +30,7 @@ from typing import Any
 from pytest_gpuperf.compile.compile_canary import canary_compilation
 from pytest_gpuperf.compile.compiler import compiling_anew
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.judge.beside_verdict import decided, judge_exact, judge_host_time, policy_of
+from pytest_gpuperf.judge.beside_verdict import decided, judge_exact, judge_host_time, least_time_ns, policy_of
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Policy
 from pytest_gpuperf.model.beside_figures import HostTime
@@ -161,16 +161,17 @@ def in_process(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _record(task: dict[str, Any]) -> HostTime:
-    return HostTime(ratios=tuple(task["record"]), time_ns=1.0, cpu=cpu_model(), made_by="benchmark")
+    return HostTime(**task["record"], cpu=cpu_model(), made_by="benchmark")
 
 
-def recorded(base: dict[str, Any], coin: random.Random) -> list[float]:
-    """The ratios of a record's processes."""
+def recorded(base: dict[str, Any], coin: random.Random) -> dict[str, Any]:
+    """The ratios of a record's processes, and its time."""
     found = [in_process({**base, "record": None, "seed": coin.randrange(1 << 30)}) for _ in range(PROCESSES)]
-    return [math.exp(statistics.median(one["r"])) for one in found]
+    ratios = tuple(math.exp(statistics.median(one["r"])) for one in found)
+    return {"ratios": ratios, "time_ns": statistics.median(one["time_ns"] for one in found)}
 
 
-def trial(base: dict[str, Any], record: list[float], number: int, seed: int) -> dict[str, Any]:
+def trial(base: dict[str, Any], record: dict[str, Any], number: int, seed: int) -> dict[str, Any]:
     """The verdict on one run, confirmed where the first process calls it worse or better."""
     began = time.perf_counter()
     alpha = Spending(ALPHA).share(1 + number % SHARES)
@@ -179,13 +180,17 @@ def trial(base: dict[str, Any], record: list[float], number: int, seed: int) -> 
     task = {**base, "record": record, "seed": seed, "policy": rates}
     first = in_process(task)
     paired = _judged(task, first, policy)
-    judgement = judge_host_time(KEY, "here", base["kind"], paired, first["time_ns"])
+    least = least_time_ns(_record(task), policy)
+    judgement = judge_host_time(KEY, "here", base["kind"], paired, first["time_ns"], least)
     found = {"first": judgement.verdict.value, "ratio": paired.ratio, "blocks": paired.blocks}
     if judgement.verdict.value in ("WORSE", "BETTER"):
         rates = {**rates, "alpha": CONFIRMATION_ALPHA, "alpha_faster": CONFIRMATION_ALPHA}
-        second = in_process({**task, "seed": seed + 1, "policy": rates})
         pending = BesidePending(base["kind"], _record(task), policy, paired, first["time_ns"], judgement, BUDGET_S)
-        judgement = settled(pending, tuple(second["r"]), "")
+        later, last = list[list[float]](), None
+        while last is None:
+            later.append(in_process({**task, "seed": seed + 1 + len(later), "policy": rates})["r"])
+            last = settled(pending, later, "")
+        judgement, found["processes"] = last, 1 + len(later)
     return {**found, "verdict": judgement.verdict.value, "seconds": time.perf_counter() - began}
 
 

@@ -4,7 +4,10 @@ A time of the CPU is a ratio to a canary, fixed work that is done beside it in b
 move both.  Each block votes as paired ones do (``votes``), with the recorded ratio in the baseline's place.  What no
 block shows is the process: where its code and data lie moves a ratio of the host by 1 to 1.5 %, one of the compiler by
 0.6 % on a quiet machine (docs/results/beside_time.md).  So records have several processes, tolerances are several times
-as wide, and a second process confirms what got worse or better: of 300 equal ones four processes differed by 10 %.
+as wide, and a second process confirms what got worse or better.  What is worse is confirmed by as many as it takes to
+tell the mean of all from the record by more than processes scatter (``told_from_the_record``).  In one process of 50 the
+canary itself is 12 % slower for life, which makes equal work seem better: so what is better has to take less time by
+the clock, too.
 """
 
 from __future__ import annotations
@@ -35,6 +38,17 @@ WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
     "memory": "device memory", "accuracy": "error", "host": "host time", "compile": "compile time",
 })  # fmt: skip
 MOST_BLOCKS = 96
+SCATTER = 0.02
+"""Standard deviation of the log ratios of processes that do equal work (docs/results/beside_time.md: 1.2 to 2.5 %)."""
+ERRORS = 3.1
+"""Standard errors that the mean of processes has to be above the record: one of 1,000 equal ones is, by luck."""
+MOST_PROCESSES = 5
+"""Worse in each of so many is proof, however uncertain the record is."""
+_OF_MEDIAN = math.pi / 2
+"""The variance of a median is so many times that of a mean."""
+_NTH = ("second", "third", "fourth", "fifth")
+_OF_MAD = 1.4826
+"""A standard deviation is so many times the median absolute deviation, of normal values."""
 RECORD = "record it with pytest --update-baselines=new"
 ANEW = "record it on this machine with pytest --update-baselines=all"
 VERDICTS: Mapping[Decision, Verdict] = MappingProxyType({
@@ -93,6 +107,23 @@ def policy_of(kind: BesideEvidence, tolerance: float | None, alpha: float, alpha
     )  # fmt: skip
 
 
+def told_from_the_record(ratios: Sequence[float], record: HostTime) -> bool:
+    """Whether the mean of these processes' ratios to the record is above it by more than processes scatter.
+
+    The record is the median of its own processes, and the scatter is theirs where that is more than usual.
+    """
+    recorded = [math.log(one) for one in record.ratios]
+    middle = statistics.median(recorded)
+    scatter = max(SCATTER, _OF_MAD * statistics.median(abs(one - middle) for one in recorded))
+    error = scatter * math.sqrt(1 / len(ratios) + _OF_MEDIAN / len(recorded))
+    return len(ratios) >= MOST_PROCESSES or statistics.fmean(map(math.log, ratios)) > ERRORS * error
+
+
+def least_time_ns(record: HostTime, policy: Policy) -> float:
+    """What no run of the record's takes by the clock, on a machine that is as it was: less by the tolerance."""
+    return record.time_ns / (1 + policy.delta)
+
+
 def against(r: Sequence[float], record: HostTime) -> list[float]:
     """Log ratios of blocks to the canary as log ratios to the record."""
     recorded = math.log(statistics.median(record.ratios))
@@ -115,23 +146,29 @@ def incomparable(key: Key, target: str, kind: BesideEvidence, record: HostTime, 
 
 
 def judge_host_time(
-    key: Key, target: str, kind: BesideEvidence, paired: Paired, time_ns: float, second: Paired | None = None
-) -> Judgement:
-    """The verdict on blocks against the record, and on those of a ``second`` process where the first saw a change.
+    key: Key, target: str, kind: BesideEvidence, paired: Paired, time_ns: float, least_ns: float,
+    later: Sequence[Paired] = (),
+) -> Judgement:  # fmt: skip
+    """The verdict on blocks against the record, and on those of ``later`` processes where the first saw a change.
 
     ``time_ns`` is what one run took in the first; what the record's would have taken there follows from the ratio.
+    What is better took less than ``least_ns``, too (``least_time_ns``).
     """
     verdict, reason = VERDICTS[paired.decision], ""
-    if second is not None and second.decision is not paired.decision:
+    if verdict is Verdict.BETTER and time_ns >= least_ns:
+        verdict = Verdict.NOT_SLOWER
+        reason = f"better beside the canary and not by the clock, where it would take less than {duration(least_ns)}"
+    elif later and later[-1].decision is not paired.decision:
         was = "better" if paired.decision is Decision.FASTER else "worse"
         verdict = Verdict.NOT_SLOWER if was == "better" else Verdict.INCONCLUSIVE
-        reason = f"{was} in the first process, and x{second.ratio:.3f} in a second one"
+        those = "the first process" if len(later) == 1 else f"{len(later)} processes"
+        reason = f"{was} in {those}, and x{later[-1].ratio:.3f} in a {_NTH[len(later) - 1]} one"
     elif verdict is Verdict.INCONCLUSIVE:
         reason = "neither worse nor not worse is proven: a quieter machine or a larger --gpuperf-budget decides it"
     elif not verdict.is_pass:
         reason = f"{WORDS[kind]} got {'worse' if verdict is Verdict.WORSE else 'better'}"
     direction = {Verdict.WORSE: "worse", Verdict.BETTER: "better"}.get(verdict, "neutral")
-    blocks = f"{paired.blocks}+{second.blocks}" if second is not None else str(paired.blocks)
+    blocks = "+".join(str(one.blocks) for one in (paired, *later))
     change = Change(
         what=WORDS[kind], before=duration(time_ns / paired.ratio), after=duration(time_ns),
         direction=direction, note=f"{percent(paired.ratio - 1)} beside the canary, {blocks} blocks",  # type: ignore[arg-type]

@@ -200,7 +200,8 @@ def _host_time(
     if confirms:
         work.state.confirming_blocks.setdefault(work.key, {})[kind] = r
         return figure, []
-    judgement = beside_verdict.judge_host_time(work.key, work.target, kind, paired, figure.time_ns)
+    least = beside_verdict.least_time_ns(record, policy)
+    judgement = beside_verdict.judge_host_time(work.key, work.target, kind, paired, figure.time_ns, least)
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
         pending = BesidePending(kind, record, policy, paired, figure.time_ns, judgement, work.request.budget_s)
         work.state.pending_beside.setdefault(work.key, []).append(pending)

@@ -100,7 +100,7 @@ def test_rowsum(cuda_kernel, gpu, gpuperf):
 def test_transpose(cuda_kernel, gpu, gpuperf):
     x, out = gpu.random((4096, 2048), seed=1), gpu.empty((2048, 4096))
     launch = launched(cuda_kernel, gpu, "transpose", (x, out))
-    assert launch.dynamic_shared_bytes >= 32 * 33 * 4
+    assert launch.dynamic_shared_bytes >= (31 * 33 + 32) * 4  # the last row needs no padding
     gpuperf(launch, check=lambda: gpu.assert_equal(out, x.T))
 
 

@@ -14,9 +14,11 @@ from pytest_gpuperf.judge.beside_verdict import (
     incomparable,
     judge_exact,
     judge_host_time,
+    least_time_ns,
     new,
     not_asked_for,
     policy_of,
+    told_from_the_record,
     unheard_of,
 )
 from pytest_gpuperf.judge.block_decision import Paired
@@ -64,15 +66,20 @@ def test_a_change_of_memory_names_both_sizes_and_the_percent() -> None:
     assert (judged.kind, judged.target) == ("memory", "nvidia-h200")
 
 
-def host(r: list[float], second: list[float] | None = None) -> Judgement:
-    """The verdict on log ratios to the record."""
+def host(r: list[float], second: list[float] | None = None, time_ns: float | None = None) -> Judgement:
+    """The verdict on log ratios to the record; the clock tells the same unless ``time_ns`` says otherwise."""
     policy = policy_of("host", None, ALPHA, 10 * ALPHA)
     paired = decided([one + math.log(0.5) for one in r], RECORD, policy, stopped=True)
-    judged = judge_host_time(KEY, "nvidia-h200", "host", paired, 4400.0)
+    time_ns = paired.ratio * RECORD.time_ns if time_ns is None else time_ns
+    judged = judge_host_time(KEY, "nvidia-h200", "host", paired, time_ns, least_time_ns(RECORD, policy))
     if second is None:
         return judged
-    pending = BesidePending("host", RECORD, policy, paired, 4400.0, judged, 5.0)
-    return settled(pending, tuple(one + math.log(0.5) for one in second), "it crashed")
+    pending = BesidePending("host", RECORD, policy, paired, time_ns, judged, 5.0)
+    processes, final = list[list[float]](), None
+    while final is None:  # all that come later find the same
+        processes.append([one + math.log(0.5) for one in second])
+        final = settled(pending, processes, "it crashed")
+    return final
 
 
 @given(r=st.lists(st.floats(-0.5, math.log(1.045)), min_size=1, max_size=96))
@@ -81,7 +88,7 @@ def test_blocks_within_the_tolerance_never_make_it_worse(r: list[float]) -> None
 
 
 @given(r=st.lists(st.floats(math.log(1.0451), 0.5), min_size=20, max_size=96))
-def test_blocks_that_all_are_beyond_the_tolerance_make_it_worse_in_two_processes(r: list[float]) -> None:
+def test_blocks_that_all_are_beyond_the_tolerance_make_it_worse_in_every_process(r: list[float]) -> None:
     judged = host(r, second=r)
     assert judged.verdict is Verdict.WORSE
     assert judged.changes[0].direction == "worse"
@@ -116,6 +123,64 @@ def test_equal_work_passes_and_a_gain_is_better() -> None:
 def test_what_is_better_in_one_process_alone_passes_as_not_slower(second: list[float], reason: str) -> None:
     judged = host([-0.1] * 30, second=second)
     assert (judged.verdict, judged.reason) == (Verdict.NOT_SLOWER, reason)
+
+
+@pytest.mark.parametrize(("time_ns", "verdict"), [(3820.0, Verdict.BETTER), (3835.0, Verdict.NOT_SLOWER),
+                                                  (4000.0, Verdict.NOT_SLOWER), (5000.0, Verdict.NOT_SLOWER)])  # fmt: skip
+def test_a_process_whose_canary_alone_is_slow_is_not_better(time_ns: float, verdict: Verdict) -> None:
+    """4000 ns are on record, and the tolerance is 4.5 %."""
+    for second in (None, [-0.11] * 30):
+        judged = host([-0.11] * 30, second=second, time_ns=time_ns)
+        assert judged.verdict is verdict
+        if verdict is Verdict.NOT_SLOWER:
+            assert (
+                judged.reason == "better beside the canary and not by the clock, where it would take less than 3.83 us"
+            )
+            assert judged.changes[0].direction == "neutral"
+
+
+def in_processes(ratios: list[float], record: HostTime = RECORD) -> Judgement | None:
+    """The verdict where each process has one ratio, whatever its block; None while it is open."""
+    policy = policy_of("host", None, ALPHA, 10 * ALPHA)
+    middle = math.log(sorted(record.ratios)[len(record.ratios) // 2])
+    blocks = [[math.log(one) + middle] * 30 for one in ratios]
+    paired = decided(blocks[0], record, policy, stopped=True)
+    judged = judge_host_time(KEY, "nvidia-h200", "host", paired, 5000.0, 1.0)
+    return settled(BesidePending("host", record, policy, paired, 5000.0, judged, 5.0), blocks[1:], "it crashed")
+
+
+@pytest.mark.parametrize(("ratios", "verdict"), [
+    ([1.10, 1.10], Verdict.WORSE),
+    ([1.058, 1.054], None),
+    ([1.058, 1.054, 1.051], Verdict.WORSE),
+    ([1.048, 1.047, 1.046, 1.046], None),
+    ([1.048, 1.047, 1.046, 1.046, 1.046], Verdict.WORSE),
+    ([1.058, 1.054, 1.02], Verdict.INCONCLUSIVE),
+])  # fmt: skip
+def test_a_mean_that_processes_may_well_be_apart_asks_for_further_ones(
+    ratios: list[float], verdict: Verdict | None
+) -> None:
+    record = HostTime(ratios=(0.5, 0.49, 0.51, 0.505, 0.495), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")
+    judged = in_processes(ratios, record)
+    assert (None if judged is None else judged.verdict) is verdict
+    if verdict is Verdict.INCONCLUSIVE:
+        assert judged is not None
+        assert judged.reason == "worse in 2 processes, and x1.020 in a third one"
+        assert judged.changes[0].note.endswith("14+9+11 blocks")
+
+
+def test_the_fewer_processes_a_record_has_and_the_more_they_scatter_the_more_it_takes() -> None:
+    one, scattered = (HostTime(ratios=ratios, time_ns=1.0, cpu="", made_by="") for ratios in
+                      ((0.5,), (0.5, 0.45, 0.55, 0.46, 0.54)))  # fmt: skip
+    assert not told_from_the_record([1.09, 1.09], one)
+    assert told_from_the_record([1.11, 1.11], one)
+    assert not told_from_the_record([1.2, 1.2], scattered)
+    assert told_from_the_record([1.42, 1.42], scattered)
+
+
+@pytest.mark.parametrize("time_ns", [3000.0, 4000.0, 5000.0])
+def test_what_is_worse_is_worse_whatever_the_clock_says(time_ns: float) -> None:
+    assert host([0.1] * 30, second=[0.1] * 30, time_ns=time_ns).verdict is Verdict.WORSE
 
 
 def test_a_change_of_a_host_time_is_told_beside_the_canary_with_its_blocks() -> None:
@@ -245,7 +310,7 @@ HOST_WORDS = {
 @pytest.mark.parametrize("decision", HOST_WORDS)
 def test_a_time_of_the_cpu_is_told_with_what_it_would_have_been(decision: Decision) -> None:
     verdict, direction, reason = HOST_WORDS[decision]
-    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(decision), 5000.0)
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(decision), 5000.0, 5001.0)
     assert found == Judgement(
         key=KEY, target="nvidia-h200", kind="host", verdict=verdict, reason=reason,
         changes=(Change(what="host time", before="4 us", after="5 us", direction=direction,  # type: ignore[arg-type]
@@ -255,10 +320,10 @@ def test_a_time_of_the_cpu_is_told_with_what_it_would_have_been(decision: Decisi
 
 def test_the_blocks_of_both_processes_are_told() -> None:
     second = paired_as(Decision.SLOWER, 1.2, 9)
-    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, second)
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, 3000.0, [second])
     assert (found.verdict, found.changes[0].note) == (Verdict.WORSE, "+25.0 % beside the canary, 12+9 blocks")
     other = judge_host_time(
-        KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, paired_as(Decision.SAME, 1.0)
+        KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, 3000.0, [paired_as(Decision.SAME, 1.0)]
     )
     assert (other.verdict, other.reason) == (
         Verdict.INCONCLUSIVE, "worse in the first process, and x1.000 in a second one"
