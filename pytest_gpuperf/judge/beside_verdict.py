@@ -5,9 +5,8 @@ move both.  Each block votes as paired ones do (``votes``), with the recorded ra
 block shows is the process: where its code and data lie moves a ratio of the host by 1 to 1.5 %, one of the compiler by
 0.6 % on a quiet machine (docs/results/beside_time.md).  So records have several processes, tolerances are several times
 as wide, and a second process confirms what got worse or better.  What is worse is confirmed by as many as it takes to
-tell the mean of all from the record by more than processes scatter (``told_from_the_record``).  In one process of 50 the
-canary itself is 12 % slower for life, which makes equal work seem better: so what is better has to take less time by
-the clock, too.
+tell the mean of all from the record by more than processes scatter (``told_from_the_record``).  What is better has to
+take less time by the clock, too: where the canary alone is slow in a process, equal work seems better there.
 """
 
 from __future__ import annotations

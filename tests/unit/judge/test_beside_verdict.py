@@ -125,8 +125,10 @@ def test_what_is_better_in_one_process_alone_passes_as_not_slower(second: list[f
     assert (judged.verdict, judged.reason) == (Verdict.NOT_SLOWER, reason)
 
 
-@pytest.mark.parametrize(("time_ns", "verdict"), [(3820.0, Verdict.BETTER), (3835.0, Verdict.NOT_SLOWER),
-                                                  (4000.0, Verdict.NOT_SLOWER), (5000.0, Verdict.NOT_SLOWER)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("time_ns", "verdict"),
+    [(3820.0, Verdict.BETTER), *((ns, Verdict.NOT_SLOWER) for ns in (3835.0, 4000.0, 5000.0))],
+)
 def test_a_process_whose_canary_alone_is_slow_is_not_better(time_ns: float, verdict: Verdict) -> None:
     """4000 ns are on record, and the tolerance is 4.5 %."""
     for second in (None, [-0.11] * 30):
