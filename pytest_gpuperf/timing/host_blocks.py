@@ -92,7 +92,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _Piece:
+class _CanaryPiece:
     """What the canary makes and calls."""
 
     def __init__(self, number: int, name: str) -> None:
@@ -111,7 +111,7 @@ def interpreter_work() -> None:
     """
     found: dict[str, tuple[int, str]] = {}
     for number in range(PIECES):
-        one = _Piece(number, str(number))
+        one = _CanaryPiece(number, str(number))
         found[one.name] = one.both()
         _ = tuple(found)
 
