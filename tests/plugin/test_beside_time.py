@@ -153,6 +153,16 @@ def test_more_time_of_the_host_is_worse_in_two_processes(measured):
     ], consecutive=True)  # fmt: skip
 
 
+def test_a_small_loss_is_worse_in_as_many_processes_as_tell_it_from_the_record(measured):
+    measured.edit("test_suite.py", "spin(500)", "spin(535)")
+    result = measured.run(*GATE, "-k", "host")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "work  WORSE  on simulated-gpu (host)",
+        "    host time * us -> * us (+* % beside the canary, *+*+* blocks)",
+    ], consecutive=True)  # fmt: skip
+
+
 def test_less_time_of_the_host_is_better_in_two_processes(measured):
     measured.edit("test_suite.py", "spin(500)", "spin(350)")
     result = measured.run(*GATE, "-k", "host")
