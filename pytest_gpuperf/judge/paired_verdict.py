@@ -7,6 +7,7 @@ See docs/explanation/statistics.md, "The second process".
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import msgspec
@@ -73,6 +74,16 @@ def unconfirmed(suspected: Judgement, why: str) -> Judgement:
     """A workload that was slower in one process, and that a second one did not find slower."""
     reason = f"suspected slower, not confirmed: {why}; {suspected.reason}"
     return msgspec.structs.replace(suspected, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def slower_here_alone(judgement: Judgement, ratios: Sequence[float], epsilon: float) -> Judgement:
+    """A callable that was slower in the gating process, and is not where both sides have fresh ones of one history."""
+    found = math.exp(statistics.fmean(map(math.log, ratios)))
+    reason = (
+        f"proven to be less than {env_shift.amount(epsilon)} slower by {numbered(len(ratios), 'pair')} of fresh processes "
+        f"(x{found:.3f}); slower in this one, where other tests ran before it: where its memory lies decides"
+    )
+    return msgspec.structs.replace(judgement, verdict=Verdict.NOT_SLOWER, reason=reason)
 
 
 def unheard(suspected: Judgement, why: str) -> Judgement:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from pytest_gpuperf.judge.two_sample import ProcessSpread
 
@@ -22,7 +23,8 @@ PRIOR = ProcessSpread(deviation=0.0011, freedom=2)
 """By the 794 records of the example suite on H200s and H100s: half scatter by less than 0.08 %, a tenth by more than
 0.44 %, and so wide a range is worth two degrees of freedom."""
 PAIRS_ALPHA = 1e-3
-"""Rate at which pairs of equal processes are called slower, by the spread that is reckoned with."""
+"""Rate at which pairs of equal processes are called slower, and those that differ by the detection bound not slower, by
+the spread that is reckoned with."""
 MOST_PAIRS = 5
 """Slower in each of so many is proof, however far apart they are: by the records above equal processes come out so in
 one of 1,800 (H100) to 3,800 (H200)."""
@@ -36,11 +38,25 @@ def proven_by_pairs(ratios: Sequence[float], delta: float, known: ProcessSpread)
     logs = np.log(np.asarray(ratios, dtype=float)) - math.log1p(delta)
     if len(logs) < 2 or len(logs) >= MOST_PAIRS:
         return len(logs) >= MOST_PAIRS and bool(logs.min() > 0)
+    return bool(logs.mean() > _margin(logs, known))
+
+
+def disproven_by_pairs(ratios: Sequence[float], epsilon: float, known: ProcessSpread) -> bool:
+    """Whether ``ratios`` of pairs that had nothing else to run are below ``1 + epsilon`` by more than luck.
+
+    One of them is enough where the record has told how little its processes are apart.
+    """
+    logs = np.log(np.asarray(ratios, dtype=float)) - math.log1p(epsilon)
+    return bool(logs.mean() < -_margin(logs, known))
+
+
+def _margin(logs: NDArray[np.float64], known: ProcessSpread) -> float:
+    """What the mean of so many pairs is off by in one of 1,000 cases, to one side."""
     squares = PRIOR.freedom * PRIOR.deviation**2 + known.freedom * known.deviation**2
     squares += float(((logs - logs.mean()) ** 2).sum()) / 2  # a pair differs by two processes
     freedom = PRIOR.freedom + known.freedom + len(logs) - 1
     error = math.sqrt(2 * squares / freedom / len(logs))
-    return bool(logs.mean() > -scipy.special.stdtrit(freedom, PAIRS_ALPHA) * error)
+    return float(-scipy.special.stdtrit(freedom, PAIRS_ALPHA) * error)
 
 
 def in_pairs(ratios: Sequence[float]) -> str:

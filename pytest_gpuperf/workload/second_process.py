@@ -21,8 +21,8 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.paired_verdict import unheard
-from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.paired_verdict import slower_here_alone, unheard
+from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, disproven_by_pairs, in_pairs, proven_by_pairs
 from pytest_gpuperf.judge.two_sample import process_spread
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -118,6 +118,9 @@ def _over_pairs(
         if another is None:
             return unheard(pending.judgement, problem)
         pairs.append(another)
+    fresh = ratios_of(pending, pairs)[1:]  # this process is no fresh one: other tests ran in it
+    if judged.verdict is Verdict.INCONCLUSIVE and disproven_by_pairs(fresh, pending.policy.epsilon, spread):
+        return slower_here_alone(judged, fresh, pending.policy.epsilon)
     return judged
 
 

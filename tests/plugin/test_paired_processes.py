@@ -257,6 +257,25 @@ def test_processes_that_scatter_are_paired_more_often(
     assert len(pairs) <= len(scales.split())
 
 
+@pytest.mark.parametrize(("scales", "verdict"), [("1.012 1.0", "NOT-SLOWER"), ("1.012 1.007", "INCONCLUSIVE")])
+def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_tell(
+    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, verdict: str
+) -> None:
+    """A record of five processes says how little processes are apart."""
+    recorded_project.run(
+        "--update-baselines=all", "--gpuperf-rounds=5", "--gpuperf-processes=5", "--gpuperf-force-update"
+    )
+    conftest = (recorded_project.path / "conftest.py").read_text()
+    recorded_project.write("conftest.py", conftest + SCATTER)
+    commit(recorded_project.path)
+    monkeypatch.setenv("SCALES", scales)
+    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
+    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines([f"*steps*x1.01*{verdict}*"])
+    assert (tmp_path / "counted").read_text() == ".."
+
+
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
     result = recorded_project.run("--gpuperf", subprocess=True)

@@ -7,7 +7,7 @@ import pytest
 from judge_samples import rounds
 from scipy import stats
 
-from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, PRIOR, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, PRIOR, disproven_by_pairs, in_pairs, proven_by_pairs
 from pytest_gpuperf.judge.two_sample import ProcessSpread, process_spread
 
 UNKNOWN = ProcessSpread()
@@ -35,6 +35,36 @@ DELTA = 0.005
 )
 def test_what_pairs_prove(ratios: list[float], known: ProcessSpread, proven: bool) -> None:
     assert proven_by_pairs(ratios, DELTA, known) is proven
+
+
+@pytest.mark.parametrize(
+    ("ratios", "known", "disproven"),
+    [
+        ([1.0], UNKNOWN, False),
+        ([1.0], ProcessSpread(0.0006, 4), True),
+        ([1.003], ProcessSpread(0.0006, 4), True),
+        ([1.006], ProcessSpread(0.0006, 4), False),
+        ([1.0], ProcessSpread(0.006, 4), False),
+        ([1.0, 1.0], UNKNOWN, True),
+        ([1.004, 1.0], UNKNOWN, False),
+        ([1.009, 1.0, 1.001], ProcessSpread(0.0006, 4), False),
+        ([0.97], ProcessSpread(0.0006, 4), True),
+    ],
+)
+def test_what_fresh_pairs_disprove(ratios: list[float], known: ProcessSpread, disproven: bool) -> None:
+    assert disproven_by_pairs(ratios, 0.01, known) is disproven
+
+
+@pytest.mark.parametrize(("processes", "most"), [(2, 4e-3), (5, 3e-3)])
+def test_a_loss_as_large_as_the_detection_bound_is_seldom_disproven(processes: int, most: float) -> None:
+    """One fresh pair after a first that was slower, with spreads as those of the suite's records."""
+    rng = np.random.default_rng(9)
+    freedom, found, spreads = processes - 1, 0, 0.0008 * np.exp(1.33 * rng.normal(size=30_000))
+    for spread in spreads:
+        deviation = float(spread) * float(np.sqrt(rng.chisquare(freedom) / freedom))
+        ratio = float(np.exp(np.log1p(0.01) + rng.normal(0, np.sqrt(2) * spread)))
+        found += disproven_by_pairs([ratio], 0.01, ProcessSpread(deviation, freedom))
+    assert found / len(spreads) < most
 
 
 def called_slower(rng: np.random.Generator, loss: float, spread: float, processes: int) -> bool:
