@@ -80,8 +80,8 @@ def slower_here_alone(judgement: Judgement, ratios: Sequence[float], epsilon: fl
     """A callable that was slower in the gating process, and is not where both sides have fresh ones of one history."""
     found, pairs = math.exp(statistics.fmean(map(math.log, ratios))), numbered(len(ratios), "pair")
     reason = (
-        f"proven to be less than {env_shift.amount(epsilon)} slower by {pairs} of fresh processes (x{found:.3f}); slower "
-        f"in this one, where other tests ran before it: where its memory lies decides"
+        f"proven to be less than {env_shift.amount(epsilon)} slower by {pairs} of fresh processes (x{found:.3f}); "
+        f"slower in this one, where other tests ran before it: where its memory lies decides"
     )
     return msgspec.structs.replace(judgement, verdict=Verdict.NOT_SLOWER, reason=reason)
 
