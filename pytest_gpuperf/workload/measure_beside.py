@@ -48,6 +48,8 @@ from pytest_gpuperf.workload.result_check import WrongResult
 
 BLOCKS: Mapping[BesideKind, int] = MappingProxyType({"host": 16, "compile": 8})
 """Of a figure that is compared with nothing, one for the record of a process among them."""
+LEANING = 4
+"""Budgets of what is worse by the blocks so far, and not proven to be."""
 CLOCKS: Mapping[BesideKind, Callable[[], float]] = MappingProxyType({
     "host": time.perf_counter, "compile": time.process_time,
 })  # fmt: skip
@@ -212,14 +214,18 @@ def taken_until_decided(
     blocks: Iterator[HostBlock], record: HostTime, policy: Policy, budget_s: float,
     clock: Callable[[], float],
 ) -> tuple[list[HostBlock], Paired]:  # fmt: skip
-    """Blocks until they decide, or the budget is spent; a clear case goes on until it is decided."""
-    ends, taken = clock() + budget_s, list[HostBlock]()
+    """Blocks until they decide, or the budget is spent; a clear case goes on until it is decided.
+
+    What leans to WORSE has ``LEANING`` budgets: more blocks cost a change its time, and not the error rate.
+    """
+    begin, taken = clock(), list[HostBlock]()
     while True:
         taken.append(next(blocks))
         r = [one.r for one in taken]
         paired = beside_verdict.decided(r, record, policy)
         if paired.decision is not Decision.CONTINUE:
             return taken, paired
+        ends = begin + budget_s * (LEANING if paired.evidence.log_e_slower > 0 else 1)
         if clock() > ends and not len(r) < blocks_to_decide(beside_verdict.against(r, record), policy) < math.inf:
             return taken, beside_verdict.decided(r, record, policy, stopped=True)
 
