@@ -231,6 +231,15 @@ def pytest_configure(config):
 """
 
 
+def gated_at_paces(project: Suite, monkeypatch: pytest.MonkeyPatch, scales: str, counted: Path) -> pytest.RunResult:
+    """A gated run whose processes have these paces in turn; ``counted`` gets a dot for each."""
+    project.write("conftest.py", (project.path / "conftest.py").read_text() + SCATTER)
+    commit(project.path)
+    monkeypatch.setenv("SCALES", scales)
+    monkeypatch.setenv("COUNTED", str(counted))
+    return project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+
+
 @pytest.mark.parametrize(
     ("scales", "status", "said"),
     [
@@ -245,12 +254,7 @@ def test_processes_that_scatter_are_paired_more_often(
     recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, status: int, said: str
 ) -> None:
     """The same code, in processes that each have a pace of their own."""
-    conftest = (recorded_project.path / "conftest.py").read_text()
-    recorded_project.write("conftest.py", conftest + SCATTER)
-    commit(recorded_project.path)
-    monkeypatch.setenv("SCALES", scales)
-    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
-    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    result = gated_at_paces(recorded_project, monkeypatch, scales, tmp_path / "counted")
     assert result.ret == status, result.stdout.str()
     result.stdout.fnmatch_lines([said])
     pairs = (tmp_path / "counted").read_text()
@@ -265,12 +269,7 @@ def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_
     recorded_project.run(
         "--update-baselines=all", "--gpuperf-rounds=5", "--gpuperf-processes=5", "--gpuperf-force-update"
     )
-    conftest = (recorded_project.path / "conftest.py").read_text()
-    recorded_project.write("conftest.py", conftest + SCATTER)
-    commit(recorded_project.path)
-    monkeypatch.setenv("SCALES", scales)
-    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
-    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    result = gated_at_paces(recorded_project, monkeypatch, scales, tmp_path / "counted")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines([f"*steps*x1.01*{verdict}*"])
     assert (tmp_path / "counted").read_text() == ".."
