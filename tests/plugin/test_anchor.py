@@ -46,6 +46,11 @@ def on_record(suite: Suite) -> dict:
     return file["tests"]["test_work[1024]"]["work"]
 
 
+def accepted_on_purpose(record: dict) -> dict:
+    """The code that the gate measures ``record`` against: a step that only the update proved is an accepted one."""
+    return record.get("anchor", record)["identity"]
+
+
 def first_red(suite: Suite, *update: str) -> tuple[int, str]:
     """The first commit of +0.4 % that the gate fails, each being followed by an update, and what it says."""
     for number in range(1, COMMITS + 1):
@@ -62,7 +67,7 @@ def test_a_frog_that_is_updated_with_every_commit_is_red_by_the_third(frog: Suit
     number, said = first_red(frog, "--update-baselines")
     assert number <= 3
     assert "  SLOWER  " in said
-    assert on_record(frog) == before
+    assert accepted_on_purpose(on_record(frog)) == before["identity"]
 
 
 @pytest.mark.parametrize("update", [("--update-baselines=all",), ("--update-baselines", NODE)], ids=["all", "named"])
