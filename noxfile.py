@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nox
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 NEWEST = "pytest"
 PYTESTS = ("pytest==8.0.*", "pytest==8.4.*", NEWEST, "pytest @ git+https://github.com/pytest-dev/pytest")
 """The oldest, the last of the eighth, the newest, and the main branch."""
