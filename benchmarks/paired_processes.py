@@ -3,13 +3,14 @@
     python benchmarks/paired_processes.py run --runs 20 --times 20 --percents 0 --output DIR -- -k "not cuda"
     python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
     python benchmarks/paired_processes.py run --runs 10 --times 5 --output DIR -- -k cuda
+    python benchmarks/paired_processes.py run --runs 9 --times 3 --percents 0 1 2 --recorded-on 1 --output DIR
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
 ``run`` makes a repository of callables (CuPy, PyTorch, Triton and Numba, as far as they are installed), which are
 paired by processes, and of CUDA sources, which are paired in one process and whose machine code always differs.  It
 compares its working tree with its commit again and again, each time in fresh processes: unchanged, with 1 % more work,
-with 2 % more.  A run has each workload so many times, on other arrays each time, and leaves a file of its verdicts.
-``merge`` makes a table of them.
+with 2 % more.  With ``--recorded-on`` it compares with baselines of that commit, taken on another GPU.  A run has each
+workload so many times, on other arrays each time, and leaves a file of its verdicts.  ``merge`` makes a table of them.
 """
 
 from __future__ import annotations
@@ -57,22 +58,46 @@ def repository(folder: Path, times: int = 1) -> None:
     (folder / "cells.cu").write_text(CUDA, encoding="utf-8")
     (folder / "triton_kernels_of_suite.py").write_text(TRITON, encoding="utf-8")
     (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n", encoding="utf-8")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "callables")
+
+
+def git(folder: Path, *command: str) -> None:
     who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "callables")):
-        subprocess.run(["git", *who, *command], cwd=folder, check=True)
+    subprocess.run(["git", *who, *command], cwd=folder, check=True)
+
+
+def commit(folder: Path, message: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def recorded(folder: Path, gpu: str, more: Sequence[str]) -> None:
+    """Commit baselines of the last commit, taken on the GPU that ``CUDA_VISIBLE_DEVICES=gpu`` shows."""
+    said = in_pytest(folder, "--update-baselines", *more, CUDA_VISIBLE_DEVICES=gpu)
+    if not (folder / "baselines").is_dir():
+        raise SystemExit(said)
+    commit(folder, "baselines")
 
 
 def compared(folder: Path, percent: int, times: int, file: Path, more: Sequence[str]) -> list[Seen]:
     """One run in fresh processes, with so many percent more work on this side."""
     suite(folder, percent, times)
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-against=HEAD",
-               "--gpuperf-confirmations=100", f"--gpuperf-report={file}", *more]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    against = () if (folder / "baselines").is_dir() else ("--gpuperf-against=HEAD",)
+    flags = ("--gpuperf", *against, "--gpuperf-confirmations=100", f"--gpuperf-report={file}")
+    said = in_pytest(folder, *flags, *more)
     if not file.exists():
-        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+        raise SystemExit(said)
     return list(verdicts(json.loads(file.read_text(encoding="utf-8")), percent))
+
+
+def in_pytest(folder: Path, *arguments: str, **more_environment: str) -> str:
+    """The end of what it prints."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "PYTHONPATH": path, **more_environment}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def verdicts(report: dict[str, Any], percent: int) -> Iterator[Seen]:
@@ -94,6 +119,8 @@ def run(chosen: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "project"
         repository(folder, chosen.times)
+        if chosen.recorded_on is not None:
+            recorded(folder, chosen.recorded_on, chosen.pytest)
         for number in range(chosen.runs):
             for percent in chosen.percents:
                 if time.monotonic() > ends:
@@ -175,6 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     running.add_argument("--runs", type=int, default=20, help="pairs of processes for each truth (default 20)")
     running.add_argument("--times", type=int, default=1, help="how often a pair runs each callable (default 1)")
     running.add_argument("--percents", type=int, nargs="+", default=[*PERCENTS], help="truths (default 0 1 2)")
+    running.add_argument("--recorded-on", metavar="GPU", help="compare with baselines that this GPU took")
     running.add_argument("--seconds", type=float, default=1e9, help="begin no run after so many")
     running.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for what is found")
     running.add_argument("pytest", nargs="*", help="more for pytest, behind --: -k softmax")

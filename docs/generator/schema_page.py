@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import msgspec
@@ -12,4 +13,7 @@ from pytest_gpuperf.report.document import RunReport
 def page() -> str:
     """The schema, as it is published."""
     schema = msgspec.json.schema(RunReport)
+    for one in schema["$defs"].values():
+        if "description" in one:  # Python 3.13 and later take the indentation away themselves
+            one["description"] = inspect.cleandoc(one["description"])
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=1) + "\n"

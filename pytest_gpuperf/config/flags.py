@@ -188,7 +188,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
     Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
     Flag("--gpuperf-pair-callables", "pair_callables", "pair callables with the commit of their record, each in "
-         "its own process: auto (default: where rounds leave them undecided or call them slower), always or off",
+         "its own process: auto (default: where files have changed since, or rounds leave them undecided or call them "
+         "slower), always or off",
          one_of("auto", "always", "off"), metavar="WHEN"),
     Flag("--gpuperf-confirmations", "confirmations",
          "tests per process whose suspected regressions a second process confirms (default 20)",

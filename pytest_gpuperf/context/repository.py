@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,23 @@ def commit_of(folder: Path, apart: Path | None = None) -> Commit:
     return Commit(name, dirty=bool(changed))
 
 
+def changed_since(folder: Path, commit: str) -> frozenset[Path] | None:
+    """Tracked files of the repository around ``folder`` that are not as ``commit``, given in full, has them.
+
+    Their paths have no links, and nothing hidden is among them.  None where git cannot tell, as where a shallow clone
+    lacks the commit.
+    """
+    if not re.fullmatch("[0-9a-f]{40,64}", commit):
+        return None
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    named = _git(folder, "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit, "--", ":/")
+    if not top or named is None:
+        return None
+    names = (Path(name) for name in named.split("\0") if name)
+    real = Path(os.path.realpath(top))
+    return frozenset(real / name for name in names if not any(part.startswith(".") for part in name.parts))
+
+
 def branch_of(folder: Path) -> str:
     """The branch that is checked out; where none is, the one that the CI service says it tests; else empty."""
     name = _git(folder, "rev-parse", "--abbrev-ref", "HEAD") or ""
@@ -48,8 +66,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
     command = ["git", *NO_BARE_REPOSITORY, "-C", str(folder), *arguments]
     try:
         done = subprocess.run(
-            command, env=git_environment(), capture_output=True, text=True, errors="replace", timeout=_LIMIT_S,
-            check=False,
+            command, env=git_environment(), capture_output=True, text=True, errors="surrogateescape",
+            timeout=_LIMIT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None

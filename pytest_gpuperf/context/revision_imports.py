@@ -100,6 +100,14 @@ def imported() -> dict[str, str]:
     return files
 
 
+def imported_among(files: Collection[Path]) -> set[Path]:
+    """Those of ``files``, whose paths have no links, that this process has imported."""
+    names = {file.name for file in files}
+    found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    those = {file for file in found if isinstance(file, str) and os.path.basename(file) in names}  # noqa: PTH119
+    return {Path(os.path.realpath(file)) for file in those}.intersection(files)
+
+
 def foreign_imports(root: Path, on_path: Iterable[str], others: Iterable[Path], tree: Path) -> list[str]:
     """``leaks`` of this process, which runs in the working tree ``tree``.
 

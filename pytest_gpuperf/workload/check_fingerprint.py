@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
@@ -27,7 +28,8 @@ def fingerprint(check: Callable[[], Any] | None) -> str:
 def _parts(code: CodeType) -> Iterator[str]:
     yield code.co_code.hex()
     yield repr(code.co_names)
-    for constant in code.co_consts:
+    used = (one.argval for one in dis.get_instructions(code) if one.opcode in dis.hasconst)
+    for constant in used:  # not co_consts: Python 3.14 has some there that nothing uses
         if isinstance(constant, CodeType):
             yield from _parts(constant)
         else:

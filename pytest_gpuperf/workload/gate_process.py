@@ -13,6 +13,7 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.paired_processes import SHORT_NS, pair_processes, zone_of
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.turns import Arrived, OtherSideLost
+from pytest_gpuperf.workload.changed_callables import may_have_changed
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.opponent_process import OtherWork, give_up, opponent_for
 from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
@@ -22,7 +23,8 @@ from pytest_gpuperf.workload.timed_rounds import TimedWorkload
 def pairs_by_commit(work: TimedWorkload, case: TimeCase, step: TimeStep) -> bool:
     """Whether a callable is to run beside that of the commit on its record, after the rounds of ``case``.
 
-    Not where rounds see more than two processes do: work of a few microseconds, on the GPU that recorded it.
+    Rounds resolve less, so it does where its code may have changed.  Not where rounds see more than two processes do:
+    work of a few microseconds, on the GPU that recorded it.
     """
     asked_for = work.worker.options.pair_callables
     if work.request.launch is not None or case.baseline is None or asked_for == "off":
@@ -30,7 +32,10 @@ def pairs_by_commit(work: TimedWorkload, case: TimeCase, step: TimeStep) -> bool
     recording = choose_recording(case.baseline, case.sessions, case.session)
     if recording.same_gpu and case.rounds[-1].midmean < SHORT_NS:
         return False
-    return asked_for == "always" or step.judgement.verdict not in (Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER)
+    verdict = step.judgement.verdict
+    if asked_for == "always" or verdict not in (Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER):
+        return True
+    return verdict is not Verdict.FASTER and may_have_changed(work.worker, work.key)
 
 
 def pair_with_revision(

@@ -25,7 +25,7 @@ def opponent_revision(worker: Worker, key: Key) -> Revision:
     """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
     if worker.revision is not None:
         return worker.revision
-    commit = _recorded_commit(worker, key)
+    commit = recorded_commit(worker, key)
     known = worker.config.stash.setdefault(CHECKED_OUT, {})
     if commit not in known:
         known[commit] = _checked_out(worker, commit)
@@ -35,7 +35,7 @@ def opponent_revision(worker: Worker, key: Key) -> Revision:
     return found
 
 
-def _recorded_commit(worker: Worker, key: Key) -> str:
+def recorded_commit(worker: Worker, key: Key) -> str:
     """The commit of the record's latest rounds.  Raises ``NotPaired``."""
     store, target = worker.store, worker.device.facts.slug
     baseline = store.time(target, key)

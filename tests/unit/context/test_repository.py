@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.context import repository
-from pytest_gpuperf.context.repository import Commit, commit_of
+from pytest_gpuperf.context.repository import Commit, changed_since, commit_of
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -59,3 +59,28 @@ def test_there_is_no_commit_outside_of_a_repository_or_without_git(tmp_path: Pat
     assert commit_of(tmp_path) == Commit()
     monkeypatch.setattr(repository.subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(FileNotFoundError("git")))
     assert commit_of(tmp_path) == Commit()
+
+
+def test_what_changed_since_a_commit(tree: Path) -> None:
+    first = git(tree, "rev-parse", "HEAD")
+    assert changed_since(tree, first) == frozenset()
+    for name in ("new", "new\nline é.py", ".hidden/file", "untracked"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("a")
+    git(tree, "add", "new", "new\nline é.py", ".hidden")
+    git(tree, "mv", "kernel.cu", "moved.cu")
+    git(tree, "commit", "-qm", "second")
+    (tree / "baselines/one.json").write_text("edited")
+    names = {"new", "new\nline é.py", "kernel.cu", "moved.cu", "baselines/one.json"}
+    for folder in (tree, tree / "baselines"):
+        assert changed_since(folder, first) == {tree / name for name in names}
+
+
+@pytest.mark.parametrize("commit", ["", "HEAD", "--output=stolen", "0" * 40, "ab" * 20])
+def test_of_what_is_no_commit_there_is_no_telling(tree: Path, commit: str) -> None:
+    assert changed_since(tree, commit) is None
+    assert not (tree / "stolen").exists()
+
+
+def test_outside_of_a_repository_there_is_no_telling(tmp_path: Path) -> None:
+    assert changed_since(tmp_path, "ab" * 20) is None

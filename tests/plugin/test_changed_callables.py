@@ -1,0 +1,98 @@
+"""A callable whose code changed since its record is paired with the record's commit, and told from one that did not."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from git_samples import commit, git
+from suite_under_test import Suite
+
+TEST = """
+from steps_of_work import STEPS
+
+def test_steps(cuda_kernel, gpu, gpuperf):
+    kernels = [cuda_kernel("work.cu", "work", options=[f"-DSTEPS={steps}"]) for steps in (200, STEPS, 200)]
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    launches = [kernel.launch(grid=8, block=256, args=(a, b, 1024)) for kernel in kernels]
+
+    def steps():
+        for launch in launches:
+            launch()
+
+    gpuperf(steps, check=lambda: gpu.assert_equal(b, a))
+"""
+OTHER_TEST = """
+def test_nothing():
+    pass
+"""
+RECORDING = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+
+
+@pytest.fixture
+def recorded(gpu_suite: Suite) -> Suite:
+    """A callable on record, in a repository with other files."""
+    (gpu_suite.path / ".hidden").mkdir()
+    for name, text in {
+        ".gitignore": "__pycache__\n.gpuperf\n", "steps_of_work.py": "STEPS = 300\n", "unused.py": "",
+        "test_other.py": OTHER_TEST, "test_suite.py": TEST, "README.md": "", ".hidden/ci.yml": "",
+    }.items():  # fmt: skip
+        gpu_suite.write(name, text)
+    commit(gpu_suite.path)
+    gpu_suite.run(*RECORDING)
+    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+    commit(gpu_suite.path, "Baselines")
+    return gpu_suite
+
+
+def gated(suite: Suite) -> tuple[int, str]:
+    result = suite.run("--gpuperf", "-rA", subprocess=True)
+    return int(result.ret), result.stdout.str()
+
+
+def assert_pairs_say(suite: Suite, verdict: str) -> None:
+    """Rounds alone say NOT-SLOWER of equal code, pairs SAME."""
+    status, said = gated(suite)
+    assert status == 0, said
+    assert f"1 {verdict}, 2 UNCHANGED" in said
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_loss_that_rounds_do_not_resolve_is_red(recorded: Suite, committed: bool) -> None:
+    recorded.write("steps_of_work.py", "STEPS = 315\n")
+    if committed:
+        commit(recorded.path, "Slower")
+    status, said = gated(recorded)
+    assert status == 1, said
+    assert "SLOWER" in said
+    assert "in two processes" in said
+
+
+def test_equal_code_after_a_change_is_the_same(recorded: Suite) -> None:
+    recorded.write("steps_of_work.py", "STEPS = 300  # as before\n")
+    assert_pairs_say(recorded, "SAME")
+
+
+@pytest.mark.parametrize(
+    "file", ["unused.py", "test_other.py", "README.md", ".hidden/ci.yml", "baselines/gpuperf.toml"]
+)
+def test_what_no_callable_runs_pairs_none(recorded: Suite, file: str) -> None:
+    path = recorded.path / file
+    recorded.write(file, (path.read_text() if path.exists() else "") + "\n")
+    assert_pairs_say(recorded, "NOT-SLOWER")
+
+
+def test_a_changed_file_that_is_no_python_pairs(recorded: Suite) -> None:
+    recorded.write("other.cu", (recorded.path / "other.cu").read_text() + "\n")
+    assert_pairs_say(recorded, "SAME")
+
+
+def test_a_clone_without_the_commit_says_what_to_do(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    shallow = recorded.path.parent / "shallow"
+    shutil.rmtree(shallow, ignore_errors=True)
+    git(recorded.path, "clone", "-q", "--depth=1", f"file://{recorded.path}", str(shallow))
+    monkeypatch.chdir(shallow)
+    result = recorded.run("--gpuperf", "-rA", "--rootdir=.", subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*NOT-SLOWER*", "*compared with the record alone*fetch-depth: 0*"])
