@@ -124,8 +124,8 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
     if done.returncode:
         _remove(repository, tree)
         raise RevisionError(
-            f"git cannot check {commit[:12]} out into {tree} ({said(done)}). Try git worktree prune, and see that the "
-            "disk has room"
+            f"git cannot check {commit[:12]} out into {tree} ({said(done)}). See that the disk has room; git worktree "
+            "list shows what git knows of it"
         )
 
 
@@ -142,9 +142,11 @@ def _is_as_committed(tree: Path, commit: str) -> bool:
 
 
 def _remove(repository: Repository, tree: Path) -> None:
+    """Not by ``git worktree prune``: it would forget other worktrees too, whose folders cannot be reached just now."""
     run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
-    shutil.rmtree(tree, ignore_errors=True)
-    run_git(repository.top, "worktree", "prune")
+    if tree.exists():  # what git does not take for a worktree any more
+        shutil.rmtree(tree, ignore_errors=True)
+        run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def _remove_old(repository: Repository, place: Path) -> None:

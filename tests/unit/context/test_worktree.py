@@ -99,6 +99,19 @@ def test_a_killed_run_leaves_one_that_the_next_takes_over(repository: Path) -> N
     assert registered(repository) == 1
 
 
+def test_worktrees_that_cannot_be_reached_just_now_stay(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "drive/other"))
+    (tmp_path / "drive").rename(tmp_path / "unplugged")
+    for number in range(worktree.KEPT + 2):
+        with worktree_of(repository, next_state(repository, str(number))) as tree:
+            pass
+    (tree / ".git").unlink()
+    with worktree_of(repository, "HEAD"):
+        pass
+    (tmp_path / "unplugged").rename(tmp_path / "drive")
+    assert git(tmp_path / "drive/other", "status", "--porcelain") == ""
+
+
 def test_those_not_used_for_long_are_removed(repository: Path) -> None:
     trees = []
     for number in range(worktree.KEPT + 3):
