@@ -115,13 +115,19 @@ def _named(config: pytest.Config) -> Iterator[str]:
 
 def from_root(config: pytest.Config, path: str) -> str:
     """A path of the command line as node ids have it: seen from pytest's root, through links that lead there."""
-    given = config.invocation_params.dir / path
-    if not given.exists() and config.getoption("pyargs"):
-        given = _imported_from(path) or given
+    given = place_of(config, path)
     seen = Path(os.path.relpath(given, config.rootpath))
     if seen.parts[:1] == ("..",):
         seen = Path(os.path.relpath(given.resolve(), config.rootpath.resolve()))
     return seen.as_posix()
+
+
+def place_of(config: pytest.Config, path: str) -> Path:
+    """Where a path of the command line lies, or with ``--pyargs`` the module of this name; links are kept."""
+    given = config.invocation_params.dir / path
+    if not given.exists() and config.getoption("pyargs"):
+        given = _imported_from(path) or given
+    return given
 
 
 def _imported_from(module: str) -> Path | None:

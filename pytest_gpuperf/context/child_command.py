@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.config.parse_options import place_of
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.context.worktree import renamed_since
 from pytest_gpuperf.model.safe_python import AS_COMMAND
 from pytest_gpuperf.model.task import TASK_FILE, ChildTask, OpponentTask, RevisionTask, write_task
 
@@ -52,7 +56,7 @@ def revision_command(
     """
     write_task(task, folder / TASK_FILE)
     given = _places(config)
-    places = [place for place in (there(config, task, one) for one in given) if place is not None]
+    places = list(dict.fromkeys(place for one in given for place in there(config, task, one)))
     if given and not places:
         return None
     as_module = "-m" in _python(config)
@@ -67,16 +71,33 @@ def revision_command(
     ]  # fmt: skip
 
 
-def there(config: pytest.Config, task: RevisionTask | OpponentTask, place: str) -> str | None:
-    """Where the worktree has the file or folder of a place; None if it has none.  Raises ``pytest.UsageError``."""
-    path = (config.invocation_params.dir / place.partition("::")[0]).resolve()
-    if not path.is_relative_to(task.top):
+def there(config: pytest.Config, task: RevisionTask | OpponentTask, place: str) -> list[str]:
+    """Where the worktree has the file or folder of a place, under this name or what git says that was renamed.
+
+    Raises ``pytest.UsageError`` for a place outside of the repository.
+    """
+    given = place_of(config, place.partition("::")[0])
+    start = config.invocation_params.dir
+    inside = None
+    for one in (given, start.resolve() / os.path.relpath(given, start), given.resolve()):  # links inside it are kept
+        path = Path(os.path.normpath(one))
+        if path.is_relative_to(task.top) and path.exists():
+            inside = path.relative_to(task.top)
+            break
+    if inside is None:
         raise pytest.UsageError(
             f"{place} lies outside of the repository {task.top}, so --gpuperf-against has no other revision of it: "
             "start pytest in the repository that the tests belong to"
         )
-    found = task.tree / path.relative_to(task.top)
-    return str(found) if found.exists() else None
+    if (task.tree / inside).exists():
+        return [str(task.tree / inside)]
+    origins = sorted(renamed_since(task.top, task.tree).items())
+    patterns = config.getini("python_files")
+    return [
+        str(task.tree / was)
+        for name, was in origins
+        if name == inside or (inside in name.parents and any(fnmatch.fnmatch(was.name, one) for one in patterns))
+    ]
 
 
 def same_command(config: pytest.Config, folder: Path) -> list[str]:

@@ -79,6 +79,14 @@ def described(folder: Path, commit: str) -> str:
     return f"{commit[:12]} ({words[:80]})" if told.returncode == 0 and words else commit[:12]
 
 
+def renamed_since(top: Path, tree: Path) -> dict[Path, Path]:
+    """Tracked files of the working tree ``top`` that the worktree ``tree`` has under other names: those, by today's."""
+    commit = os.fsdecode(run_git(tree, "rev-parse", "HEAD").stdout).strip()
+    told = run_git(top, "diff", "--find-renames", "--diff-filter=R", "--name-status", "--no-relative", "-z", commit)
+    words = os.fsdecode(told.stdout).split("\0")  # R100, the old name, the new one; and so on
+    return {Path(new): Path(old) for old, new in zip(words[1::3], words[2::3], strict=False)}
+
+
 @contextlib.contextmanager
 def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     """A worktree of this commit, for this process alone until the end: its top level, links resolved.

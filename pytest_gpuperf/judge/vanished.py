@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Literal, NamedTuple
 
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
@@ -116,9 +116,9 @@ def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: boo
 
 def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
     module, node = record.key.module, record.key.node_id
-    if any(_holds(place, node) for place in run.failed):
+    if any(is_below(node, place) for place in run.failed):
         return None
-    skipped = next((reason for place, reason in run.skipped.items() if _holds(place, node)), None)
+    skipped = next((reason for place, reason in run.skipped.items() if is_below(node, place)), None)
     if skipped is not None:
         return _ended(record, Ended("skipped", skipped), run)
     if fixture_of(record.key.test):
@@ -168,12 +168,6 @@ def _unused(record: OnRecord, run: RunSeen) -> Vanished | None:
         return Vanished(record, WhyVanished.FILE_GONE)
     reason = next(iter(run.skipped.values()), None)  # a skipped file may be its user
     return Vanished(record, WhyVanished.UNUSED) if reason is None else _ended(record, Ended("skipped", reason), run)
-
-
-def _holds(place: str, node: str) -> bool:
-    """Whether a test is below a folder, file or class."""
-    place = place.removesuffix("/__init__.py")
-    return bool(place) and node.startswith((f"{place}/", f"{place}::"))
 
 
 def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:

@@ -292,3 +292,9 @@ class TimeRecord(Record, frozen=True):
     """Earlier sessions since the anchor, oldest first."""
     beside: Beside | None = None
     """What it costs beside its time; None where nothing of that was asked for."""
+
+
+def is_below(node_id: str, place: str) -> bool:
+    """Whether a test is below a folder, file or class."""
+    place = place.removesuffix("/__init__.py")
+    return bool(place) and node_id.startswith((f"{place}/", f"{place}::"))

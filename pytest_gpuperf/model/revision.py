@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.result import TestEvidence
 
 REVISION_FILE = "revision.json"
@@ -33,12 +33,18 @@ class Revision(Record, frozen=True):
     """The worktree that it is checked out in, for as long as the run lasts."""
     checks: dict[str, str] = msgspec.field(default_factory=dict)
     """Fingerprints of what checks its workloads' results, by ``str`` of their keys."""
+    collected: frozenset[str] = frozenset()
+    """Test files that its own run collected, as in node ids."""
+    root: Path = Path()
+    """pytest's in ``tree``."""
     modules: int = 0
     """Python modules of its own that its tests imported, none of them from the working tree."""
 
     def why_lacking(self, key: Key) -> str:
         """Why the revision has no evidence of a workload that it may well have; empty if nothing speaks for that."""
-        return self.lacking.get(key.node_id) or self.lacking.get(key.module, "")
+        if key.node_id in self.lacking:
+            return self.lacking[key.node_id]
+        return next((why for place, why in self.lacking.items() if is_below(key.node_id, place)), "")
 
 
 class RevisionFound(Record, frozen=True):
@@ -52,6 +58,8 @@ class RevisionFound(Record, frozen=True):
     leaks: tuple[str, ...]
     """Why it may have run code of the working tree, a line each."""
     modules: int
+    collected: frozenset[str] = frozenset()
+    """Test files, as in node ids."""
 
 
 def read_revision(folder: Path) -> Revision | None:

@@ -84,7 +84,7 @@ class RevisionTask(Record, frozen=True, tag="revision"):
     tree: Path
     """Of the worktree that this process runs in, links resolved."""
     named: tuple[str, ...] = ()
-    """Files, folders and tests that the run was given, relative to pytest's root; empty: all tests."""
+    """Tests that the run was given by name, by node id; of files without one it takes all."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -92,9 +92,10 @@ class RevisionTask(Record, frozen=True, tag="revision"):
 
     def takes(self, node_id: str) -> bool:
         """Whether the run asks for this test."""
-        places = [one for one in self.named if one != "."]
-        below = tuple(f"{one}{mark}" for one in places for mark in ("/", "::", "["))
-        return not places or node_id in places or node_id.startswith(below)
+        of_its_file = [one for one in self.named if one.partition("::")[0] == node_id.partition("::")[0]]
+        return not of_its_file or any(
+            node_id == one or node_id.startswith((f"{one}::", f"{one}[")) for one in of_its_file
+        )
 
 
 class OpponentTask(Record, frozen=True, tag="opponent"):

@@ -1,6 +1,6 @@
 """Comparing with another revision: its tests run in a process of their own, and what they run is the baseline.
 
-The first half of this module runs in that process, the second in the one that compares.
+``session.revision_side`` is what that process does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,83 +22,24 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
 from pytest_gpuperf.context.repository import commit_of
-from pytest_gpuperf.context.revision_imports import foreign_imports, imported
-from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
-from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence, unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, Revision, RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.session.revision_side import FOUND_FILE
 
-FOUND_FILE = "found.json"
 LIMIT_S = 4 * 3600.0
 """Bound of the process that runs the revision's tests, which compiles all its kernels: it is there for hangs alone."""
 KEPT_S = 24 * 3600.0
 """How long the evidence of a revision stays after its run: ``gpuperf explain`` reads it."""
-
-
-# --- in the process that runs the revision's tests -------------------------------------------------
-
-
-def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> None:
-    """Write what this process found for the run that started it; nothing if it was ended before its first test."""
-    finding = config.stash[stash.FINDING]
-    if finding.found is None:
-        return
-    found = RevisionFound(
-        tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures),
-        failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.worker_of(config))),
-        device=next((one.device for one in book.evidence if one.device is not None), None),
-        modules=sum(Path(file).is_relative_to(task.tree) for file in imported().values()),
-    )  # fmt: skip
-    write_whole(task.folder / FOUND_FILE, msgspec.json.encode(found))
-
-
-def _lacking(found: TestsFound, ends: Mapping[str, Ended], failures: Mapping[str, str]) -> dict[str, str]:
-    """Why tests and files left no evidence, or not all of it."""
-    lacking = dict.fromkeys(found.failed, "its file could not be collected there")
-    lacking |= {node: f"its file skips itself there: {why}" for node, why in found.skipped.items()}
-    lacking |= dict.fromkeys(found.selected - ends.keys(), "the run of its tests was ended there before it was over")
-    for node, end in ends.items():
-        if end.how == "skipped":
-            lacking[node] = f"its test is skipped there: {end.reason}"
-    return lacking | {node: f"its test fails there: {why}" for node, why in failures.items()}
-
-
-def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[str]:
-    lines = _foreign_imports(config, task.others, task.tree)
-    for here in _of_working_tree(worker.visited, task):
-        lines.append(
-            f"a conftest or a test changed the current folder to {here}, of the working tree: let it go to a folder "
-            "beside its own file (Path(__file__).parent)"
-        )
-    for place in _of_working_tree(worker.sources, task):
-        lines.append(
-            f"a kernel was compiled from {place}, of the working tree: name sources and headers relative to the test "
-            "file"
-        )
-    return lines
-
-
-def _foreign_imports(config: pytest.Config, others: Sequence[Path], tree: Path) -> list[str]:
-    """Modules that this process imported from elsewhere than the working tree ``tree`` that it runs in, in words."""
-    return foreign_imports(config.rootpath.resolve(), config.getini("pythonpath"), others, tree)
-
-
-def _of_working_tree(places: Iterable[Path], task: RevisionTask) -> list[Path]:
-    inside = (place for place in places if any(map(place.is_relative_to, task.others)))
-    return sorted(place for place in inside if not place.is_relative_to(task.tree))
-
-
-# --- in the process that compares ------------------------------------------------------------------
 
 
 def begin(config: pytest.Config, options: Options) -> Options:
@@ -135,6 +76,8 @@ def begin(config: pytest.Config, options: Options) -> Options:
         name=name,
         archs=archs,
         lacking=found.lacking,
+        collected=found.collected,
+        root=tree / config.rootpath.resolve().relative_to(top),
         modules=found.modules,
         top=top,
         others=others,
@@ -145,13 +88,11 @@ def begin(config: pytest.Config, options: Options) -> Options:
 
 
 def _named(config: pytest.Config) -> tuple[str, ...]:
-    """Files, folders and tests that the run was given, relative to pytest's root."""
-    named = []
-    for argument in map(str, config.getoption("file_or_dir") or ()):
-        path, mark, test = argument.partition("::")
-        place = os.path.relpath((config.invocation_params.dir / path).resolve(), config.rootpath.resolve())
-        named.append(f"{Path(place).as_posix()}{mark}{test}")
-    return tuple(named)
+    """Tests that the run was given by name, relative to pytest's root, but those of files that it was given whole."""
+    given = [str(one).partition("::") for one in config.getoption("file_or_dir") or ()]
+    whole = [Path(from_root(config, path)) for path, mark, _ in given if not mark]
+    named = [(from_root(config, path), test) for path, mark, test in given if mark]
+    return tuple(f"{path}::{test}" for path, test in named if not any(map(Path(path).is_relative_to, whole)))
 
 
 def _new_folder() -> Path:
@@ -211,13 +152,13 @@ def _update(found: RevisionFound) -> Update:
     return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
 
 
-def foreign_code(config: pytest.Config) -> str:
-    """Why this side's tests ran code that is not theirs; empty if they did not, or workers ran them."""
-    if config.pluginmanager.hasplugin("dsession"):
+def ran_foreign_code(config: pytest.Config) -> str:
+    """Why this side's tests ran code that is not theirs, in this process or in workers; empty if they did not."""
+    found = config.stash[stash.FINDING].found
+    if found is None or not found.foreign:
         return ""
     top = repository_of(config.rootpath).top
-    lines = _foreign_imports(config, [one for one in working_trees(top) if one != top], top)
-    return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(lines)}" if lines else ""
+    return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(found.foreign)}"
 
 
 def with_itself(config: pytest.Config, revision: Revision) -> str:
@@ -237,7 +178,7 @@ def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgemen
     NEW is NOT-COMPARABLE where the test failed there, and so is a pass of changed work that is checked otherwise.
     """
     if judgement.verdict is Verdict.NEW:
-        why = revision.why_lacking(judgement.key)
+        why = revision.why_lacking(judgement.key) or _left_out(revision, judgement.key.module)
         if not why:
             return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
         reason = f"{revision.name} has nothing to compare with: {why}"
@@ -249,6 +190,13 @@ def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgemen
             judgement, verdict=Verdict.NOT_COMPARABLE, reason=f"{reason}; {judgement.reason}"
         )
     return judgement
+
+
+def _left_out(revision: Revision, module: str) -> str:
+    """Why there is nothing of a test file that the revision has; empty if it was collected, or is not there."""
+    if module in revision.collected or not (revision.root / module).is_file():
+        return ""
+    return "its file is there, and its own settings or conftests leave it out"
 
 
 def _checks_otherwise(revision: Revision, workload: WorkloadEvidence) -> bool:

@@ -25,10 +25,11 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision, with_itself
+from pytest_gpuperf.session.compare_revision import ran_foreign_code, with_itself
 from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
+from pytest_gpuperf.session.revision_side import leave_revision
 from pytest_gpuperf.session.taken_back import fail_hidden
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
@@ -61,7 +62,7 @@ def finish(session: pytest.Session) -> None:
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
-    if worker.options.against and (problem := foreign_code(config)):
+    if worker.options.against and (problem := ran_foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
     if worker.revision is not None and (words := with_itself(config, worker.revision)):
         outcome.left_out += (words,)

@@ -80,9 +80,9 @@ def test_a_module_that_the_revision_has_and_that_came_from_elsewhere_is_one(side
         (("test_a.py::test_b",), "test_a.py::test_b[1]", True),
         (("test_a.py::test_b",), "test_a.py::test_bc", False),
         (("test_a.py::TestC",), "test_a.py::TestC::test_b", True),
-        (("folder",), "folder/test_a.py::test_b", True),
-        (("folder",), "folder_2/test_a.py::test_b", False),
-        (("test_c.py", "test_a.py::test_b"), "test_a.py::test_c", False),
+        (("test_a.py::test_b",), "folder/test_a.py::test_b", True),
+        (("test_a.py::test_b",), "test_c.py::test_c", True),
+        (("test_a.py::test_b", "test_a.py::test_d"), "test_a.py::test_d", True),
     ],
 )
 def test_the_revision_runs_what_the_run_was_given(named: tuple[str, ...], node: str, *, takes: bool) -> None:

@@ -138,7 +138,9 @@ def test_the_process_of_a_revision_leaves_what_it_found_and_tells_nothing(
 
 def test_a_comparison_of_foreign_code_or_with_itself_is_told(gated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = {"said": "these tests ran code that is not theirs"}
-    monkeypatch.setattr(end_of_run, "foreign_code", lambda config: foreign["said"] if config is gated.config else "")
+    monkeypatch.setattr(
+        end_of_run, "ran_foreign_code", lambda config: foreign["said"] if config is gated.config else ""
+    )
     revision = gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     words = lambda config, of: "it is itself" if (config, of) == (gated.config, revision) else ""  # noqa: E731
     monkeypatch.setattr(end_of_run, "with_itself", words)

@@ -102,11 +102,14 @@ def test_another_python_and_the_places_of_the_run_are_handed_on(
     tasks: list[Any] = []
     written = child_command.write_task
     monkeypatch.setattr(child_command, "write_task", lambda task, file: (tasks.append(task), written(task, file)))
-    places = {"file_or_dir": [f"tests/../{MODULE}::{TEST}", "tests"]}
+    places = {"file_or_dir": [f"tests/../{MODULE}::{TEST}"]}
     comparing.run.config.getoption = places.get
     comparing.begun(against_python=Path("/opt/python"))
     assert comparing.started[0][0][0] == "/opt/python"
-    assert tasks[0].named == (f"{MODULE}::{TEST}", "tests")
+    assert tasks[0].named == (f"{MODULE}::{TEST}",)
+    comparing.run.config.getoption = {"file_or_dir": [f"{MODULE}::{TEST}", "tests"]}.get
+    comparing.begun()
+    assert tasks[1].named == ()  # its file is given whole
 
 
 def test_a_revision_without_any_of_the_places_has_nothing_to_compare_with(comparing: Comparing) -> None:

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 from run_samples import H200, MODULE, TEST, Run, workload
 
+from pytest_gpuperf.context import foreign_code
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.session import compare_revision
-from pytest_gpuperf.session.compare_revision import FOUND_FILE, leave_revision
+from pytest_gpuperf.session import revision_side
+from pytest_gpuperf.session.revision_side import FOUND_FILE, leave_revision
 
 NODE = f"{MODULE}::{TEST}"
 
@@ -27,7 +28,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RevisionTask:
     """Working tree and worktree side by side, and a folder for what is found; no module is imported from either."""
     for name in ("top", "top/within", "evidence"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(compare_revision, "imported", dict)
+    monkeypatch.setattr(revision_side, "imported", dict)
     return RevisionTask(
         folder=tmp_path / "evidence", top=tmp_path / "top", others=(tmp_path / "top",), tree=tmp_path / "top/within"
     )
@@ -53,7 +54,7 @@ def test_the_evidence_of_its_tests_and_the_gpu_that_one_of_them_ran_on(there: Ru
     )
     found = left(there, task, *tests)
     assert found == RevisionFound(
-        tests=tests, lacking={}, failed=frozenset(), device=H200, leaks=(), modules=0
+        tests=tests, lacking={}, failed=frozenset(), device=H200, leaks=(), modules=0, collected=frozenset({MODULE})
     )  # fmt: skip
     assert left(there, task, tests[0]).device is None
 
@@ -71,7 +72,10 @@ def test_why_tests_and_files_left_no_evidence(there: Run, task: RevisionTask) ->
     ends[f"{MODULE}::test_a"] = Ended("passed")
     ends[f"{MODULE}::test_b"] = Ended("skipped", "no GPU")
     ends[f"{MODULE}::test_c"] = Ended("failed")
-    found = left(there, task, failures={f"{MODULE}::test_c": "assert 1 == 2"})
+    ends[f"{MODULE}::test_e"] = Ended("xfailed", "bug 7")
+    ends[f"{MODULE}::test_f"] = Ended("skipped", "static only: no driver")
+    static = TestEvidence(module=MODULE, test="test_f", status="static only", workloads=(workload(),))
+    found = left(there, task, static, failures={f"{MODULE}::test_c": "assert 1 == 2"})
     assert found.failed == {f"{MODULE}::test_c"}
     assert found.lacking == {
         "broken.py": "its file could not be collected there",
@@ -79,12 +83,13 @@ def test_why_tests_and_files_left_no_evidence(there: Run, task: RevisionTask) ->
         f"{MODULE}::test_b": "its test is skipped there: no GPU",
         f"{MODULE}::test_c": "its test fails there: assert 1 == 2",
         f"{MODULE}::test_d": "the run of its tests was ended there before it was over",
+        f"{MODULE}::test_e": "its test was expected to fail there, and did: bug 7",
     }
 
 
 def test_modules_of_the_worktree_are_counted(there: Run, task: RevisionTask, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a": f"{task.tree}/a.py", "b": f"{task.tree}/p/b.py", "re": "/usr/lib/re.py"}
-    monkeypatch.setattr(compare_revision, "imported", lambda: files)
+    monkeypatch.setattr(revision_side, "imported", lambda: files)
     assert left(there, task).modules == 2
 
 
@@ -105,7 +110,7 @@ def test_folders_and_sources_of_the_working_tree_are_leaks(there: Run, task: Rev
 def test_modules_of_the_working_tree_are_leaks(there: Run, task: RevisionTask, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     there.config.getini = lambda name: ["src"] if name == "pythonpath" else None
-    monkeypatch.setattr(compare_revision, "foreign_imports", lambda *given: asked.append(given) or ["a leak"])
+    monkeypatch.setattr(foreign_code, "foreign_imports", lambda *given: asked.append(given) or ["a leak"])
     assert left(there, task).leaks == ("a leak",)
     assert asked == [(there.config.rootpath.resolve(), ["src"], task.others, task.tree)]
 
@@ -120,10 +125,7 @@ def test_the_side_that_compares_has_leaks_too(there: Run, tmp_path: Path, monkey
     module = ModuleType("foreign_module")
     module.__file__ = str(tmp_path / "other.py")
     monkeypatch.setitem(sys.modules, "foreign_module", module)
-    assert compare_revision.foreign_code(there.config) == ""
+    assert foreign_code.foreign_here(there.config) == []
     module.__file__ = str(other / "other.py")
-    said = compare_revision.foreign_code(there.config)
-    assert said.startswith(f"these tests ran code that is not of {tmp_path.resolve()}, so nothing was compared: ")
+    (said,) = foreign_code.foreign_here(there.config)
     assert "foreign_module" in said
-    there.plugins.add("dsession")  # workers ran the tests
-    assert compare_revision.foreign_code(there.config) == ""

@@ -1,0 +1,188 @@
+"""Which tests a comparison with a revision runs there, however the command names them: never fewer than it judges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from git_samples import commit, git
+from suite_under_test import HOG, Suite
+
+AGAINST = ("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD")
+SPILL = "['-maxrregcount=32']"
+
+
+def hog_test(options: str = "[]", name: str = "hog") -> str:
+    return (
+        f"def test_{name}(cuda_kernel, gpu, gpuperf):\n"
+        f"    kernel = cuda_kernel('hog.cu', 'hog', options={options})\n"
+        "    a = gpu.random(4096, seed=1)\n"
+        "    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))\n"
+    )
+
+
+@pytest.fixture
+def project(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """An empty repository."""
+    monkeypatch.setenv("CI", "true")
+    for path in suite.path.iterdir():
+        if path.is_file():
+            path.unlink()
+    write(suite, ".gitignore", "__pycache__\n.gpuperf\n.pytest_cache\n")
+    return suite
+
+
+def write(project: Suite, name: str, text: str) -> None:
+    (project.path / name).parent.mkdir(parents=True, exist_ok=True)
+    project.write(name, text)
+
+
+def with_hog(project: Suite, folder: str = ".", options: str = "[]") -> Path:
+    write(project, f"{folder}/hog.cu", HOG)
+    write(project, f"{folder}/test_hog.py", hog_test(options))
+    return project.path / folder / "test_hog.py"
+
+
+def status(project: Suite, *arguments: str) -> tuple[int, str]:
+    result = project.run(*AGAINST, *arguments, subprocess=True)
+    return int(result.ret), result.stdout.str() + result.stderr.str()
+
+
+def assert_worse(project: Suite, *arguments: str) -> None:
+    ended, said = status(project, *arguments)
+    assert ended == 1, said
+    assert "WORSE" in said
+
+
+def assert_not_comparable(project: Suite, *arguments: str) -> str:
+    ended, said = status(project, *arguments)
+    assert ended == 1, said
+    assert "NOT-COMPARABLE" in said
+    return said
+
+
+def root_beside(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    write(project, "conf/pytest.ini", "[pytest]\n")
+    return with_hog(project, "tests"), ("-c", "conf/pytest.ini", "tests")
+
+
+def two_packages(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    for name in ("a", "b"):
+        write(project, f"{name}/pytest.ini", "[pytest]\n")
+        write(project, f"{name}/tests/test_other_{name}.py", "def test_nothing():\n    pass\n")
+    return with_hog(project, "b/tests"), ("a", "b")
+
+
+def a_module(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    for name in ("pkg/__init__.py", "pkg/tests/__init__.py", "pytest.ini"):
+        write(project, name, "[pytest]\npythonpath = .\n" if name == "pytest.ini" else "")
+    return with_hog(project, "pkg/tests"), ("--pyargs", "pkg.tests")
+
+
+def a_link(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    test = with_hog(project, "tests")
+    (project.path / "t").symlink_to("tests")
+    return test, ("t",)
+
+
+def a_name_in_a_link(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    return a_link(project)[0], ("t/test_hog.py::test_hog",)
+
+
+def a_file_and_its_test(project: Suite) -> tuple[Path, tuple[str, ...]]:
+    return with_hog(project), ("test_hog.py", "test_hog.py::test_hog")
+
+
+@pytest.mark.parametrize("made", [root_beside, two_packages, a_module, a_link, a_name_in_a_link, a_file_and_its_test])
+def test_a_loss_is_red_however_its_test_is_named(
+    project: Suite, made: Callable[[Suite], tuple[Path, tuple[str, ...]]]
+) -> None:
+    test, arguments = made(project)
+    commit(project.path)
+    assert status(project, *arguments)[0] == 0
+    test.write_text(hog_test(SPILL))
+    assert_worse(project, *arguments)
+
+
+@pytest.mark.parametrize("place", ["gpu", "gpu/test_hog.py", "gpu/test_hog.py::test_hog"])
+def test_a_place_that_was_renamed_is_compared_with_what_it_was(project: Suite, place: str) -> None:
+    with_hog(project, "kernels")
+    commit(project.path)
+    git(project.path, "mv", "kernels", "gpu")
+    assert status(project, place)[0] == 0
+    (project.path / "gpu/test_hog.py").write_text(hog_test(SPILL))
+    assert_not_comparable(project, place)
+
+
+def test_a_worker_that_runs_foreign_code_ends_the_comparison(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = with_hog(project, "tests")
+    write(project, "src/kpkg/__init__.py", "OPTIONS = []\n")
+    test.write_text("import kpkg\n" + hog_test("kpkg.OPTIONS"))
+    commit(project.path)
+    other = project.path.with_name(f"{project.path.name}-other")
+    git(project.path, "worktree", "add", "-q", "--detach", str(other))
+    write(project, "src/kpkg/__init__.py", f"OPTIONS = {SPILL}\n")
+    monkeypatch.setenv("GPUPERF_TESTS_COLD", "1")
+    monkeypatch.setenv("PYTHONPATH", f"{other / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    for arguments in ((), ("-n", "2")):
+        ended, said = status(project, *arguments)
+        assert ended == 4, said
+        assert "these tests ran code that is not of" in said
+
+
+def expected_to_fail(project: Suite) -> None:
+    text = hog_test().replace("    kernel =", "    assert False\n    kernel =")
+    write(project, "test_hog.py", f"import pytest\n@pytest.mark.xfail(reason='bug 7')\n{text}")
+
+
+def folder_that_fails(project: Suite) -> None:
+    write(project, "conftest.py", "")
+    (project.path / "sub").mkdir()
+    (project.path / "test_hog.py").rename(project.path / "sub/test_hog.py")
+    (project.path / "hog.cu").rename(project.path / "sub/hog.cu")
+    write(project, "sub/conftest.py", "raise RuntimeError('broken')\n")
+    write(project, "test_other.py", "def test_nothing():\n    pass\n")
+
+
+def deselected(project: Suite) -> None:
+    write(project, "pytest.ini", "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n")
+    write(project, "test_hog.py", f"import pytest\n@pytest.mark.slow\n{hog_test()}")
+
+
+def left_out(project: Suite) -> None:
+    write(project, "conftest.py", "collect_ignore = ['test_hog.py']\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (expected_to_fail, "expected to fail there, and did: bug 7"),
+        (folder_that_fails, "could not be collected there"),
+        (deselected, "left out there, by settings or hooks"),
+        (left_out, "its own settings or conftests leave it out"),
+    ],
+)
+def test_what_could_not_run_there_is_not_new(project: Suite, before: Callable[[Suite], None], said: str) -> None:
+    test = with_hog(project)
+    before(project)
+    commit(project.path)
+    place = project.path / "sub/test_hog.py" if (project.path / "sub").exists() else test
+    for name in ("conftest.py", "sub/conftest.py", "pytest.ini"):
+        (project.path / name).unlink(missing_ok=True)
+    place.write_text(hog_test(SPILL))
+    told = assert_not_comparable(project)
+    assert said in " ".join(told.split())
+
+
+def test_a_new_kernel_of_a_test_that_ends_static_only_is_new(project: Suite) -> None:
+    test = with_hog(project)
+    commit(project.path)
+    test.write_text(
+        hog_test() + "    second = cuda_kernel('hog.cu', 'hog', options=['-DNEW'])\n"
+        "    gpuperf(second.launch(grid=1, block=32, args=(a, gpu.empty_like(a))), name='second')\n"
+    )
+    ended, said = status(project)
+    assert ended == 0, said
+    assert "1 NEW" in said
