@@ -41,12 +41,17 @@ def origin_of(new: Work, gone: Collection[Work]) -> Work | None:
     alike = [one for one in gone if _same_execution(one, new)]
     if alike:
         return max(sorted(alike, key=lambda one: one.key), key=lambda one: _nearness(one, new))
-    of_kernel = [one for one in gone if one.kernels == new.kernels and _near(one.key, new.key)]
+    of_kernel = of_its_kernel(new, gone)
     closest = [one for one in of_kernel if one.parameters == new.parameters]
     for candidates in (of_kernel, closest):
         if len(candidates) == 1:
             return candidates[0]
     return None
+
+
+def of_its_kernel(new: Work, gone: Collection[Work]) -> list[Work]:
+    """Records of the kernel of ``new`` near it: of its module, or of the same names in another."""
+    return [one for one in gone if one.kernels == new.kernels and _near(one.key, new.key)]
 
 
 def _same_execution(old: Work, new: Work) -> bool:

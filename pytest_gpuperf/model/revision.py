@@ -37,6 +37,8 @@ class Revision(Record, frozen=True):
     """Test files that its own run collected, as in node ids."""
     root: Path = Path()
     """pytest's in ``tree``."""
+    by_name: bool = False
+    """The run chose tests by their names, so that those of other names did not run there."""
     modules: int = 0
     """Python modules of its own that its tests imported, none of them from the working tree."""
 

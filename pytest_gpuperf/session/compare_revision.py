@@ -24,6 +24,7 @@ from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
 from pytest_gpuperf.context.repository import commit_of
@@ -78,6 +79,7 @@ def begin(config: pytest.Config, options: Options) -> Options:
         lacking=found.lacking,
         collected=found.collected,
         root=tree / config.rootpath.resolve().relative_to(top),
+        by_name=bool(task.named or config.getoption("keyword") or config.getoption("markexpr")),
         modules=found.modules,
         top=top,
         others=others,
@@ -169,6 +171,16 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
     return (
         f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
         "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
+    )
+
+
+def chosen_by_name(book: Book, revision: Revision) -> str:
+    """What to say where tests of other names did not run there, and something is new; empty where it is not so."""
+    if not revision.by_name or all(one.verdict is not Verdict.NEW for one in book.judgements):
+        return ""
+    return (
+        "tests were chosen by name, so whether what is new was renamed is not known. To do: run the whole file, "
+        "without -k, -m and names of tests"
     )
 
 

@@ -25,7 +25,7 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import ran_foreign_code, with_itself
+from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
 from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
@@ -64,8 +64,9 @@ def finish(session: pytest.Session) -> None:
         return
     if worker.options.against and (problem := ran_foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
-    if worker.revision is not None and (words := with_itself(config, worker.revision)):
-        outcome.left_out += (words,)
+    if worker.revision is not None:
+        words = (with_itself(config, worker.revision), chosen_by_name(book, worker.revision))
+        outcome.left_out += tuple(filter(None, words))
     if worker.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:

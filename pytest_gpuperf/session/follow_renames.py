@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
@@ -12,7 +12,8 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.renames import Work, move_command, origin_of
+from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.judge.renames import Work, move_command, of_its_kernel, origin_of
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -36,9 +37,11 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
     keys = dict.fromkeys([*own, *_gone(config, worker.store)])
     for work in fresh:
         candidates = [_on_record(worker.store, key, work.toolchain, target) for key in keys]
-        identity = work.identity if work.time is not None else None
-        origin = origin_of(Work(work.key, work.static, identity), candidates)
-        if origin is not None:
+        new = Work(work.key, work.static, work.identity if work.time is not None else None)
+        origin = origin_of(new, candidates)
+        if origin is None and worker.revision is not None and new.kernels:
+            book.add(_one_of(work, of_its_kernel(new, candidates)))
+        elif origin is not None:
             named = _named if worker.revision is None else _compared
             book.add(named(work, origin, worker.store.time(target, origin.key) if target else None))
 
@@ -111,6 +114,21 @@ def _compared(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> 
         return msgspec.structs.replace(one, verdict=settled or Verdict.NOT_COMPARABLE, reason=reason)
 
     return msgspec.structs.replace(work, judgements=tuple(map(judged, work.judgements)), was=origin.key)
+
+
+def _one_of(work: WorkloadEvidence, origins: Sequence[Work]) -> WorkloadEvidence:
+    """The workload as NOT-COMPARABLE in the place of NEW, where it may be any of several that are gone."""
+    if not origins:
+        return work
+    names = first_of([str(one.key) for one in sorted(origins, key=lambda one: one.key)], 2)
+    reason = f"it has the kernel of {numbered(len(origins), 'workload')} that went, {names}: {RENAME_ALONE}"
+    judgements = tuple(
+        msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+        if one.verdict is Verdict.NEW and one.kind not in BESIDE
+        else one
+        for one in work.judgements
+    )
+    return msgspec.structs.replace(work, judgements=judgements)
 
 
 RENAME_ALONE = "rename it in a change of its own"

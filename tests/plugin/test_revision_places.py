@@ -186,3 +186,35 @@ def test_a_new_kernel_of_a_test_that_ends_static_only_is_new(project: Suite) -> 
     ended, said = status(project)
     assert ended == 0, said
     assert "1 NEW" in said
+
+
+PARAMETRISED = """
+import pytest
+@pytest.mark.parametrize("n", [1024, 2048]{ids})
+def test_hog(cuda_kernel, gpu, gpuperf, n):
+    kernel = cuda_kernel("hog.cu", "hog", options={options})
+    a = gpu.random(n * 4, seed=1)
+    gpuperf(kernel.launch(grid=n // 1024, block=32, args=(a, gpu.empty_like(a))))
+"""
+
+
+def test_new_names_of_parameters_hide_no_loss(project: Suite) -> None:
+    test = with_hog(project)
+    test.write_text(PARAMETRISED.format(ids="", options="[]"))
+    commit(project.path)
+    ids = ", ids=lambda n: f'n{n}'"
+    test.write_text(PARAMETRISED.format(ids=ids, options="[]"))
+    assert status(project)[0] == 0
+    test.write_text(PARAMETRISED.format(ids=ids, options=SPILL))
+    said = assert_not_comparable(project)
+    assert "it has the kernel of 2 workloads that went, test_hog.py::test_hog[1024] [hog]" in said
+
+
+@pytest.mark.parametrize("chosen", [("-k", "hug"), ("test_hog.py::test_hug",)])
+def test_a_new_test_that_was_chosen_by_name_may_be_a_renamed_one(project: Suite, chosen: tuple[str, ...]) -> None:
+    test = with_hog(project)
+    commit(project.path)
+    test.write_text(hog_test(name="hug"))
+    ended, said = status(project, *chosen)
+    assert ended == 0, said
+    assert "tests were chosen by name, so whether what is new was renamed is not known" in said
