@@ -152,11 +152,43 @@ def _shadowed(modules: Mapping[str, str], tree: Path, roots: Iterable[Path]) -> 
             continue
         own = next((one for one in _homes(name, roots) if one.is_file()), None)
         if own is not None:
-            yield (
-                f"{name} was imported from {file}, though the revision has {own.relative_to(tree)}: both sides would "
-                "run the same code; install the project with pip install -e, let the ini setting pythonpath name its "
-                "folder, or name an environment of its own with --gpuperf-against-python"
-            )
+            yield _installed_copy(name, file, own.relative_to(tree))
+
+
+def copies(
+    modules: Mapping[str, str], others: Iterable[Path], tree: Path, roots: Collection[Path], installed: Collection[str]
+) -> Iterator[str]:
+    """Modules that were copied out of a working tree: byte for byte what it has below one of ``roots``, a line each.
+
+    ``roots`` are folders of packages as seen from the top, wherever they lie; so many may hold a library of others
+    that the name alone tells nothing.  An environment may lie inside of a working tree.
+    """
+    trees = (tree, *others)
+    for name, file in sorted(modules.items()):
+        in_a_tree = any(_within(file, str(one)) for one in trees)
+        if in_a_tree and not any(_within(file, one) for one in installed):
+            continue
+        for own in _homes(name, [tree / root for root in roots]):
+            inside = own.relative_to(tree)
+            if own.is_file() and any(_same_text(Path(file), one / inside) for one in trees):
+                yield _installed_copy(name, file, inside)
+                break
+
+
+def _same_text(one: Path, other: Path) -> bool:
+    try:
+        text = one.read_bytes()
+        return bool(text.strip()) and text == other.read_bytes()
+    except OSError:
+        return False
+
+
+def _installed_copy(name: str, file: str, own: Path) -> str:
+    return (
+        f"{name} was imported from {file}, though the revision has {own}: both sides would run the same code; install "
+        "the project with pip install -e, let the ini setting pythonpath name its folder, or name an environment of "
+        "its own with --gpuperf-against-python"
+    )
 
 
 def _homes(name: str, roots: Iterable[Path]) -> Iterator[Path]:

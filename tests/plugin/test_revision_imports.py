@@ -123,6 +123,27 @@ def test_an_installed_copy_is_refused(project: Suite, installed: Path) -> None:
     refused(project, "*whole was imported from *installed*though the revision has src/whole/__init__.py*")
 
 
+@pytest.mark.parametrize("text", ["STEPS = 100\n", "STEPS = 200\n"], ids=["of the revision", "of the working tree"])
+def test_an_installed_copy_of_a_package_in_any_folder_is_refused(project: Suite, installed: Path, text: str) -> None:
+    changed(project, "whole")
+    (installed / "whole").mkdir()
+    for name in ("__init__.py", "numbers.py"):
+        (installed / "whole" / name).write_text(text if name == "numbers.py" else "")
+    refused(project, "*whole.numbers was imported from *installed*though the revision has code/whole/numbers.py*")
+
+
+def test_an_installed_package_of_a_name_that_the_repository_has_too_is_left_alone(
+    project: Suite, installed: Path
+) -> None:
+    """A library beside the copy of it, of another version, that the repository keeps for other uses."""
+    changed(project, "whole")
+    (installed / "whole").mkdir()
+    for name in ("__init__.py", "numbers.py"):
+        (installed / "whole" / name).write_text("STEPS = 50\n")
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+
+
 def test_a_pythonpath_into_the_working_tree(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{project.path / 'code'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     changed(project, "open")
