@@ -5,6 +5,7 @@ Importing this module imports nothing heavy: a plain ``pytest`` pays only for de
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -67,9 +68,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """No test lies in a folder of baselines that is a link, which may lead to any folder: it is refused later."""
+    """No test lies in a folder of baselines that is a link, which may lead to any folder: it is refused later.
+
+    Nor in the cache folder, which may lie in the project and hold worktrees of it.
+    """
     options = config.stash[stash.OPTIONS]
-    return True if options.active and collection_path == options.baselines and collection_path.is_symlink() else None
+    if not options.active:
+        return None
+    linked = collection_path == options.baselines and collection_path.is_symlink()
+    cache = Path(os.environ.get("GPUPERF_CACHE_DIR", ""))
+    is_cache = collection_path.name == cache.name and collection_path.resolve() == cache.resolve()
+    return True if linked or is_cache else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -218,3 +218,13 @@ def test_a_new_test_that_was_chosen_by_name_may_be_a_renamed_one(project: Suite,
     ended, said = status(project, *chosen)
     assert ended == 0, said
     assert "tests were chosen by name, so whether what is new was renamed is not known" in said
+
+
+def test_a_cache_folder_in_the_project_has_no_tests(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(project.path / "cache"))
+    write(project, ".gitignore", "__pycache__\n.gpuperf\n.pytest_cache\ncache\n")
+    test = with_hog(project)
+    commit(project.path)
+    test.write_text(hog_test(SPILL))
+    assert_worse(project)
+    assert_worse(project)
