@@ -15,6 +15,7 @@ _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells its hooks of the repository that they run for; the folder says which one is meant."""
 NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 """A folder of a change may look like a bare repository, whose settings name programs that git would run."""
+NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _LINK, _SUBMODULE = "120000", "160000"
 _CHUNK = 1 << 20
 

@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import filelock
 
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, is_shallow, run_git, said
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.compile.cache import default_folder, make_private
+from pytest_gpuperf.context.submodules import fill_submodules
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
 KEPT = 4
 """Worktrees of one repository that stay when nobody uses them, the last used."""
-_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _SUFFIX = ".lock"
 
 
@@ -106,6 +106,7 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
         ) from None
     try:
         _check_out(repository, tree, commit)
+        fill_submodules(repository.top, tree)
         _remove_old(repository, place)
         yield tree.resolve()
     finally:
@@ -128,7 +129,7 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
     if _is_as_committed(tree, commit):
         return
     _remove(repository, tree)
-    done = run_git(repository.top, *_NO_HOOKS, "worktree", "add", "--detach", "--force", str(tree), commit)
+    done = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", str(tree), commit)
     if done.returncode:
         _remove(repository, tree)
         raise RevisionError(

@@ -28,6 +28,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
 from pytest_gpuperf.context.repository import commit_of
+from pytest_gpuperf.context.submodules import empty_submodules
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
@@ -70,15 +71,17 @@ def begin(config: pytest.Config, options: Options) -> Options:
             f"be compared:\n{lines}"
         )
     BaselineStore(folder).write(_update(found))
+    root = tree / config.rootpath.resolve().relative_to(top)
+    submodules = {os.path.relpath(tree / path, root): _WITHOUT_IT.format(path) for path in empty_submodules(tree)}
     checks = {str(work.key): work.check for test in found.tests for work in test.workloads if work.launched}
     revision = Revision(
         checks=checks,
         commit=commit,
         name=name,
         archs=archs,
-        lacking=found.lacking,
+        lacking={**found.lacking, **submodules},
         collected=found.collected,
-        root=tree / config.rootpath.resolve().relative_to(top),
+        root=root,
         by_name=bool(task.named or config.getoption("keyword") or config.getoption("markexpr")),
         modules=found.modules,
         top=top,
@@ -87,6 +90,12 @@ def begin(config: pytest.Config, options: Options) -> Options:
     )
     write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
+
+
+_WITHOUT_IT = (
+    "it lies in the submodule {0}, whose commit of then this clone does not have (git submodule update --init {0}, and "
+    "git -C {0} fetch)"
+)
 
 
 def _named(config: pytest.Config) -> tuple[str, ...]:

@@ -228,3 +228,41 @@ def test_a_cache_folder_in_the_project_has_no_tests(project: Suite, monkeypatch:
     test.write_text(hog_test(SPILL))
     assert_worse(project)
     assert_worse(project)
+
+
+@pytest.fixture
+def with_submodule(project: Suite, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``project`` with a submodule of one test, whose next commit is slower: the submodule's folder."""
+    for name, value in {"COUNT": "1", "KEY_0": "protocol.file.allow", "VALUE_0": "always"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    source = project.path.with_name(f"{project.path.name}-source")
+    source.mkdir()
+    (source / "hog.cu").write_text(HOG)
+    (source / "test_hog.py").write_text(hog_test())
+    commit(source)
+    git(project.path, "init", "-q", "-b", "main")
+    git(project.path, "submodule", "add", "-q", str(source), "kernels")
+    commit(project.path)
+    monkeypatch.delenv("GIT_CONFIG_COUNT")  # what follows needs no more of git than a user has
+    kernels = project.path / "kernels"
+    (kernels / "test_hog.py").write_text(hog_test(SPILL))
+    commit(kernels)
+    return kernels
+
+
+def test_a_submodule_is_compared_with_its_commit_of_then(project: Suite, with_submodule: Path) -> None:
+    assert_worse(project)
+    assert_worse(project)
+    git(with_submodule, "checkout", "-q", "HEAD^")
+    assert status(project)[0] == 0
+
+
+def test_a_submodule_without_its_commit_of_then_is_not_comparable(project: Suite, with_submodule: Path) -> None:
+    git(with_submodule, "checkout", "-q", "--orphan", "island")
+    commit(with_submodule)
+    git(with_submodule, "branch", "-q", "-D", "main")
+    git(with_submodule, "remote", "remove", "origin")
+    git(with_submodule, "reflog", "expire", "--expire=now", "--all")
+    git(with_submodule, "gc", "-q", "--prune=now")
+    said = assert_not_comparable(project)
+    assert "it lies in the submodule kernels, whose commit of then this clone does not have" in " ".join(said.split())
