@@ -18,7 +18,8 @@ _PACKAGE = "/__init__.py"
 def foreign_code(config: pytest.Config, others: Sequence[Path], tree: Path) -> list[str]:
     """Modules that this process imported from elsewhere than the working tree ``tree`` that it runs in, in words."""
     lines = foreign_imports(config.rootpath.resolve(), config.getini("pythonpath"), others, tree)
-    return list(dict.fromkeys([*lines, *copies(imported(), others, tree, _package_roots(tree), installed_folders())]))
+    lines += copies(imported(), others, tree, _packages(tree), installed_folders())
+    return list(dict.fromkeys(lines))
 
 
 def foreign_here(config: pytest.Config) -> list[str]:
@@ -27,8 +28,12 @@ def foreign_here(config: pytest.Config) -> list[str]:
     return foreign_code(config, [one for one in working_trees(top) if one != top], top)
 
 
-def _package_roots(tree: Path) -> set[Path]:
-    """Folders of tracked packages that are in no package themselves, as seen from the top of ``tree``."""
+def _packages(tree: Path) -> dict[str, set[Path]]:
+    """Folders with a tracked package that is in no other, as seen from the top of ``tree``; by its name."""
     names = os.fsdecode(run_git(tree, "ls-files", "-z").stdout).split("\0")
     packages = {Path(name.removesuffix(_PACKAGE)) for name in names if name.endswith(_PACKAGE)}
-    return {one.parent for one in packages if one.parent not in packages}
+    found: dict[str, set[Path]] = {}
+    for one in packages:
+        if one.parent not in packages:
+            found.setdefault(one.name, set()).add(one.parent)
+    return found

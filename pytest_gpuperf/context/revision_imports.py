@@ -156,17 +156,19 @@ def _shadowed(modules: Mapping[str, str], tree: Path, roots: Iterable[Path]) -> 
 
 
 def copies(
-    modules: Mapping[str, str], others: Iterable[Path], tree: Path, roots: Collection[Path], installed: Collection[str]
-) -> Iterator[str]:
-    """Modules that were copied out of a working tree: byte for byte what it has below one of ``roots``, a line each.
+    modules: Mapping[str, str], others: Iterable[Path], tree: Path, packages: Mapping[str, Collection[Path]],
+    installed: Collection[str],
+) -> Iterator[str]:  # fmt: skip
+    """Modules that were copied out of a working tree: byte for byte what it has in one of ``packages``, a line each.
 
-    ``roots`` are folders of packages as seen from the top, wherever they lie; so many may hold a library of others
-    that the name alone tells nothing.  An environment may lie inside of a working tree.
+    ``packages`` are folders that hold a package of this name, as seen from the top, wherever they lie; some may hold
+    a library of others, so that the name alone tells nothing.  An environment may lie inside of a working tree.
     """
     trees = (tree, *others)
     for name, file in sorted(modules.items()):
+        roots = packages.get(name.partition(".")[0], ())
         in_a_tree = any(_within(file, str(one)) for one in trees)
-        if in_a_tree and not any(_within(file, one) for one in installed):
+        if not roots or (in_a_tree and not any(_within(file, one) for one in installed)):
             continue
         for own in _homes(name, [tree / root for root in roots]):
             inside = own.relative_to(tree)

@@ -67,6 +67,6 @@ def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bo
     """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
     if not stopped and (not whole or worker.options.update is not None):
         return
-    red_as_new = worker.options.missing == "fail"
-    renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
+    told_by_new_name = worker.options.missing == "fail" or worker.revision is not None
+    renamed = {work.was for work in book.workloads.values()} if told_by_new_name else set()
     book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)

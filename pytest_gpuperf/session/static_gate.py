@@ -140,6 +140,10 @@ PASSED_WITHOUT = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
     "gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
 )
+PASSED_WITHOUT_THEIRS = (
+    "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go, give the "
+    "test that does without it a name of its own"
+)
 WITHOUT_CODE = (
     "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
     "without an arch= that leaves it out; if it is meant to go: gpuperf prune --yes"
@@ -157,8 +161,10 @@ def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[J
     after the static judgement.  A workload that is timed on other GPU models and not on this one, as others of
     its test are, is not this GPU's.  Raises ``BaselineError``.
     """
-    why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else PASSED_WITHOUT
-    reason = f"has a baseline and was not reached: {why}"
+    passed = PASSED_WITHOUT if worker.revision is None else PASSED_WITHOUT_THEIRS
+    why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else passed
+    where = "has a baseline" if worker.revision is None else f"is in {worker.revision.name}"
+    reason = f"{where} and was not reached: {why}"
     for_want_of_gpu = stopped and book.status == "static only"
     missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
     return [

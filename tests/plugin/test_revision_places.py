@@ -266,3 +266,23 @@ def test_a_submodule_without_its_commit_of_then_is_not_comparable(project: Suite
     git(with_submodule, "gc", "-q", "--prune=now")
     said = assert_not_comparable(project)
     assert "it lies in the submodule kernels, whose commit of then this clone does not have" in " ".join(said.split())
+
+
+def test_a_renamed_kernel_of_a_test_is_the_same_and_one_that_is_left_out_is_missed(project: Suite) -> None:
+    test = with_hog(project)
+    commit(project.path)
+    write(project, "hog.cu", HOG.replace("void hog(", "void hig("))
+    test.write_text(hog_test().replace("'hog', options", "'hig', options"))
+    ended, said = status(project)
+    assert ended == 0, said
+    assert "1 workload: 1 UNCHANGED" in said
+    test.write_text("def test_hog(cuda_kernel):\n    cuda_kernel(" + repr(OTHER) + ", 'other')\n")
+    ended, said = status(project)
+    assert ended == 1, said
+    assert "and was not reached: the test passed without it" in said
+    assert "gpuperf prune" not in said
+
+
+OTHER = """extern "C" __global__ void other(float* a)
+{ a[threadIdx.x] *= 2; }
+"""
