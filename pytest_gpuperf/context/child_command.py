@@ -78,12 +78,9 @@ def there(config: pytest.Config, task: RevisionTask | OpponentTask, place: str) 
     """
     given = place_of(config, place.partition("::")[0])
     start = config.invocation_params.dir
-    inside = None
-    for one in (given, start.resolve() / os.path.relpath(given, start), given.resolve()):  # links inside it are kept
-        path = Path(os.path.normpath(one))
-        if path.is_relative_to(task.top) and path.exists():
-            inside = path.relative_to(task.top)
-            break
+    seen = (given, start.resolve() / os.path.relpath(given, start), given.resolve())  # links inside of it are kept
+    paths = [path for path in map(Path, map(os.path.normpath, seen)) if path.is_relative_to(task.top)]
+    inside = next((path.relative_to(task.top) for path in (*filter(Path.exists, paths), *paths)), None)
     if inside is None:
         raise pytest.UsageError(
             f"{place} lies outside of the repository {task.top}, so --gpuperf-against has no other revision of it: "

@@ -121,6 +121,17 @@ def test_a_revision_without_any_of_the_places_has_nothing_to_compare_with(compar
     assert (revision.lacking, revision.modules, revision.checks) == ({}, 0, {})
 
 
+@pytest.mark.parametrize(("place", "refused"), [("test_none.py", False), ("/nowhere", True), ("../else", True)])
+def test_only_a_place_outside_of_the_repository_is_refused(comparing: Comparing, place: str, refused: bool) -> None:
+    comparing.run.config.getoption = {"file_or_dir": [place]}.get
+    if refused:
+        with pytest.raises(pytest.UsageError, match="lies outside of the repository"):
+            comparing.begun()
+    else:
+        comparing.begun()  # pytest says what is not there
+    assert comparing.started == []
+
+
 # --- what the tests left goes on record ------------------------------------------------------------
 
 
