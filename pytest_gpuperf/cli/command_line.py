@@ -2,8 +2,9 @@
 
 Exit status: 0 done; 1 the answer is no (something needed is missing or cannot be read, a kernel got worse, pruning was
 refused, ``--check`` found something); 2 wrong usage, or an ``audit`` that could compare nothing; 125 and 128, from
-``bisect-step`` alone, let ``git bisect run`` skip the commit or stop; 141 the reader of the output closed the pipe.
-``merge`` ends with the status of the merged run, or with that of wrong usage if it refuses the reports.
+``bisect-step`` alone, let ``git bisect run`` skip the commit or, after wrong usage or an error, stop; 141 the reader
+of the output closed the pipe.  ``merge`` ends with the status of the merged run, or with that of wrong usage if it
+refuses the reports.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from pytest_gpuperf.cli.argument_parser import build_parser
@@ -32,7 +34,23 @@ PROBLEM_STATUS = {"audit": EXIT_REFUSED, "merge": EXIT_REFUSED, "bisect-step": E
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
-    parsed = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return _abort_on_error(words) if words[:1] == ["bisect-step"] else _status(words)
+
+
+def _abort_on_error(words: Sequence[str]) -> int:
+    """The status of ``bisect-step``: git would take that of wrong usage or of a traceback for a bad commit."""
+    try:
+        return _status(words)
+    except SystemExit as end:
+        return EXIT_ABORT if end.code else 0
+    except Exception:  # noqa: BLE001 whatever it is, it says nothing of the commit
+        traceback.print_exc()
+        return EXIT_ABORT
+
+
+def _status(words: Sequence[str]) -> int:
+    parsed = build_parser().parse_args(words)
     try:
         status = _execute(parsed)
         sys.stdout.flush()

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from pytest_gpuperf import __version__
-from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.cli import bisect_command, command_line
 from pytest_gpuperf.cli.argument_parser import PAGES, build_parser
 from pytest_gpuperf.doctor import examination
 from pytest_gpuperf.doctor.findings import ProbeResult
@@ -38,6 +38,22 @@ def test_wrong_usage_is_exit_status_2(arguments, capsys):
         command_line.main(arguments)
     assert stop.value.code == 2
     assert "usage: gpuperf" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["t.py"], ["--good", "HEAD"], ["--good", "HEAD", "t.py", "--no-such-flag"]])
+def test_wrong_usage_of_bisect_step_stops_git_bisect(more, capsys):
+    """Git reads 2 as a bad commit."""
+    assert command_line.main(["bisect-step", *more]) == command_line.EXIT_ABORT
+    assert "usage: gpuperf" in capsys.readouterr().err
+
+
+def test_an_error_of_bisect_step_stops_git_bisect(monkeypatch, capsys):
+    def fail(parsed, write):
+        raise ZeroDivisionError("of nobody's making")
+
+    monkeypatch.setattr(bisect_command, "execute", fail)
+    assert command_line.main(["bisect-step", "--good", "HEAD", "t.py"]) == command_line.EXIT_ABORT
+    assert "ZeroDivisionError: of nobody's making" in capsys.readouterr().err
 
 
 def test_every_command_has_a_module_that_executes_it_and_names_its_problems():
