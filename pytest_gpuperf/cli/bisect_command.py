@@ -83,12 +83,14 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 
     Raises one of ``PROBLEMS``.
     """
-    git = GitFolder(start)
+    git, node_id = GitFolder(start), _seen_from(start, node_id)
     last = git.commit(bad)
     first = git.commit(good) if good is not None else recorded_commit(node_id, start)
     commits = _between(start, first, last)
     write(f"{len(commits) - 1} commits from {described(start, first)} to {described(start, last)}\n")
     trials = _Trials(node_id, first, start, write)
+    if trials.code(first) is not None and not trials.is_good(first):
+        raise NothingToFind(f"the good end {first} is not good: {trials.why(first)}")
     found = search(commits, trials.code, trials.answer)
     suspects = [*found.between, found.bad]
     if found.culprit is None:
@@ -122,6 +124,19 @@ def recorded_commit(node_id: str, start: Path) -> str:
     if not known:
         raise NoBisection("no record says at which commit the test was still good: name it with --good REF")
     return GitFolder(start).commit(max(known, key=lambda one: one.date).commit)
+
+
+def _seen_from(start: Path, node_id: str) -> str:
+    """The node id with a relative path, so that it means each commit's own file.  Raises ``NoBisection``."""
+    name, mark, test = node_id.partition("::")
+    path, top = Path(name), repository_of(start).top
+    if not path.is_absolute():
+        return node_id
+    real = (path.parent.resolve() / path.name, path.resolve())
+    inside = next((one for one in real if one.is_relative_to(top)), None)
+    if inside is None:
+        raise NoBisection(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
+    return f"{os.path.relpath(inside, start.resolve())}{mark}{test}"
 
 
 def _between(start: Path, first: str, last: str) -> list[str]:
@@ -158,6 +173,11 @@ class _Trials:
             self._final[commit] = self._try(commit, {})
             self._gpu = self._final[commit].timed
         return self._last(commit).answer
+
+    def is_good(self, commit: str) -> bool:
+        """Whether its own trial says so: without a GPU or, where the test cannot do without, with one."""
+        self.code(commit)
+        return self._static[commit].answer == "good" or self.answer(commit) == "good"
 
     def why(self, commit: str) -> str:
         return self._last(commit).why if commit in self._static else "not looked at"

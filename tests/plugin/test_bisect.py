@@ -132,3 +132,31 @@ def test_a_step_without_such_a_revision_aborts(history: History, capsys: pytest.
     history.add()
     assert main(["bisect-step", "--good", "nowhere", "test_hog.py"]) == 128
     assert "git knows no revision" in capsys.readouterr().err
+
+
+def test_an_absolute_path_is_that_of_each_commit(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(4):
+        history.add(options=SPILLING if number >= 2 else FREE, source=f"// {number}\n{HOG}")
+    (history.folder / "test_hog.py").write_text("edited, and not looked at")
+    place = history.folder / "test_hog.py"
+    status, out, err = bisected(capsys, "--good", history.commits[0], f"{place}::test_hog")
+    assert (status, err) == (0, "")
+    assert f"{history.commits[2][:12]} (" in out
+    assert "State 2) made it slower" in out
+
+
+def test_a_path_outside_of_the_repository_is_refused(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    history.add()
+    outside = history.folder.parent / "test_hog.py"
+    status, _, err = bisected(capsys, "--good", "HEAD", str(outside))
+    assert (status, f"{outside} lies outside of the repository" in err) == (1, True)
+
+
+def test_a_good_end_whose_test_fails_by_itself_is_told(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    history.add(test=f"{TEST}    assert not 'of its own'\n")
+    history.add(options=SPILLING)
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert status == 1
+    assert f"the good end {history.commits[0]} is not good: " in err
+    assert "of its own" in err
+    assert history.commits[1][:12] not in out.partition("\n")[2], "and nothing is asked of the other end"
