@@ -238,7 +238,8 @@ def trial_of(tests: Sequence[TestEvidence], failure: str) -> Trial:
     works = [work for test in tests for work in test.workloads]
     code = tuple(sorted(map(_code, works))) if works and all(work.static for work in works) else object()
     red = [(work, one) for work, one in judged if one.verdict in BAD]
-    open_ones = [one for _, one in judged if one.verdict not in BAD | GOOD]
+    good = [one for _, one in judged if one.verdict in GOOD]
+    open_ones = [one for work, one in judged if one.verdict not in BAD | GOOD and not (good and _is_added(work))]
     if red:
         worst = next((one for _, one in red if one.kind == "time"), red[0][1])
         return Trial("bad", code, _said(worst), tuple(_words(red)), timed)
@@ -246,7 +247,12 @@ def trial_of(tests: Sequence[TestEvidence], failure: str) -> Trial:
         return Trial("undecided", code, _said(open_ones[0]), timed=timed)
     if failure or not judged:
         return Trial("undecided", code if judged else None, failure or "nothing was judged", timed=timed)
-    return Trial("good", code, _said(judged[0][1]), timed=timed)
+    return Trial("good", code, _said(good[0]), timed=timed)
+
+
+def _is_added(work: WorkloadEvidence) -> bool:
+    """The good end has nothing of it; or it is equal code, which the good end did not time."""
+    return {one.verdict for one in work.judgements} <= {Verdict.NEW, Verdict.UNCHANGED}
 
 
 def _code(work: WorkloadEvidence) -> tuple[str, str]:

@@ -12,8 +12,12 @@ import pytest
 from git_samples import commit, git
 from suite_under_test import HOG
 
+from pytest_gpuperf.cli.bisect_command import trial_of
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.context.worktree import resolve
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):
@@ -160,3 +164,39 @@ def test_a_good_end_whose_test_fails_by_itself_is_told(history: History, capsys:
     assert f"the good end {history.commits[0]} is not good: " in err
     assert "of its own" in err
     assert history.commits[1][:12] not in out.partition("\n")[2], "and nothing is asked of the other end"
+
+
+def test_what_a_commit_adds_hides_no_step(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """A test that the good end lacks is new in every commit after it, and no reason not to judge the others."""
+    other = TEST.replace("test_hog", "test_other").replace('"hog")', '"other")').format(options=FREE)
+    for number in range(6):
+        source = f"// {number}\n{HOG}" + (HOG.replace("hog", "other") if number >= 1 else "")
+        test = TEST + (other if number >= 1 else "")
+        history.add(options=SPILLING if number >= 4 else FREE, source=source, test=test)
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert (status, err) == (0, "")
+    assert f"{history.commits[4][:12]} (" in out
+    assert "State 4) made it slower" in out
+
+
+OLD, ADDED = ("static", Verdict.SAME), ("static", Verdict.NEW)
+
+
+@pytest.mark.parametrize(
+    ("works", "answer"),
+    [
+        ([[OLD], [ADDED]], "good"), ([[ADDED], [OLD]], "good"), ([[ADDED]], "undecided"),
+        ([[OLD, ("time", Verdict.NEW)]], "undecided"), ([[OLD], [("static", Verdict.UNCHANGED), ADDED]], "good"),
+        ([[OLD], [ADDED, ("time", Verdict.INCONCLUSIVE)]], "undecided"),
+        ([[("static", Verdict.WORSE)], [ADDED]], "bad"),
+    ],
+)  # fmt: skip
+def test_what_is_new_is_left_out_beside_what_is_good(works: list[list[tuple[str, Verdict]]], answer: str) -> None:
+    """Of changed code that only the good end's times could judge, it says nothing."""
+    found = []
+    for number, verdicts in enumerate(works):
+        key = Key(module="test_hog.py", test="test_hog", workload=f"hog {number}")
+        judged = tuple(Judgement(key=key, target="sm_90", kind=kind, verdict=one) for kind, one in verdicts)
+        found.append(WorkloadEvidence(key=key, judgements=judged))
+    trial = trial_of([TestEvidence(module="test_hog.py", test="test_hog", workloads=tuple(found))], "")
+    assert trial.answer == answer
