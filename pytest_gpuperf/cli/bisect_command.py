@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
@@ -41,6 +42,10 @@ BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
 
 STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
 """As ``git bisect run`` reads it."""
+
+
+COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+"""Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
 
 
 class NoBisection(Exception):
@@ -206,22 +211,28 @@ def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ
     """Run one test in a folder against the good end."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-bisect-") as name:
         file = Path(name) / "report.json"
-        flags = ["-p", "no:cacheprovider", "--gpuperf", f"--gpuperf-against={good}", f"--gpuperf-report={file}",
-                 "--gpuperf-open=warn", "--color=no"]  # fmt: skip
+        flags = [
+            "-o", f"cache_dir={Path(name) / 'cache'}", "--last-failed-no-failures=all", "--color=no", "--gpuperf",
+            f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=warn",
+        ]  # fmt: skip
         done = subprocess.run(
             [*command, *flags, node_id], cwd=start, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
         report = _report(file)
     lines = (done.stdout + done.stderr).splitlines()
-    errors = [
-        *errors_in(lines),
-        *(line for line in lines if line.startswith("ERROR")),
-        f"exit status {done.returncode}",
-    ]
-    if report is None or done.returncode not in (0, 1):
-        return Trial("undecided", None, errors[0])
-    return trial_of(report.tests, errors[0] if done.returncode else "")
+    error = next(iter((*errors_in(lines), *_refusals(lines))), f"exit status {done.returncode}")
+    if report is None or done.returncode not in COMPARED:
+        return Trial("undecided", None, error)
+    return trial_of(report.tests, error if done.returncode else "")
+
+
+def _refusals(lines: Iterable[str]) -> Iterator[str]:
+    """What pytest refuses to run for, where it says so: ``unrecognized arguments: --fast`` follows its usage."""
+    for line in lines:
+        _, mark, refused = line.partition(": error: ")
+        if mark or (line.startswith("ERROR") and not line.startswith("ERROR: usage: ")):
+            yield refused or line
 
 
 def _report(file: Path) -> RunReport | None:

@@ -179,6 +179,29 @@ def test_what_a_commit_adds_hides_no_step(history: History, capsys: pytest.Captu
     assert "State 4) made it slower" in out
 
 
+@pytest.mark.parametrize("flag", ["--ff", "--lf", "--nf", "--sw", "-p no:cacheprovider"])
+def test_flags_of_the_cache_in_the_ini_file(
+    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS")
+    (history.folder / "pytest.ini").write_text(f"[pytest]\ngpuperf_arch = sm_90\naddopts = {flag}\n")
+    for number in range(3):
+        history.add(options=SPILLING if number >= 2 else FREE, source=f"// {number}\n{HOG}")
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert (status, err) == (0, "")
+    assert "State 2) made it slower" in out
+    assert git(history.folder, "status", "--porcelain") == ""
+
+
+def test_the_flag_that_pytest_refuses_is_named(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    history.add()
+    (history.folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-flag\n")
+    history.add()
+    status, out, _ = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert status == 1
+    assert f"{history.commits[1][:12]}  undecided  unrecognized arguments: --no-such-flag" in out
+
+
 OLD, ADDED = ("static", Verdict.SAME), ("static", Verdict.NEW)
 
 
