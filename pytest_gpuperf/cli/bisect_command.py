@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
-from pytest_gpuperf.context.child_process import errors_in
+from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
@@ -33,6 +32,7 @@ from pytest_gpuperf.model.safe_python import FOLDER_LAST
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.message import workload_lines
+from pytest_gpuperf.session.interrupt import command_in_order
 
 Write = Callable[[str], object]
 GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER,
@@ -46,6 +46,12 @@ STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
 
 COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 """Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
+
+
+LIMIT_S = 24 * 3600.0
+"""Bound of the run of one commit: it is there for hangs alone."""
+PATIENCE_S = 10.0
+"""For a run that was asked to end."""
 
 
 class NoBisection(Exception):
@@ -78,9 +84,10 @@ def execute(parsed: argparse.Namespace, write: Write) -> int:
         write(text)
         sys.stdout.flush()
 
-    if parsed.command == "bisect-step":
-        return step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=at_once)
-    return run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=at_once)
+    with command_in_order():
+        if parsed.command == "bisect-step":
+            return step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=at_once)
+        return run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=at_once)
 
 
 def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) -> int:
@@ -210,21 +217,27 @@ class _Trials:
 def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ: Mapping[str, str]) -> Trial:
     """Run one test in a folder against the good end."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-bisect-") as name:
-        file = Path(name) / "report.json"
+        file, log = Path(name) / "report.json", Path(name) / "log"
         flags = [
             "-o", f"cache_dir={Path(name) / 'cache'}", "--last-failed-no-failures=all", "--color=no", "--gpuperf",
             f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=warn",
         ]  # fmt: skip
-        done = subprocess.run(
-            [*command, *flags, node_id], cwd=start, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="replace", check=False,
-        )  # fmt: skip
-        report = _report(file)
-    lines = (done.stdout + done.stderr).splitlines()
-    error = next(iter((*errors_in(lines), *_refusals(lines))), f"exit status {done.returncode}")
-    if report is None or done.returncode not in COMPARED:
+        status = _run([*command, *flags, node_id], start, log, {**os.environ, **environ})
+        report, lines = _report(file), log_lines(log)
+    error = next(iter((*errors_in(lines), *_refusals(lines))), "it hung" if status is None else f"exit status {status}")
+    if report is None or status not in COMPARED:
         return Trial("undecided", None, error)
-    return trial_of(report.tests, error if done.returncode else "")
+    return trial_of(report.tests, error if status else "")
+
+
+def _run(command: Sequence[str], start: Path, log: Path, environ: Mapping[str, str]) -> int | None:
+    """Exit status of a run that is ended with this process, whatever ends that; None if it hung."""
+    child = RunningChild(command, start, log, environ)
+    try:
+        return child.waited(LIMIT_S)
+    finally:
+        child.ask_to_end()
+        child.end(PATIENCE_S)
 
 
 def _refusals(lines: Iterable[str]) -> Iterator[str]:

@@ -106,6 +106,10 @@ class RunningChild:
             return self._process.wait(patience_s)
         return None
 
+    def ask_to_end(self) -> None:
+        """Send it SIGTERM, by which a run ends what it started and gives back its folders; ``end`` waits for that."""
+        self._process.terminate()
+
     def end(self, patience_s: float = 0.0) -> None:
         """Wait for its end, and bring that about if it does not come; end what it has started in any case."""
         self.waited(patience_s)

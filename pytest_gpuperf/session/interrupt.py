@@ -5,8 +5,10 @@ CI services and schedulers send it before they kill.  Python's own answer would 
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -19,6 +21,28 @@ def end_in_order(config: pytest.Config) -> None:
         return
     signal.signal(signal.SIGTERM, _interrupt)
     config.add_cleanup(_give_back)
+
+
+@contextlib.contextmanager
+def command_in_order() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end a command that has children and folders by ``SystemExit``, with the status of a shell."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    taken = [number for number, handler in before.items() if handler in (signal.SIG_DFL, signal.default_int_handler)]
+    try:
+        for number in taken:
+            signal.signal(number, _exit)
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -5,6 +5,8 @@ One module, so that a plain run can do without all that comes with it.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pytest_gpuperf.config.options import Options
@@ -19,8 +21,9 @@ from pytest_gpuperf.session.other_toolchains import choose
 
 def begin(config: pytest.Config, options: Options) -> None:
     """Set up what the options ask for, and register the plugins that have its hooks."""
-    if options.is_child:
+    if options.is_child or child_process.PARENT_VARIABLE in os.environ:  # a whole run, if gpuperf bisect started it
         child_process.end_with_parent(config)
+    if options.is_child:
         child_process.serve_if_opponent(config, options.task)
     if options.nvrtc is not None and options.active:
         choose(options.nvrtc)

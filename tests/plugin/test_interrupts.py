@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import warm_python
+from git_samples import commit
 
 WAITS = """
 
@@ -109,12 +110,50 @@ def test_a_folder_of_runs_that_others_may_write_is_not_used(recorded, temporary)
 
 
 def children_in(folder):
-    """Processes that work in a folder."""
+    """Processes that work in a folder or below."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and (entry / "cwd").resolve() == folder.resolve():
+            if entry.name.isdigit() and (entry / "cwd").resolve().is_relative_to(folder.resolve()):
                 found.append(int(entry.name))
         except OSError:
             continue
     return [number for number in found if number != os.getpid()]
+
+
+SLEEPS = """
+def test_it(cuda_kernel, gpuperf):
+    __import__("pathlib").Path({there!r}).touch()
+    __import__("time").sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_bisection_that_is_ended_leaves_no_process_and_no_folder(temporary, monkeypatch, number):
+    """The test that sleeps is that of the good end, in a child of the child."""
+    project, cache, there = (temporary / name for name in ("project", "cache", "there"))
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
+    project.mkdir()
+    (project / "test_it.py").write_text(SLEEPS.format(there=str(there)))
+    good = commit(project)
+    commit(project)
+    command = [sys.executable, "-m", "pytest_gpuperf.cli.command_line", "bisect", "--good", good, "test_it.py"]
+    process = subprocess.Popen(
+        command, cwd=project, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not there.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(children_in(cache)) == 2
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number), output
+    assert "Traceback" not in output
+    if number != signal.SIGKILL:
+        assert children_in(cache) == []
+        assert [path.name for path in temporary.glob("gpuperf-bisect-*")] == left_in(temporary) == []
+    until = time.monotonic() + 5
+    while children_in(cache) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert children_in(cache) == []

@@ -58,6 +58,13 @@ def test_a_gated_run_finds_tests_can_be_ended_and_reports(run: Run, done: list[A
     assert found["gpuperf-reporting"].options is run.options
 
 
+def test_a_whole_run_ends_with_the_bisection_that_started_it(
+    run: Run, done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(child_process.PARENT_VARIABLE, "7")
+    assert names(run, done)[:2] == ["end_with_parent", FINDING]
+
+
 def test_a_worker_of_pytest_xdist_does_not_report(run: Run, done: list[Any]) -> None:
     run.config.workerinput = {}
     assert names(run, done) == [FINDING, "end_in_order", "open_run_folder", ISOLATION]
