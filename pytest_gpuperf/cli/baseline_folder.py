@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
+from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER
 
 
 class NoFolderError(Exception):
@@ -23,11 +25,18 @@ def folder_of(given: Path | None, start: Path) -> Path:
 
 
 def _of_last_run(start: Path) -> Path | None:
+    """None too after a run against a revision, whose evidence is kept for ``gpuperf explain`` and is no baseline."""
     path = last_run.find(start)
     try:
-        return Path(last_run.read(path).baselines) if path else None
+        folder = Path(last_run.read(path).baselines) if path else None
     except last_run.LastRunError:  # whose remedy is to read the baselines instead
         return None
+    return None if folder is None or _is_of_a_revision(folder) else folder
+
+
+def _is_of_a_revision(folder: Path) -> bool:
+    """Whether it holds the evidence of a revision, or held it until it was removed."""
+    return folder.parent == (default_folder() / REVISIONS_FOLDER).absolute() or (folder / REVISION_FILE).exists()
 
 
 def _nearest(start: Path) -> Path | None:

@@ -12,6 +12,8 @@ from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.result import TestEvidence
 
 REVISION_FILE = "revision.json"
+REVISIONS_FOLDER = "revisions"
+"""In the cache folder: evidence of revisions, a folder for each run."""
 
 
 class Revision(Record, frozen=True):

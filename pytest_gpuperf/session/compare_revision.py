@@ -33,7 +33,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence, unpacked
-from pytest_gpuperf.model.revision import REVISION_FILE, Revision, RevisionFound
+from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session.revision_side import FOUND_FILE
@@ -108,7 +108,7 @@ def _named(config: pytest.Config) -> tuple[str, ...]:
 
 def _new_folder() -> Path:
     """For the evidence of one run; those of runs long ago are removed."""
-    place = default_folder() / "revisions"
+    place = default_folder() / REVISIONS_FOLDER
     try:
         make_private(default_folder())
         place.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,22 @@ def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None
     assert not (project.path / "baselines").exists()
 
 
+def test_commands_read_the_baselines_after_it(
+    project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project.path)
+    assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
+    capsys.readouterr()
+    assert main(["targets"]) == 0
+    before = capsys.readouterr().out
+    assert project.run(*AGAINST, subprocess=True).ret == 0
+    capsys.readouterr()
+    assert main(["targets"]) == 0
+    assert capsys.readouterr().out == before
+    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
+    assert git(project.path, "status", "--porcelain", "--", "baselines")
+
+
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     project.write("hog.cu", HOG)
     project.write("test_hog.py", hog_test("[]"))
