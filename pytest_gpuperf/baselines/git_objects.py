@@ -16,6 +16,8 @@ _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 """A folder of a change may look like a bare repository, whose settings name programs that git would run."""
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+_PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
+"""What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
 _LINK, _SUBMODULE = "120000", "160000"
 _CHUNK = 1 << 20
 
@@ -144,7 +146,7 @@ def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
 
 def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, whatever repository a hook runs for.  Raises ``RevisionError`` if it cannot be started."""
-    command = ["git", *NO_BARE_REPOSITORY, "--literal-pathspecs", *arguments]
+    command = ["git", *NO_BARE_REPOSITORY, *_PLAIN, "--literal-pathspecs", *arguments]
     try:
         return subprocess.run(
             command, cwd=folder, env=git_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
