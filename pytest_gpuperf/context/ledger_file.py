@@ -104,8 +104,8 @@ def _refuse_links(*paths: Path) -> None:
 
 def _append(path: Path, new: bytes) -> None:
     if path.exists() and path.stat().st_size + len(new) > MOST_BYTES:
-        kept = path.read_bytes()[-MOST_BYTES // 2 :]
-        write_whole(path, kept[kept.index(b"\n") + 1 :])
+        _, _, whole_lines = path.read_bytes()[-MOST_BYTES // 2 :].partition(b"\n")
+        write_whole(path, whole_lines)
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         size = os.fstat(handle).st_size

@@ -84,6 +84,17 @@ def test_a_ledger_that_grows_too_large_keeps_its_newer_half(path: Path, monkeypa
     assert seeds(path) == list(range(seeds(path)[0], 40))
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_file_that_is_too_large_and_is_no_ledger_is_begun_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    monkeypatch.setattr(ledger_file, "MOST_BYTES", 4096)
+    append(path, [line(1)])
+    path.write_bytes(path.read_bytes() + b"x" * 8192 + end)
+    assert [one.note.seed for one in append(path, [line(2)]).lines] == seeds(path) == [2]
+    assert path.stat().st_size < 1024
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="--gpuperf-ledger-file"):
