@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
@@ -30,10 +31,14 @@ from pytest_gpuperf.session.end_of_run import (
     EXIT_VANISHED,
 )
 from pytest_gpuperf.session.missed_records import missed_lines
-from pytest_gpuperf.session.run_parts import options_of
+from pytest_gpuperf.session.run_parts import StrangeOption, options_of
 
 OF_A_SHARD = (pytest.ExitCode.OK, EXIT_ENVIRONMENT, EXIT_LEDGER, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
 """Exit statuses of a shard that say nothing beyond what its report says: the merged run has its own."""
+
+
+NAMED = 8
+"""Most shards that are named as missing."""
 
 
 class MergeRefused(Exception):
@@ -63,7 +68,7 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
     """One run of all shards; ``reports`` are named by their files.  Raises ``MergeRefused``."""
     shards = _all_of_one_run(reports)
     first = shards[0].part
-    options, book = options_of(first), _book(shards)
+    options, book = _options(shards[0]), _book(shards)
     models = {model for one in shards for model in one.part.models}
     red, remarks = missed_lines(
         _missed(shards), book, options, targets={*first.archs, *models}, root=Path(first.root),
@@ -86,6 +91,16 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
         code=[code for one in shards for code in one.report.code],
     )  # fmt: skip
     return MergedRun(document, book.failures)
+
+
+def _options(first: ShardReport) -> Options:
+    """Of all shards, which have them alike."""
+    try:
+        return options_of(first.part)
+    except StrangeOption as problem:
+        raise MergeRefused(
+            f"{first.file}: {problem}: merge by the version that the shards ran, {quoted(first.report.plugin)}"
+        ) from None
 
 
 def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, options: Options) -> int:
@@ -137,26 +152,38 @@ def _all_of_one_run(reports: Sequence[tuple[str, RunReport]]) -> list[ShardRepor
     for one, other in itertools.pairwise(shards):
         if one.index == other.index:
             raise MergeRefused(f"{one.file} and {other.file} are both shard {one.index}: give each shard once")
-    missing = sorted(set(range(1, next(iter(of), 0) + 1)) - {one.index for one in shards})
-    if missing or not shards:
-        which = ", ".join(f"{index}/{next(iter(of))}" for index in missing) or "all shards"
+    size = next(iter(of), 0)
+    if len(shards) < size or not shards:
         raise MergeRefused(
-            f"the report of {which} is missing: did its job end early? Run it again, and give all reports"
+            f"the report of {_missing_of(shards, size)} is missing: did its job end early? Run it again, and give all "
+            "reports"
         )
     _refuse_differences(shards)
     _refuse_targets(shards)
     return shards
 
 
+def _missing_of(shards: Sequence[ShardReport], size: int) -> str:
+    """The first shards of ``size`` that have no report, in words."""
+    there = {one.index for one in shards}
+    first = itertools.islice((index for index in range(1, size + 1) if index not in there), NAMED)
+    more = size - len(there) - NAMED
+    words = ", ".join(f"{index}/{size}" for index in first) or "all shards"
+    return f"{words} and {more} more" if more > 0 else words
+
+
 def _shard(file: str, report: RunReport) -> ShardReport:
     if report.shard is None or report.part is None:
         raise MergeRefused(f"{file} is the report of a whole run: gpuperf merge takes those of --gpuperf-shard=I/N")
+    index, size = report.shard
+    if not 1 <= index <= size:
+        raise MergeRefused(f"{file} is of no run: there is no shard {index} of {size}")
     if not report.part.complete:
         raise MergeRefused(
-            f"{file}: shard {report.shard[0]} did not come to its end (exit status {report.exit_status}), so some of "
+            f"{file}: shard {index} did not come to its end (exit status {report.exit_status}), so some of "
             "its tests are not judged: run it again, without -x and --maxfail"
         )
-    return ShardReport(file, report, report.part, report.shard[0])
+    return ShardReport(file, report, report.part, index)
 
 
 ALIKE: Mapping[str, tuple[Callable[[ShardReport], object], str]] = {

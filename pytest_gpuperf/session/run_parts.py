@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 import pytest
 
+from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.result import Outcome
+from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
 from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
 from pytest_gpuperf.session.run_scope import scope_of
@@ -59,11 +63,27 @@ def asked_for(options: Options, config: pytest.Config) -> dict[str, OptionValue]
     return asked
 
 
+class StrangeOption(Exception):
+    """A report has an option that this version of the plugin lacks, or a value that it does not take for one."""
+
+
 def options_of(part: RunPart) -> Options:
-    """What the shards of a run were asked for, as one run would have been."""
-    given = {field: tuple(value) if isinstance(value, list) else value for field, value in part.options.items()}
+    """What the shards of a run were asked for, as one run would have been.  Raises ``StrangeOption``."""
+    hints = get_type_hints(Options, localns={"ChildTask": object, "PairSlot": str})
+    kinds = {**{field: hints[field] for field in BEAR_UPON_VERDICTS}, "baselines": str}
+    given = {field: _taken(field, value, kinds) for field, value in part.options.items()}
     folder = given.pop("baselines", "")
-    return Options(enabled=True, baselines=Path(part.root) / str(folder), **given)
+    return Options(enabled=True, baselines=Path(part.root) / folder, **given)
+
+
+def _taken(field: str, value: OptionValue, kinds: Mapping[str, Any]) -> Any:
+    if field not in kinds:
+        raise StrangeOption(f"there is no option {quoted(field)}")
+    with contextlib.suppress(msgspec.ValidationError):
+        taken = msgspec.convert(value, kinds[field])
+        if field != "profile" or taken in PROFILES:
+            return taken
+    raise StrangeOption(f"the option {field} does not take {quoted(str(value))}")
 
 
 def _plain(value: Any) -> OptionValue:

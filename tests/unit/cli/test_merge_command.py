@@ -75,6 +75,10 @@ def test_two_shards_are_one_run(merged, tmp_path) -> None:
 REFUSED = {
     "missing": ([shard(1)], "the report of 2/2 is missing"),
     "several missing": ([shard(2, 4)], "the report of 1/4, 3/4, 4/4 is missing"),
+    "far too many": ([shard(2, 10**12)], f"the report of 1/{10**12}, 3/{10**12}, 4/{10**12}"),
+    "and more": ([shard(1, 20)], "8/20, 9/20 and 11 more is missing"),
+    "beyond the last": ([shard(1), shard(2), shard(3, 2)], "3.json is of no run: there is no shard 3 of 2"),
+    "of none": ([shard(0, 0)], "1.json is of no run: there is no shard 0 of 0"),
     "twice": ([shard(1), shard(1), shard(2)], "are both shard 1: give each shard once"),
     "another number": ([shard(1), shard(2, 3)], "another number of shards"),
     "whole run": ([shard(1, shard=None, part=None), shard(2)], "is the report of a whole run"),
@@ -120,6 +124,23 @@ def test_what_would_leave_a_hole_is_refused(merged, what) -> None:
     assert status == 2
     assert said.startswith("gpuperf merge: ")
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("foo", 1, "there is no option foo"), ("enabled", True, "there is no option enabled"),
+        ("profile", "x", "the option profile does not take x"), ("profile", None, "the option profile does not take"),
+        ("tolerance", "0.1", "the option tolerance does not take 0.1"), ("ncu", 3, "the option ncu does not take 3"),
+        ("open", "maybe", "the option open does not take maybe"), ("baselines", 3, "the option baselines does not"),
+    ],
+)  # fmt: skip
+def test_an_option_that_this_version_does_not_know_is_refused(merged, tmp_path, field, value, words) -> None:
+    of = part(options={field: value})
+    status, said = merged(shard(1, of_part=of), shard(2, of_part=of))
+    assert status == 2
+    assert said.startswith(f"gpuperf merge: {tmp_path}/1.json: {words}")
+    assert said.endswith("merge by the version that the shards ran, 0.1.0\n")
 
 
 def test_a_file_that_is_no_report(merged, tmp_path, capsys) -> None:
