@@ -77,7 +77,8 @@ class RunSeen:
     reached: Mapping[str, Collection[OnRecord]]
     """What was judged of the tests that have evidence."""
     covered: Collection[str]
-    """Modules on record that the run searched for, and was not told to search in part."""
+    """Modules on record that the run searched for, and was not told to search in part; of others it answers for the
+    tests that it chose."""
     missing: Collection[str]
     """Modules on record without a file."""
     full: bool
@@ -123,15 +124,15 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
         return _ended(record, Ended("skipped", skipped), run)
     if fixture_of(record.key.test):
         return _of_fixture(record, run)
+    if node in run.selected and node in run.tests:  # by its node id, too: pytest tells of no file that it went through
+        return _ended(record, run.ends[node], run) if node in run.ends else None
     if module not in run.modules:
         return _of_file(record, run)
     if module not in run.covered:
         return None
     if node not in run.tests:
         return Vanished(record, WhyVanished.DELETED)
-    if node not in run.selected:
-        return _deselected(record, {node}, run)
-    return _ended(record, run.ends[node], run) if node in run.ends else None
+    return _deselected(record, {node}, run)
 
 
 def _deselected(record: OnRecord, tests: Set[str], run: RunSeen) -> Vanished | None:
@@ -140,14 +141,20 @@ def _deselected(record: OnRecord, tests: Set[str], run: RunSeen) -> Vanished | N
 
 
 def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
-    """Of a fixture's kernel: its users tell what became of it, unless one of them came to judge it."""
+    """Of a fixture's kernel: its users tell what became of it, unless one of them came to judge it.
+
+    A user that was chosen tells it wherever the fixture is; of one that none asks for, or none that was chosen, only a
+    run that searched the fixture's module says anything.
+    """
     module, node = record.key.module, record.key.node_id
-    if run.failed or node in run.reached or module not in run.covered:  # what could not be collected may use it
+    if run.failed or node in run.reached:  # what could not be collected may use it
         return None
     users = run.users.get(node, ())
+    ends = {test: run.ends.get(test) for test in users if test in run.selected}
+    if module not in run.covered and not ends:
+        return None
     if not users:
         return _unused(record, run)
-    ends = {test: run.ends.get(test) for test in users if test in run.selected}
     if not ends:
         return _deselected(record, set(users), run)
     told = [end for end in ends.values() if end is not None]

@@ -2,7 +2,7 @@
 
 A full run is one that no ``-k``, ``-m``, ``--deselect``, ``--ignore``, ``--lf`` or ``--sw`` narrows, those in the ini
 file's ``addopts`` aside: so the project runs in full.  Its modules are those below its paths; a path with ``::`` picks
-single tests and counts for none.
+single tests, which answer for their own records, and counts for no module.
 """
 
 from __future__ import annotations

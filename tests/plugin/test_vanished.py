@@ -239,6 +239,31 @@ def test_a_node_id_is_about_its_test_alone(under_ci):
     assert under_ci.run("--gpuperf", "test_suite.py").ret == EXIT_VANISHED
 
 
+@pytest.mark.parametrize(
+    ("mark", "inside"),
+    [("", "    pytest.skip('flaky')\n"), (SKIP, ""), ("@pytest.mark.xfail(run=False, reason='flaky')\n", "")],
+    ids=["between kernel and time", "mark", "expected to fail"],
+)
+def test_a_test_by_its_node_id_answers_for_its_own_records(recorded, monkeypatch, mark, inside):
+    monkeypatch.setenv("CI", "true")
+    recorded.edit("test_suite.py", ONE, mark + ONE)
+    recorded.edit("test_suite.py", "    gpuperf(kernel.launch(grid=2", f"{inside}    gpuperf(kernel.launch(grid=2")
+    recorded.edit("other.cu", "* 2.0f", "* 2.0f + a[0]")
+    result = recorded.run("--gpuperf", "test_suite.py::test_work[1024]", "test_suite.py::test_other")
+    assert result.ret == EXIT_VANISHED
+    result.stdout.fnmatch_lines(["ERROR: 1 workload on record NOT-MEASURED on *simulated-gpu*::test_other (*flaky). *"])
+    said(recorded.run("--gpuperf", "test_suite.py::test_work[1024]"), 0)
+
+
+def test_so_does_one_case_of_a_parametrised_test(recorded, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    recorded.edit("test_suite.py", "    result = gpuperf(", "    pytest.skip('today not')\n    result = gpuperf(")
+    said(
+        recorded.run("--gpuperf", "test_suite.py::test_work[1024]"), EXIT_VANISHED,
+        "ERROR: 1 workload on record NOT-MEASURED on simulated-gpu: *: test_suite.py::test_work[[]1024] (today not). *",
+    )  # fmt: skip
+
+
 def test_a_module_by_its_name_and_a_root_by_a_link_say_it_too(recorded, monkeypatch):
     monkeypatch.setenv("CI", "true")
     recorded.write("conftest.py", "")
