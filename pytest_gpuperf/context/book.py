@@ -161,7 +161,7 @@ class Book:
                 self._answer_for.setdefault(one.node_id, set()).add(report.nodeid)
         if report.failed:
             self._failed.setdefault(report.nodeid, failure_line(report) or "it failed")
-        if report.skipped and hasattr(report, "wasxfail"):
+        if report.skipped and hasattr(report, "wasxfail") and not hasattr(report, "context"):  # a subtest's has one
             self.failed_as_expected.add(report.nodeid)
 
     def told(self, node_id: str) -> None:

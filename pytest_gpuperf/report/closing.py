@@ -31,6 +31,25 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
+def why_none_written(book: Book, options: Options) -> str:
+    """What an update that had nothing to write says of the workloads."""
+    expected = [
+        work
+        for node, test in book.results.items()
+        if not book.answering_for(node).isdisjoint(book.failed_as_expected)
+        for work in test.workloads
+        if options.update == "all" or any(one.verdict is Verdict.NEW for one in work.judgements)
+    ]
+    if expected:
+        tests = "its test is" if len(expected) == 1 else "their tests are"
+        return f"{numbered(len(expected), 'workload')} not recorded: {tests} expected to fail"
+    if options.update == "new":
+        return "every workload has one"
+    if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
+        return "all are up to date"
+    return "nothing is proven to have changed (a test given by its node id is recorded all the same)"
+
+
 def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     """What a reader of a red or an undecided run would do next; nothing where every workload passes."""
     if options.update or options.is_child:

@@ -18,7 +18,14 @@ from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
-from pytest_gpuperf.report.closing import count_line, next_steps, no_gpu_line, undecided_lines, verdicts_of
+from pytest_gpuperf.report.closing import (
+    count_line,
+    next_steps,
+    no_gpu_line,
+    undecided_lines,
+    verdicts_of,
+    why_none_written,
+)
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
 from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
 from pytest_gpuperf.report.message import workload_name
@@ -284,14 +291,5 @@ def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) ->
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
         _warn(reporter, (*remarks.recorded_drift_lines(outcome.recorded), *outcome.other_toolchains))
     elif outcome.updated and not outcome.nothing:
-        why = _why_none(book, options)
+        why = why_none_written(book, options)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")
-
-
-def _why_none(book: Book, options: Options) -> str:
-    """What an update that had nothing to write says of the workloads."""
-    if options.update == "new":
-        return "every workload has one"
-    if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
-        return "all are up to date"
-    return "nothing is proven to have changed (a test given by its node id is recorded all the same)"

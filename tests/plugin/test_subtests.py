@@ -54,3 +54,20 @@ def test_counters_in_a_subtest_need_no_guard(gpu_suite):
     result = gpu_suite.run("--gpuperf")
     assert result.ret == 0
     result.assert_outcomes(passed=1)
+
+
+XFAILED_BESIDE = """
+import pytest
+
+def test_work(cuda_kernel, gpu, subtests):
+    cuda_kernel("other.cu", "other")
+    with subtests.test("known bug"):
+        pytest.xfail("issue 12")
+"""
+
+
+def test_a_test_that_passes_is_recorded_whatever_a_subtest_is_expected_to_do(suite, monkeypatch):
+    suite.write("test_suite.py", XFAILED_BESIDE)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90").stdout.fnmatch_lines(["1 baseline written"])
+    monkeypatch.setenv("CI", "true")
+    assert suite.run("--gpuperf").ret == 0

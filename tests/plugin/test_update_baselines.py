@@ -60,6 +60,15 @@ def test_an_update_with_nothing_to_do_vouches_for_no_failed_test(suite):
     result.stdout.fnmatch_lines(["0 baselines written: all are up to date, failed tests aside"])
 
 
+@pytest.mark.parametrize("mode", ["new", "changed", "all"])
+def test_an_update_says_what_it_does_not_record_as_its_test_is_expected_to_fail(suite, mode):
+    suite.edit("test_suite.py", "    result = gpuperf(", "    pytest.xfail('issue 12')\n    result = gpuperf(")
+    result = suite.run(f"--update-baselines={mode}", "--gpuperf-arch=sm_90", "-k", "work")
+    result.stdout.fnmatch_lines(["0 baselines written: 2 workloads not recorded: their tests are expected to fail"])
+    result = suite.run(f"--update-baselines={mode}", "--gpuperf-arch=sm_90", "-k", "1024")
+    result.stdout.fnmatch_lines(["0 baselines written: 1 workload not recorded: its test is expected to fail"])
+
+
 def test_an_update_that_measured_nothing_calls_nothing_up_to_date(suite):
     result = suite.run("--update-baselines", "-k", "nowhere")
     assert result.ret == 10
