@@ -45,6 +45,16 @@ def _by_git(root: Path) -> Iterator[Unmerged]:
         yield Unmerged(path, Versions(*(_blob(root, path, ids.get(stage)) for stage in "123")))
 
 
+def is_left_without_markers(root: Path, one: Unmerged, content: bytes) -> bool:
+    """Whether git itself left this content: the side that is there, or ours where an attribute forbids a text merge."""
+    _, ours, theirs = one.versions
+    plain = content.replace(b"\r\n", b"\n")
+    if ours is None or theirs is None:
+        return plain in (ours, theirs)
+    told = run_git(root, "check-attr", "-z", "merge", "--", str(one.path)).stdout.split(b"\0")
+    return plain == ours and told[2:3] in ([b"unset"], [b"binary"])
+
+
 def _blob(root: Path, path: PurePosixPath, object_id: str | None) -> bytes | None:
     if object_id is None:
         return None

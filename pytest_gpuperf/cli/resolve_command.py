@@ -37,13 +37,16 @@ def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> i
             "Neither side has evidence of the merged code for what both changed: ours is kept. Resolve the code, then "
             f"record it anew:\n  pytest --gpuperf --update-baselines=all {shlex.join(again)}\n"
         )
-    left = [one for one in outcomes if not one.written]
+    left = [one for one in outcomes if not one.written and not one.already]
     write(f"Nothing was staged: git add {shlex.quote(str(folder))}\n")
     return 1 if left else 0
 
 
 def _show(outcome: ResolvedFile, write: Callable[[str], object]) -> None:
     path = quoted(str(outcome.path), 200)
+    if outcome.already:
+        write(f"kept     {path}: resolved already: git add it\n")
+        return
     if not outcome.written:
         write(f"left     {path}: no evidence of a target; resolve it by hand\n")
         return

@@ -193,6 +193,64 @@ def test_markers_do_where_git_knows_of_no_conflict(merging, style: str) -> None:
     assert found(store) == {"a": 2, "b": 1, "mine": 4, "other": 5}
 
 
+@pytest.mark.parametrize("how", ["recorded anew", "one side taken by hand"])
+def test_what_was_resolved_since_is_left_alone(merging, capsys, how: str) -> None:
+    store = merging(records(a=1, b=1), records(a=2, b=1), records(a=3, b=4))
+    if how == "recorded anew":
+        assert main(["resolve"]) == 0
+        store.forget()
+        records(a=9)(store)
+    else:
+        git(store.root, "checkout", "--theirs", "--", FILE)
+    capsys.readouterr()
+    before = (store.root / FILE).read_bytes()
+    assert main(["resolve"]) == 0
+    assert (store.root / FILE).read_bytes() == before
+    said = f"kept     {FILE}: resolved already: git add it\nNothing was staged: git add {store.root}\n"
+    assert capsys.readouterr().out == said
+
+
+def test_of_several_files_those_that_are_not_resolved_yet_are_merged(merging, capsys) -> None:
+    def of(count: int) -> Change:
+        keys = [make_key("test_x", module=f"test_{letter}.py") for letter in "ab"]
+        return lambda store: store.write(Update(static={("sm_90", NVRTC, key): make_static(count) for key in keys}))
+
+    store = merging(of(1), of(2), of(3))
+    git(store.root, "checkout", "--theirs", "--", "sm_90/test_a.json")
+    assert main(["resolve"]) == 0
+    said = capsys.readouterr().out
+    assert "kept     sm_90/test_a.json: resolved already" in said
+    assert "merged   sm_90/test_b.json\n" in said
+    tests = [store.static_tests("sm_90", f"test_{letter}.py", NVRTC) for letter in "ab"]
+    assert [test["test_x"]["padded"].profile.registers for test in tests] == [3, 2]
+
+
+def test_a_manifest_that_was_resolved_since_is_left_alone(merging, capsys) -> None:
+    def with_arch(arch: str) -> Change:
+        return lambda store: store.write(Update(static={(arch, NVRTC, make_key()): make_static()}))
+
+    store = merging(with_arch("sm_90"), with_arch("sm_120"), with_arch("sm_80"))
+    git(store.root, "checkout", "--ours", "--", "manifest.json")
+    assert main(["resolve"]) == 0
+    assert "kept     manifest.json: resolved already: git add it\n" in capsys.readouterr().out
+    read = manifest.read(store.root)
+    assert read is not None
+    assert read.architectures == ("sm_90", "sm_120")
+
+
+def test_a_file_that_git_may_not_merge_as_text_is_merged_by_its_records(merging) -> None:
+    def with_attribute(store: BaselineStore) -> None:
+        records(a=1, b=1)(store)
+        (store.root / ".gitattributes").write_text("*.json -merge\n")
+
+    store = merging(with_attribute, records(a=2, b=1), records(a=1, b=4))
+    assert found(store) == {"a": 2, "b": 1}, "git left ours there"
+    store.forget()
+    [outcome] = resolve(store.root)
+    assert outcome.merged is not None
+    assert found(store) == {"a": 2, "b": 4}
+
+
 def test_a_version_that_cannot_be_read_changes_nothing(merging, capsys) -> None:
     def spoil(store: BaselineStore) -> None:
         (store.root / FILE).write_text("{")
