@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER
+
+_INI_FILES = {
+    "pytest.toml": b"", ".pytest.toml": b"", "pytest.ini": b"", ".pytest.ini": b"", "pyproject.toml": b"[tool.pytest",
+    "tox.ini": b"[pytest]", "setup.cfg": b"[tool:pytest]",
+}  # fmt: skip
+"""Where pytest reads its settings, and what such a file then holds."""
 
 
 class NoFolderError(Exception):
@@ -27,16 +34,38 @@ def folder_of(given: Path | None, start: Path) -> Path:
 def _of_last_run(start: Path) -> Path | None:
     """None too after a run against a revision, whose evidence is kept for ``gpuperf explain`` and is no baseline."""
     path = last_run.find(start)
+    if path is None or _is_another_project(start, last_run.root_of(path)):
+        return None
     try:
-        folder = Path(last_run.read(path).baselines) if path else None
+        folder = last_run.baselines_of(path, last_run.read(path))
     except last_run.LastRunError:  # whose remedy is to read the baselines instead
         return None
-    return None if folder is None or _is_of_a_revision(folder) else folder
+    return None if _is_of_a_revision(folder) else folder
 
 
 def _is_of_a_revision(folder: Path) -> bool:
     """Whether it holds the evidence of a revision, or held it until it was removed."""
     return folder.parent == (default_folder() / REVISIONS_FOLDER).absolute() or (folder / REVISION_FILE).exists()
+
+
+def _is_another_project(start: Path, root: Path) -> bool:
+    """Whether ``start`` lies in a checkout or a project of its own below ``root``, whose last run is not its own."""
+    below = itertools.takewhile(lambda folder: folder != root, (start, *start.parents))
+    return any(
+        (folder / USUAL_FOLDER).is_dir() or (folder / ".git").exists() or _has_ini_file(folder) for folder in below
+    )
+
+
+def _has_ini_file(folder: Path) -> bool:
+    """Whether pytest would take the folder for a root."""
+    return any(_holds(folder / name, section) for name, section in _INI_FILES.items())
+
+
+def _holds(path: Path, section: bytes) -> bool:
+    try:
+        return path.is_file() and section in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _nearest(start: Path) -> Path | None:

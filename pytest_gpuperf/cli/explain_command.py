@@ -76,7 +76,7 @@ def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], o
     if not found:
         raise ExplainError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = list(explain_all(BaselineStore(Path(run.baselines)), found, CompileCache()))
+    lines = list(explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache()))
     write("\n" + "\n".join(lines))
     return 0
 

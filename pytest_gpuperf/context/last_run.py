@@ -40,6 +40,8 @@ class LastRun(Record, frozen=True):
     tests: tuple[TestEvidence, ...]
     undecided: dict[str, int] = msgspec.field(default_factory=dict)
     """Runs in a row in which a workload's time was INCONCLUSIVE with the same code and arguments, by its name."""
+    root: str = ""
+    """Pytest's root, as an absolute path; empty in files of earlier versions."""
 
 
 def path_below(root: Path) -> Path:
@@ -50,6 +52,12 @@ def path_below(root: Path) -> Path:
 def root_of(path: Path) -> Path:
     """The root whose last run lies in ``path``."""
     return path.parent.parent
+
+
+def baselines_of(path: Path, run: LastRun) -> Path:
+    """The folder of the baselines of the run in ``path``: where its checkout was moved or copied, that of the copy."""
+    folder = Path(run.baselines)
+    return root_of(path) / folder.relative_to(run.root) if run.root and folder.is_relative_to(run.root) else folder
 
 
 def keep(root: Path, run: LastRun) -> None:

@@ -128,6 +128,7 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
     run = last_run.LastRun(
         schema=last_run.SCHEMA, date=utc_now(), plugin=__version__,
         baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests, undecided=outcome.undecided,
+        root=str(config.rootpath),
     )  # fmt: skip
     try:
         last_run.keep(config.rootpath, run)

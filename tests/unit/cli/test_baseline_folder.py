@@ -1,7 +1,11 @@
-"""Which folder a command reads: the one given, that of the last run, or the nearest; never a revision's evidence."""
+"""Which folder of baselines a command works on: that of the checkout and the project that it is started in.
+
+Never a revision's evidence.
+"""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,9 +17,72 @@ from pytest_gpuperf.context.last_run import LastRun
 from pytest_gpuperf.model.revision import REVISION_FILE
 
 
-def left_by_a_run(root: Path, baselines: Path) -> None:
-    run = LastRun(schema=last_run.SCHEMA, date="2026-01-01T00:00:00Z", plugin="0", baselines=str(baselines), tests=())
+def run_in(root: Path, baselines: Path) -> None:
+    """Leave a last run in ``root`` with baselines in this folder."""
+    run = LastRun(schema=last_run.SCHEMA, date="", plugin="0", baselines=str(baselines), tests=(), root=str(root))
     last_run.keep(root, run)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose last run had baselines of an unusual name."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    (root / "perf" / "records").mkdir(parents=True)
+    run_in(root, root / "perf" / "records")
+    (root / "pytest.ini").write_text("[pytest]\n")
+    (root / ".git").mkdir()
+    return root
+
+
+def test_the_folder_of_the_last_run_is_found_from_below_and_in_its_root(checkout: Path) -> None:
+    deep = checkout / "tests" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "pyproject.toml").write_text("[tool.ruff]\n")
+    for start in (checkout, deep, checkout / "perf" / "records"):
+        assert folder_of(None, start) == checkout / "perf" / "records"
+    assert folder_of(deep, checkout) == deep
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    (".git", "gitdir: ../.git/worktrees/wt"), ("pytest.ini", ""), ("pytest.toml", ""), ("tox.ini", "[pytest]"),
+    ("pyproject.toml", "[tool.pytest.ini_options]"), ("setup.cfg", "[tool:pytest]"),
+])  # fmt: skip
+def test_a_checkout_or_a_project_below_has_baselines_of_its_own_or_none(
+    checkout: Path, name: str, content: str
+) -> None:
+    below, start = checkout / "wt", checkout / "wt" / "tests"
+    start.mkdir(parents=True)
+    (below / name).write_text(content)
+    with pytest.raises(NoFolderError, match="name it with --baselines DIR"):
+        folder_of(None, start)
+    (below / "baselines").mkdir()
+    assert folder_of(None, start) == below / "baselines"
+
+
+def test_a_nearer_folder_of_baselines_goes_before_the_last_run_of_a_folder_above(checkout: Path) -> None:
+    (checkout / "lib" / "baselines").mkdir(parents=True)
+    assert folder_of(None, checkout / "lib") == checkout / "lib" / "baselines"
+
+
+def test_a_copy_of_a_checkout_works_on_its_own_baselines(checkout: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(checkout, copy)
+    assert folder_of(None, copy) == copy / "perf" / "records"
+
+
+def test_baselines_outside_of_the_root_are_where_they_were(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    run_in(checkout, tmp_path / "elsewhere")
+    copy = tmp_path / "copy"
+    shutil.copytree(checkout, copy)
+    assert folder_of(None, checkout) == folder_of(None, copy) == tmp_path / "elsewhere"
+
+
+def test_a_last_run_that_does_not_tell_its_root_has_its_baselines_where_it_says(checkout: Path) -> None:
+    baselines = str(checkout / "perf" / "records")
+    last_run.keep(checkout, LastRun(schema=last_run.SCHEMA, date="", plugin="0", baselines=baselines, tests=()))
+    assert folder_of(None, checkout) == checkout / "perf" / "records"
 
 
 @pytest.fixture
@@ -23,7 +90,7 @@ def project(tmp_path: Path) -> Path:
     """With a folder of the usual name, and one that the last run used."""
     for name in ("baselines", "recorded", "sub"):
         (tmp_path / name).mkdir()
-    left_by_a_run(tmp_path, tmp_path / "recorded")
+    run_in(tmp_path, tmp_path / "recorded")
     return tmp_path
 
 
@@ -38,11 +105,11 @@ def test_the_evidence_of_a_revision_is_no_baseline(project: Path) -> None:
 
 
 def test_the_evidence_of_a_revision_that_is_gone_by_now_is_passed_over_too(project: Path) -> None:
-    left_by_a_run(project, default_folder() / "revisions" / "tmp1234")
+    run_in(project, default_folder() / "revisions" / "tmp1234")
     assert folder_of(None, project) == project / "baselines"
 
 
 def test_a_folder_that_the_last_run_named_and_that_is_gone_is_told(project: Path) -> None:
-    left_by_a_run(project, project / "gone")
+    run_in(project, project / "gone")
     with pytest.raises(NoFolderError, match=r"there is no folder .*gone: name that of the baselines"):
         folder_of(None, project)
