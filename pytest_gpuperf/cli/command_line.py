@@ -1,16 +1,17 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
 Exit status: 0 done; 1 the answer is no (something needed is missing or cannot be read, a kernel got worse, pruning was
-refused, ``--check`` found something); 2 wrong usage, or an ``audit`` that could compare nothing; 125 and 128, from
-``bisect-step`` alone, let ``git bisect run`` skip the commit or, after wrong usage or an error, stop; 141 the reader
-of the output closed the pipe.  ``merge`` ends with the status of the merged run, or with that of wrong usage if it
-refuses the reports.
+refused, ``--check`` found something), or the output cannot be written; 2 wrong usage, or an ``audit`` that could
+compare nothing; 125 and 128, from ``bisect-step`` alone, let ``git bisect run`` skip the commit or, after wrong usage
+or an error, stop; 141 the reader of the output closed the pipe.  ``merge`` ends with the status of the merged run, or
+with that of wrong usage if it refuses the reports.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -32,6 +33,10 @@ PROBLEM_STATUS = {"audit": EXIT_REFUSED, "merge": EXIT_REFUSED, "bisect-step": E
 """The exit status of a command that could not do its work, if that is not 1."""
 
 
+class Unwritten(Exception):
+    """The command's own output cannot be written; the message says why."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -51,12 +56,17 @@ def _abort_on_error(words: Sequence[str]) -> int:
 
 def _status(words: Sequence[str]) -> int:
     parsed = build_parser().parse_args(words)
+    _open_output()
     try:
         status = _execute(parsed)
-        sys.stdout.flush()
+        _flush()
     except BrokenPipeError:  # gpuperf explain ... | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        _write_no_more()
         return EXIT_PIPE_CLOSED
+    except Unwritten as problem:  # gpuperf report > /dev/full
+        _write_no_more()
+        _complain(f"gpuperf {parsed.command}: {problem}")
+        return EXIT_ABORT if parsed.command == "bisect-step" else 1
     except ModuleNotFoundError as problem:
         if problem.name != "jinja2":
             raise
@@ -82,13 +92,42 @@ def module_of(command: str) -> str:
     return MODULES.get(command, f"{command}_command")
 
 
+def _open_output() -> None:
+    """Let all that is printed be taken: in the place of a character that the encoding lacks stands its number."""
+    if sys.stdout is None:  # gpuperf doctor >&-
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    elif isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _write(text: str) -> object:
-    """Print text whose names and words others may have had a hand in."""
-    return sys.stdout.write(harmless(text))
+    """Print text whose names and words others may have had a hand in.  Raises ``BrokenPipeError`` and ``Unwritten``."""
+    try:
+        return sys.stdout.write(harmless(text))
+    except OSError as problem:
+        raise _told(problem) from problem
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        raise _told(problem) from problem
+
+
+def _told(problem: OSError) -> Exception:
+    why = problem.strerror or problem
+    return problem if isinstance(problem, BrokenPipeError) else Unwritten(f"its output cannot be written ({why})")
+
+
+def _write_no_more() -> None:
+    """Let what is still to be printed go nowhere: the interpreter flushes once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(harmless(text) + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write(harmless(text) + "\n")
 
 
 if __name__ == "__main__":

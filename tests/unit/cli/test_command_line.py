@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from warm_python import COLD
 
 from pytest_gpuperf import __version__
 from pytest_gpuperf.cli import bisect_command, command_line
@@ -152,6 +156,55 @@ def test_a_closed_pipe_is_none_of_the_problems_that_a_command_names(monkeypatch,
     monkeypatch.setattr(command_line, "_write", closed)
     assert command_line.main(["docs"]) == command_line.EXIT_PIPE_CLOSED
     assert capfd.readouterr().err == ""
+
+
+def gpuperf(words: str, cwd, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """What a shell makes of ``gpuperf WORDS``."""
+    program = "import sys; from pytest_gpuperf.cli.command_line import main; sys.exit(main())"
+    command = f"{shlex.join([sys.executable, '-c', program])} {words}"
+    given = {**os.environ, COLD: "1", **environment}
+    return subprocess.run(command, shell=True, cwd=cwd, env=given, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:surrogateescape"])
+def test_output_where_the_encoding_lacks_a_character_has_its_number(tmp_path, encoding):
+    (tmp_path / "bäselines").mkdir()
+    done = gpuperf("resolve --baselines bäselines", tmp_path, LC_ALL="C.UTF-8", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"Nothing is in conflict in b\\xe4selines.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
+@pytest.mark.parametrize("lines", [1, 10_000], ids=["at the end", "on the way"])
+def test_output_that_cannot_be_written_is_told_in_a_line(lines):
+    command = [sys.executable, "-c", PRINTING.format(lines)]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    said = b"gpuperf docs: its output cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+PRINTING = """
+import sys
+from pytest_gpuperf.cli import command_line, docs_command
+
+def execute(parsed, write):
+    for _ in range({}):
+        write("figures: 32 registers\\n")
+    return 0
+
+docs_command.execute = execute
+sys.exit(command_line.main(["docs"]))
+"""
+"""``docs`` names ``OSError`` among its problems."""
+
+
+def test_a_command_without_an_output_does_its_work(tmp_path):
+    (tmp_path / "baselines").mkdir()
+    done = gpuperf("resolve >&-", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    refused = gpuperf("resolve --baselines none >&- 2>&-", tmp_path)
+    assert (refused.returncode, refused.stderr) == (1, b"")
 
 
 def test_mv_names_the_kinds_that_it_takes(tmp_path, capsys):
