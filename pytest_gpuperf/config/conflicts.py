@@ -22,10 +22,13 @@ ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json", "seed"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
 
-def refuse_conflicts(config: pytest.Config, options: Options) -> None:
-    """Raise ``pytest.UsageError`` if the options of this run contradict each other or their surroundings."""
-    _refuse_ci_update(options)
-    _refuse_trust_by_file(config, options)
+def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
+    """Raise ``pytest.UsageError`` if the options of this run contradict each other or their surroundings.
+
+    ``ci`` names the variable by which ``options.ci`` was found; empty where it was not.
+    """
+    _refuse_ci_update(options, ci)
+    _refuse_trust_by_file(config, options, ci)
     _refuse_with_revision(config, options)
     if options.shard is not None:
         _refuse_with_shard(config, options)
@@ -81,23 +84,23 @@ def _refuse_with_shard(config: pytest.Config, options: Options) -> None:
         )
 
 
-def _refuse_ci_update(options: Options) -> None:
+def _refuse_ci_update(options: Options, ci: str) -> None:
     if options.update is not None and options.ci and not options.allow_ci_update:
         raise pytest.UsageError(
-            "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
+            f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
         )
 
 
-def _refuse_trust_by_file(config: pytest.Config, options: Options) -> None:
+def _refuse_trust_by_file(config: pytest.Config, options: Options, ci: str) -> None:
     """A change under test may edit the ini file: it does not say itself that it is to be trusted."""
     if not (options.ci and options.trust_cubins) or options.is_child or hasattr(config, "workerinput"):
         return
     by_hand = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     if TRUST not in by_hand:
         raise pytest.UsageError(
-            f"{TRUST}: refused because CI is set and addopts of the ini file gives it, which a pull request can edit. "
-            "Give it in the command of the job"
+            f"{TRUST}: refused because {ci} is set and addopts of the ini file gives it, which a pull request can "
+            "edit. Give it in the command of the job"
         )
 
 

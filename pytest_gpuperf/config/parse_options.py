@@ -58,11 +58,16 @@ def keep_modules_together(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
-def is_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI service runs this: by ``CI`` where it is set, else by what those set that do not set it."""
+def ci_variable(environment: Mapping[str, str]) -> str:
+    """The variable by which a CI service runs this: ``CI`` where it is set, else one of those; empty if none does."""
     if "CI" in environment:
-        return environment["CI"].lower() not in ("", "0", "false", "no")
-    return any(environment.get(name) for name in CI_SERVICES)
+        return "CI" if environment["CI"].lower() not in ("", "0", "false", "no") else ""
+    return next((name for name in CI_SERVICES if environment.get(name)), "")
+
+
+def is_ci(environment: Mapping[str, str]) -> bool:
+    """Whether a CI service runs this."""
+    return bool(ci_variable(environment))
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -101,7 +106,7 @@ def read_options(config: pytest.Config) -> Options:
     values["without_gpu"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     is_open = values.setdefault("open", "fail" if values["ci"] else "warn")
     options = Options(**{"missing": is_open, **values})
-    refuse_conflicts(config, options)
+    refuse_conflicts(config, options, ci_variable(os.environ))
     return options
 
 

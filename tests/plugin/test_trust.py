@@ -207,6 +207,11 @@ def test_a_change_cannot_trust_itself_by_its_ini_file(change: Suite, monkeypatch
     result = change.run("--gpuperf", NODE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because CI is set and addopts*"])
+    monkeypatch.delenv("CI")
+    monkeypatch.setenv("TF_BUILD", "True")
+    result = change.run("--gpuperf", NODE)
+    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because TF_BUILD is set and addopts*"])
+    monkeypatch.setenv("CI", "true")
     change.write("pytest.ini", "[pytest]\n")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--gpuperf-trust-cubins")
     change.run("--gpuperf", NODE)

@@ -168,6 +168,13 @@ def test_an_interrupted_update_writes_nothing_and_says_so(suite):
     assert suite.baseline_files() == {}
 
 
+def test_a_refused_update_names_the_variable_that_speaks_of_ci(suite, monkeypatch):
+    monkeypatch.setenv("JENKINS_URL", "https://ci")
+    result = suite.run("--update-baselines")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--update-baselines: refused because JENKINS_URL is set: *"])
+
+
 def test_update_is_refused_under_ci(suite, monkeypatch):
     monkeypatch.setenv("CI", "1")
     result = suite.run("--update-baselines")
