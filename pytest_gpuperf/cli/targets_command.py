@@ -12,6 +12,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.architectures import SPELLINGS
+from pytest_gpuperf.model.toolchain_names import COMPILERS
 
 
 class UnknownTarget(ValueError):
@@ -40,6 +41,11 @@ def run(action: str, names: Sequence[str], *, given: Path | None, start: Path, w
             )
         if action == "add" and layout.is_arch(name) and name not in SPELLINGS:
             raise UnknownTarget(f"'{quoted(name)}' is no architecture that can be compiled for: {', '.join(SPELLINGS)}")
+        if action == "add" and layout.is_device(name) and name.startswith(COMPILERS):
+            raise UnknownTarget(
+                f"'{quoted(name)}' has the name of a compiler, and would be taken for a GPU model: a compiler is named "
+                "with its full version after a space: gpuperf targets add 'nvrtc 13.0.88'"
+            )
     if action == "list":
         return _list(BaselineStore(folder), write)
     with transaction.exclusive(folder):
@@ -69,6 +75,11 @@ def _refuse_unknown(folder: Path, names: Sequence[str]) -> None:
 def _next_step(folder: Path, action: str, name: str, write: Callable[[str], object]) -> None:
     if action == "add":
         write(f"{name}: its records are missed until they are there: pytest --update-baselines=new\n")
+        if layout.is_device(name) and not (folder / name).is_dir():
+            write(
+                f"WARNING: {name} is taken for a GPU model, and there is no folder {folder / name}: under CI every run "
+                f"fails until it has records. If it is none: gpuperf targets remove {name}\n"
+            )
     elif manifest.is_toolchain(name):
         write(f"{name}: its records are unused now: gpuperf prune --yes removes them\n")
     elif (folder / name).is_dir():

@@ -5,6 +5,9 @@ from __future__ import annotations
 UNKNOWN_TOOLCHAIN = "unknown"
 """Of machine code that does not say what made it: CUDA 12 and before leave the assembler out of many cubins."""
 
+COMPILERS = ("nvrtc", "nvcc", "ptxas", "triton", "numba", "cutlass-dsl", "cutile")
+"""What such names begin with."""
+
 
 def is_known(toolchain: str) -> bool:
     """Whether the name tells one compiler from another: it has a version."""

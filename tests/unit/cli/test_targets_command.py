@@ -72,6 +72,8 @@ def test_records_of_a_compiler_that_is_removed_are_pruned(root: Path, capsys: py
     [
         (("add", "../x"), "'../x' is no architecture"),
         (("add", "sm_99"), "'sm_99' is no architecture that can be compiled for: sm_75, sm_80"),
+        (("add", "nvrtc13"), "'nvrtc13' has the name of a compiler, and would be taken for a GPU model: a compiler is"),
+        (("add", "triton-3.6.0"), "after a space: gpuperf targets add 'nvrtc 13.0.88'"),
         (("remove", "sm_80"), "'sm_80' is not in"),
         (("remove", "nvrtc 12.0"), "it lists sm_90, nvidia-h200, nvrtc 13.0.88"),
     ],
@@ -83,6 +85,16 @@ def test_other_names_are_refused(
     assert targets(root, *words) == 1
     assert problem in capsys.readouterr().err
     assert listed(root) == before
+
+
+def test_a_gpu_model_without_a_folder_is_warned_of(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert targets(root, "add", "foo", "nvidia-h200", "sm_120") == 0
+    said = capsys.readouterr().out
+    assert said.count("WARNING") == 1
+    assert (
+        f"WARNING: foo is taken for a GPU model, and there is no folder {root / 'foo'}: under CI every run fails until "
+        "it has records. If it is none: gpuperf targets remove foo\n"
+    ) in said
 
 
 def test_a_folder_without_a_manifest_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
