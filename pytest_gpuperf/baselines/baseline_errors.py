@@ -47,6 +47,17 @@ class UnreadableBaselineError(BaselineError):
         super().__init__(f"{path}: this baseline cannot be read: {problem}.\n{remedy.format(path=path)}")
 
 
+class MissingManifestError(BaselineError):
+    """There are records, and no file says which targets are gated."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path}: there is nothing to read: it is missing, and it says which targets are gated.\n"
+            f"Restore it from version control (git checkout -- {path}), or let an update write it anew, of the targets "
+            "that have a folder: pytest --update-baselines=new."
+        )
+
+
 class NewerSchemaError(BaselineError):
     """A baseline was written by a newer release."""
 

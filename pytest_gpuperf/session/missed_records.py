@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.config.options import Options
@@ -148,8 +148,7 @@ def _targets_gone(folder: Path) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
     found = manifest.read(folder)
     if found is None and folder.is_dir() and layout.targets(folder):
-        why = "it is missing, and it says which targets are gated"
-        raise UnreadableBaselineError(folder / manifest.FILE, why)
+        raise MissingManifestError(folder / manifest.FILE)
     return () if found is None else found.gone_from(folder)
 
 

@@ -181,6 +181,13 @@ def test_a_missing_manifest_is_red_where_there_are_records(under_ci):
     result = under_ci.run("--gpuperf")
     assert result.ret == EXIT_VANISHED
     result.stdout.fnmatch_lines(["ERROR: what no test came to *manifest.json: *: it is missing, and it says which *"])
+    result.stdout.fnmatch_lines(
+        ["Restore it from version control (git checkout -- *), or let an update write it anew*"]
+    )
+    assert "or delete it" not in result.stdout.str()
+    if "SimulatedGpu" in (under_ci.path / "conftest.py").read_text():
+        under_ci.run("--update-baselines=new", "--gpuperf-allow-ci-update")
+        assert under_ci.run("--gpuperf").ret == 0
 
 
 def test_xdist(under_ci):
