@@ -43,6 +43,12 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
     return Difference(dict(old), dict(new), frozenset(elsewhere), _manifests(before, after))
 
 
+def any_compared(before: Snapshot, after: Snapshot) -> bool:
+    """After ``difference``: whether there is a file of evidence that no side had to leave out."""
+    places = (before.ids.keys() | after.ids.keys()) - {MANIFEST}
+    return any(not _skipped(place, before, after) for place in places)
+
+
 def _manifests(before: Snapshot, after: Snapshot) -> tuple[Manifest | None, Manifest | None]:
     if before.ids.get(MANIFEST) == after.ids.get(MANIFEST):
         return None, None

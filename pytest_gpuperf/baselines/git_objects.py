@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -20,6 +22,7 @@ _PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
 """What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
 _LINK, _SUBMODULE = "120000", "160000"
 _CHUNK = 1 << 20
+_REFUSED = re.compile(r"repository at '(.+)'")
 
 
 class RevisionError(BaselineError):
@@ -45,6 +48,7 @@ class GitFolder:
         self._start = next(path for path in (resolved, *resolved.parents) if path.is_dir())
         top = run_git(self._start, "rev-parse", "--show-toplevel")
         if top.returncode:
+            refuse_another_users(folder, top)
             raise RevisionError(
                 f"{folder} is in no git repository, so there is nothing to compare with (git says: {said(top)}). "
                 "Start gpuperf in a repository, or name the folder of the baselines in one with --baselines DIR"
@@ -166,6 +170,19 @@ def git_environment() -> Mapping[str, str]:
     """That of this process, less what tells git of another repository than that of the folder."""
     own = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+def refuse_another_users(folder: Path, done: subprocess.CompletedProcess[bytes]) -> None:
+    """Raise ``RevisionError`` with the remedy where git failed as the repository belongs to another user."""
+    complaint = done.stderr.decode("utf-8", "replace")
+    if "dubious ownership" not in complaint:
+        return
+    named = _REFUSED.search(complaint)
+    path = named[1] if named else str(folder.resolve())
+    raise RevisionError(
+        f"{folder} is in a git repository of another user, which git does not read (it says: {said(done)}). If you "
+        f"trust it: git config --global --add safe.directory {shlex.quote(quoted(path, 400))}"
+    )
 
 
 def said(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, run_git, said
+from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, refuse_another_users, run_git, said
 from pytest_gpuperf.baselines.layout import cubin_named
 
 TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
@@ -69,6 +69,7 @@ def _superproject(folder: Path) -> Path:
     found = run_git(folder, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or not lines:
+        refuse_another_users(folder, found)
         raise RevisionError(f"{folder} is in no git repository with a working tree; git says: {said(found)}")
     return Path(lines[0]) if len(lines) == 1 else _superproject(Path(lines[1]))
 

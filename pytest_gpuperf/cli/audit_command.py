@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.atomic_write import scratch_folder, write_whole
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines import audit_file
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.kernel_tests import KernelTests, kernel_tests
@@ -26,6 +26,7 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_markdown import diff_markdown
 from pytest_gpuperf.report.diff_text import diff_lines
+from pytest_gpuperf.report.files import NotWritten, write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 NOTHING_COMPARED = (
@@ -39,7 +40,7 @@ class AuditRefused(Exception):
     """The flags or the files do not fit together; the message says what to do."""
 
 
-PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NoFolderError, OSError)
+PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NoFolderError, NotWritten, OSError)
 """What can keep the command from an answer."""
 
 
@@ -166,10 +167,10 @@ def _report(
     modules, summary = modules_of(audit, names, covered), summary_of(audit)
     write("\n".join(diff_lines(modules, remarks, summary)) + "\n")
     if wanted.json is not None:
-        write_whole(wanted.json, as_json(audit, names, covered, budgets))
+        write_file("audit", wanted.json, as_json(audit, names, covered, budgets))
     if wanted.markdown is not None:
         page = diff_markdown("Audit of machine code", modules, [*remarks, *budgets], summary, column="verdict")
-        write_whole(wanted.markdown, page.encode())
+        write_file("audit", wanted.markdown, page.encode())
 
 
 def _tests(given: Path | None, start: Path) -> KernelTests | None:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.changed_records import difference
+from pytest_gpuperf.baselines.changed_records import any_compared, difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
@@ -21,8 +20,9 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.evidence_diff import compare_evidence
 from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_rows import ModuleDiff, modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines
+from pytest_gpuperf.report.files import NotWritten, write_file
 
 ENDINGS = (".html", ".md")
 
@@ -31,7 +31,7 @@ class DiffError(Exception):
     """There is no such form of a difference; the message says what to do."""
 
 
-PROBLEMS = (BaselineError, NoFolderError, DiffError, OSError)
+PROBLEMS = (BaselineError, NoFolderError, DiffError, NotWritten, OSError)
 """What can keep the command from an answer."""
 RULES = [metric.rule for metric in METRICS.values()]
 
@@ -72,9 +72,13 @@ def run(
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
     remarks = [*remarks_of(diff, manifests), *dict.fromkeys(skipped)]
     title = f"Baselines of {_shown(before)} -> {_shown(after)}"
-    told = _Told(title, modules_of(diff, whole=whole), remarks, summary_of(diff))
+    summary = summary_of(diff)
+    if skipped and summary == NO_DIFFERENCE:
+        compared = any_compared(before, after)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    told = _Told(title, modules_of(diff, whole=whole), remarks, summary)
     for file in files:
-        write_whole(file, _content(file, told).encode())
+        write_file("difference", file, _content(file, told).encode())
         write(f"difference written to {file}\n")
     if not files:
         write(diff_markdown(*told) if markdown else "\n".join([title, "", *diff_lines(*told[1:])]) + "\n")

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.past_records import PastCommit, PastRecord, commits_of, records_of
@@ -15,6 +14,7 @@ from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import ReportError, read_report
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.report.document import RunReport
+from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.report.history import Point, Series, as_action_benchmark, as_bencher, as_csv, figures_of, lines_of
 
 ENDINGS = (".html", ".csv", ".bmf.json", ".gab.json")
@@ -24,7 +24,7 @@ class HistoryError(Exception):
     """There is no such history, or no such form; the message says what to do."""
 
 
-PROBLEMS = (BaselineError, NoFolderError, ReportError, HistoryError, OSError)
+PROBLEMS = (BaselineError, NoFolderError, ReportError, HistoryError, NotWritten, OSError)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -59,7 +59,7 @@ def run(
         raise HistoryError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
     for file in files:
-        write_whole(file, _content(file, series))
+        write_file("history", file, _content(file, series))
         write(f"history written to {file}\n")
     return 0
 

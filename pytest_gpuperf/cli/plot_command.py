@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.cli.report_command import PROBLEMS as REPORT_PROBLEMS
 from pytest_gpuperf.cli.report_command import of_last_run, read_report
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.sweep import sweeps_of
 
 
@@ -47,7 +47,7 @@ def run(
     if output is not None:
         from pytest_gpuperf.report.sweep_page import as_sweep_page  # noqa: PLC0415 Jinja is an extra
 
-        write_whole(output, as_sweep_page(f"{node_id}: {y} over {x}", sweeps, x, y).encode())
+        write_file("plot", output, as_sweep_page(f"{node_id}: {y} over {x}", sweeps, x, y).encode())
         write(f"plot written to {output}\n")
     return 0
 
@@ -55,6 +55,9 @@ def run(
 def _why_none(
     tests: Sequence[TestEvidence], everything: Sequence[TestEvidence], node_id: str, x: str, y: str
 ) -> str:  # fmt: skip
+    name, bracket, _ = node_id.partition("[")
+    if bracket:
+        return f"name the test without its parameters, as all of them are drawn: gpuperf plot {name} --x {x}"
     if not tests:
         there = dict.fromkeys(one.node_id.partition("[")[0] for one in everything if one.parameters)
         return f"the run has no test {node_id}: parametrised ones are {', '.join(there) or 'not in it'}"

@@ -17,7 +17,15 @@ from typing import NamedTuple
 
 import filelock
 
-from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
+from pytest_gpuperf.baselines.git_objects import (
+    NO_HOOKS,
+    GitFolder,
+    RevisionError,
+    is_shallow,
+    refuse_another_users,
+    run_git,
+    said,
+)
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.context.submodules import fill_submodules
 
@@ -42,6 +50,7 @@ def repository_of(folder: Path) -> Repository:
     found = run_git(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or len(lines) != 2:
+        refuse_another_users(folder, found)
         raise RevisionError(
             f"{folder} is in no git repository with a working tree, so it has no other revisions (git says: "
             f"{said(found)}). Start in the repository that the tests belong to"

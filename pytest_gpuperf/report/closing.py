@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_gpuperf.config.flags import UPDATE_MODES
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
@@ -31,8 +32,11 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
-def why_none_written(book: Book, options: Options) -> str:
-    """What an update that had nothing to write says of the workloads."""
+def why_none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+    """What an update that had nothing to write says of the workloads; ``arguments`` are the run's paths."""
+    if not book.tests_run:
+        mode = next((word for word in arguments if word in UPDATE_MODES), "")
+        return f"no test ran{f' (the mode is written --update-baselines={mode})' if mode else ''}"
     expected = [
         work
         for node, test in book.results.items()

@@ -27,6 +27,7 @@ MOST_TIMED = 5
 """Rows on times of one kernel on one GPU model; the rest is one more."""
 LONGEST_TEXT = 200
 """Characters of one name or figure: both come out of files that may be anybody's."""
+NO_DIFFERENCE = "No figure differs"
 NO_KERNEL = "callables"
 """Heading of what launches no kernel that the plugin knows."""
 NO_FIGURE = "machine code changed, no figure of it"
@@ -268,4 +269,4 @@ def summary_of(diff: EvidenceDiff) -> str:
     listed = [(len(diff.new), "new"), (len(diff.gone), "gone"), (moved, "moved")]
     counts = [(count, word) for count, word in listed if count]
     parts += [f"{numbered(count, 'workload') if at == 0 else count} {word}" for at, (count, word) in enumerate(counts)]
-    return ", ".join(parts) or "No figure differs"
+    return ", ".join(parts) or NO_DIFFERENCE

@@ -36,10 +36,24 @@ def write_report(document: Document, target: str) -> str:
         else:
             write_whole(Path(place), _content(document, Path(place).suffix))
     except OSError as problem:
-        raise NotWritten(
-            f"the report {place} could not be written ({problem}): make its folder writable, or name another file"
-        ) from problem
+        raise NotWritten(_why("report", Path(place), problem)) from problem
     return place
+
+
+def write_file(what: str, path: Path, content: bytes) -> None:
+    """Write a ``difference`` or its like, whole or not at all.  Raises ``NotWritten``."""
+    try:
+        write_whole(path, content)
+    except OSError as problem:
+        raise NotWritten(_why(what, path, problem)) from problem
+
+
+def _why(what: str, path: Path, problem: OSError) -> str:
+    """The user's own name of the file and a remedy; it is written under another name first."""
+    there = path.parent.is_dir()
+    why = problem.strerror or problem if there else f"there is no folder {path.parent}"
+    remedy = "make its folder writable" if there else "make it"
+    return f"the {what} {path} could not be written ({why}): {remedy}, or name another file"
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -291,5 +291,5 @@ def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) ->
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
         _warn(reporter, (*remarks.recorded_drift_lines(outcome.recorded), *outcome.other_toolchains))
     elif outcome.updated and not outcome.nothing:
-        why = why_none_written(book, options)
+        why = why_none_written(book, options, reporter.config.args)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")

@@ -37,6 +37,9 @@ def test_a_sweep_is_printed_and_drawn(swept, capsys):
     ("arguments", "says"),
     [(["test_suite.py::test_none", "--x", "size"], "parametrised ones are test_suite.py::test_work"),
      (["test_suite.py::test_work", "--x", "length"], "it has size"),
+     (["test_suite.py::test_work[1024]", "--x", "size"],
+      "name the test without its parameters, as all of them are drawn: gpuperf plot test_suite.py::test_work --x size"),
+     (["test_suite.py::test_work", "--x", "size", "--output", "none/a.html"], "(there is no folder none): make it, or"),
      (["test_suite.py::test_work", "--x", "size", "--y", "flops"], "declares flops=")],
 )  # fmt: skip
 def test_what_cannot_be_drawn_says_what_there_is(swept, capsys, arguments, says):

@@ -75,6 +75,16 @@ def test_an_update_that_measured_nothing_calls_nothing_up_to_date(suite):
     assert "up to date" not in result.stdout.str()
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"), [("new", " (the mode is written --update-baselines=new)"), ("nowhere.py", "")]
+)
+def test_an_update_that_finds_no_test_says_so(suite, path, hint):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    result = suite.run("--update-baselines", path)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"0 baselines written: no test ran{hint}" in result.stdout.lines
+
+
 def test_changed_static_evidence_is_shown_with_what_differs(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     suite.edit("work.cu", "x * 1.5f", "x * 1.5")

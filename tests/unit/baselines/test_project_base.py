@@ -211,6 +211,12 @@ def test_a_folder_that_looks_like_a_bare_repository_is_none(clone: Path) -> None
     assert base_of(clone / "baselines") == top
 
 
+def test_a_repository_of_another_user_is_told_so(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    with pytest.raises(RevisionError, match=f"of another user.*--add safe.directory {clone}$"):
+        base_of(clone / "baselines")
+
+
 def test_no_repository_no_commit_and_no_git_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RevisionError, match="is in no git repository with a working tree"):
         base_of(tmp_path)

@@ -171,6 +171,30 @@ def test_what_cannot_be_answered_is_said_with_a_remedy(
     assert written.err.startswith(f"gpuperf diff: {words}")
 
 
+def test_where_no_file_can_be_read_nothing_is_said_to_be_equal(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(root.glob("*/tests/*.json"))
+    files[0].write_text("{")
+    assert main(["diff"]) == 1
+    assert capsys.readouterr().out.endswith("\nNo figure differs in the files that were compared\n")
+    for file in files:
+        file.write_text("{")
+    assert main(["diff"]) == 1
+    said = capsys.readouterr().out
+    assert said.endswith("\nNothing was compared\n")
+    assert said.count("cannot be read") == len(files)
+
+
+@pytest.mark.parametrize("command", ["diff", "history"])
+def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    assert main([command, "--baselines", str(root)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"gpuperf {command}: {root} is in a git repository of another user, which git does not read")
+    assert said.endswith(f"If you trust it: git config --global --add safe.directory {root.parent}\n")
+
+
 def test_a_folder_outside_of_git_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "baselines").mkdir()
     assert main(["diff", "--baselines", str(tmp_path / "baselines")]) == 1
@@ -251,10 +275,23 @@ def test_a_page_escapes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("file", "words"), [("diff.txt", "none of the endings .html, .md"), ("no/folder/diff.md", "no/folder")]
+    ("file", "words"),
+    [
+        ("diff.txt", "none of the endings .html, .md"),
+        ("no/folder/diff.md", "no/folder"),
+        (
+            "none/diff.md",
+            "the difference none/diff.md could not be written (there is no folder none): make it, or name another file",
+        ),
+        (
+            "taken.md",
+            "the difference taken.md could not be written (Is a directory): make its folder writable, or name another",
+        ),
+    ],
 )
 def test_a_file_that_cannot_be_written_is_named(
     root: Path, file: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (root.parent / "taken.md").mkdir()
     assert main(["diff", "HEAD~1", "--output", file]) == 1
     assert words in capsys.readouterr().err

@@ -156,6 +156,12 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(repository: Path, tmp_path:
         resolve(tmp_path / "shallow", first)
 
 
+def test_in_a_repository_of_another_user(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    with pytest.raises(RevisionError, match=f"of another user.*--add safe.directory {repository}$"):
+        worktree.repository_of(repository)
+
+
 def test_outside_of_a_repository(tmp_path: Path) -> None:
     with pytest.raises(RevisionError, match="is in no git repository"):
         resolve(tmp_path, "HEAD")

@@ -204,6 +204,10 @@ def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeyp
     (tmp_path / "file").write_text("")
     with pytest.raises(NotWritten, match=r"the report .*file/out\.json could not be written"):
         write_report(document, str(tmp_path / "file" / "out.json"))
+    gone = tmp_path / "gone"
+    words = f"the report {gone}/a.json could not be written (there is no folder {gone}): make it, or name another file"
+    with pytest.raises(NotWritten, match=re.escape(words)):
+        write_report(document, str(gone / "a.json"))
     written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target)])
     assert (written, len(problems)) == ([str(target)], 1)
 
