@@ -38,7 +38,8 @@ def paired(file: str, old: Kernels, new: Kernels, key: Callable[[str], str]) -> 
     """Pairs of kernels.
 
     Those of one ``key`` are the same kernel; where several share it, such as the lambdas of a function, their code
-    tells them apart, and their order where that changed.  Of the rest, equal code is a kernel under another name.
+    tells them apart, and where that changed their symbols, then their order.  Of the rest, equal code is a kernel
+    under another name.
     """
     gone, new_ones = _places(file, old), _places(file, new)
     both = {place.arch for place in gone} & {place.arch for place in new_ones}
@@ -48,6 +49,7 @@ def paired(file: str, old: Kernels, new: Kernels, key: Callable[[str], str]) -> 
     steps: tuple[_Alike, ...] = (
         lambda place: (place.arch, place.symbol, place.kernel.code),
         lambda place: (place.arch, keys[place.symbol], place.kernel.code),
+        lambda place: (place.arch, place.symbol),
         lambda place: (place.arch, keys[place.symbol]),
     )
     for alike in steps:

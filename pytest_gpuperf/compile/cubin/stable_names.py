@@ -15,8 +15,12 @@ _OF_FILE = re.compile(r"_(?:GLOBAL__N_|INTERNAL)_(?:[0-9a-f]{8}_)?(\d+)_")
 """What precedes the name of a file, whose length it tells."""
 _OF_OLD_COMPILER = re.compile(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_|(?:_compute_\d+[af]?)?_cpp1_ii(?:_[0-9a-f]{8})?$")
 _OF_LIBRARY = re.compile(r"(CUB|THRUST)_\d[\w]*")
-_NUMBER = re.compile(r"(?<=E)\d*_(?!\d)|(?<=Ut)\d*_")
-"""Of a lambda (``UlfE0_``) or an unnamed type (``Ut1_``), and of little else."""
+_TOKEN = re.compile(
+    r"(?P<literal>L[a-z]n?\d*E|(?<=E)n?\d+E|[ST][\dA-Z]*_|(?:A|Dv)\d+_)|(?P<unnamed>Ut)\d*_|(?P<opens>Ul)"
+    r"|(?P<closes>E)\d*_|(?P<length>\d+)|.",
+    re.ASCII | re.DOTALL,
+)
+"""A mangled name outside the names in it: ``Li32E``, ``Ut1_``, ``UlfE0_``, the length of a name."""
 _NUMBERED_TAG = re.compile(r"(__nv_h?dl_(?:trailing_return_)?tagI.*?Lj)\d+(?=E)")
 """Of what stands for a lambda that the host hands to a kernel."""
 
@@ -37,7 +41,29 @@ def stable_symbol(symbol: str) -> str:
 
 def kernel_key(symbol: str) -> str:
     """What the kernels of one source have in common, however it numbers its lambdas: no symbol, only a key."""
-    return _NUMBER.sub("_", _NUMBERED_TAG.sub(r"\1", stable_symbol(symbol)))
+    return _unnumbered(_NUMBERED_TAG.sub(r"\1", stable_symbol(symbol)))
+
+
+def _unnumbered(symbol: str) -> str:
+    """The symbol without the numbers of its lambdas and unnamed types; the names in it are passed over."""
+    if not symbol.startswith("_Z") or ("Ul" not in symbol and "Ut" not in symbol):
+        return symbol
+    parts, at, lambdas = [], 0, 0
+    while token := _TOKEN.match(symbol, at):
+        text, at = token[0], token.end()
+        if token["opens"]:
+            lambdas += 1
+        elif token["unnamed"]:
+            text = "Ut_"
+        elif token["closes"] and lambdas:
+            text, lambdas = "E_", lambdas - 1
+        elif token["closes"]:  # of something else: what follows may be the length of a name
+            text, at = "E", token.start() + 1
+        elif token["length"]:
+            at += int(text[:4])
+            text = symbol[token.start() : at]
+        parts.append(text)
+    return "".join(parts)
 
 
 def _stable_part(name: str) -> str:

@@ -135,6 +135,35 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
     assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
 
 
+STAGED = """
+extern "C" __global__ void __launch_bounds__(256) copy_TILE64_k(float* a)
+{
+    __shared__ float tile[SIZE];
+    tile[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    a[threadIdx.x] = tile[255 - threadIdx.x];
+}
+#ifdef BOTH
+extern "C" __global__ void __launch_bounds__(256) copy_TILE16_k(float* a)
+{
+    __shared__ float tile[48 * 240];
+    tile[threadIdx.x] = a[threadIdx.x] + 1;
+    __syncthreads();
+    a[threadIdx.x] = tile[255 - threadIdx.x];
+}
+#endif
+"""
+
+
+def test_a_kernel_is_held_against_itself_though_another_has_its_name_with_another_number(audit: Audit) -> None:
+    for name, options in (("old", ("-DBOTH", "-DSIZE=256")), ("new", ("-DSIZE=48*240",))):
+        Path(f"{name}.cubin").write_bytes(cubin_of(STAGED, "copy_TILE64_k", "sm_90", *options))
+    status, said = audit("new.cubin", "--against", "old.cubin")
+    assert status == 1
+    assert "copy_TILE64_k WORSE on sm_90: occupancy 100 ->" in unwrapped(said)
+    assert "1 kernel gone: copy_TILE16_k" in said
+
+
 def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None:
     text = TEXT.replace(" copy(", " moved(")
     new = fat_binary((arch, cubin_of(text, "moved", arch, "-DNEW=6", "-DFACTOR=")) for arch in ARCHS)

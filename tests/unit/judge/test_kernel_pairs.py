@@ -46,6 +46,12 @@ def test_lambdas_that_all_changed_are_paired_in_their_order() -> None:
     assert names(paired("f", old, new, key).kept) == [("f#10", "f#12"), ("f#2", "f#3")]
 
 
+def test_a_symbol_that_stays_is_the_same_kernel_though_its_code_changed_and_another_of_its_key_went() -> None:
+    found = paired("f", build(f__1="A", f__2="B"), build(f__2="X"), key)
+    assert names(found.kept) == [("f#2", "f#2")]
+    assert [place.symbol for place in found.gone] == ["f#1"]
+
+
 def test_equal_code_under_another_name_was_renamed() -> None:
     found = paired("f", build(old="1", gone="2"), build(now="1", new="3"), key)
     assert names(found.renamed) == [("old", "now")]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.cubin.stable_names import kernel_key, stable_symbol
 from pytest_gpuperf.compile.cubin.symbol_names import demangle
@@ -81,3 +85,33 @@ def test_lambdas_and_unnamed_types_share_a_key_whatever_their_number() -> None:
     for alike in (lambdas, unnamed, tags):
         assert len({kernel_key(symbol) for symbol in alike}) == 1
     assert kernel_key(lambdas[0]) != kernel_key(lambdas[0].replace("2go", "2no"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "copy_TILE{}_k", "STAGE{}_copy", "UlE{}_k", "Ut{}_k", "_Z13copy_TILE{}_kPf", "_ZN6STAGE{}_4copyEPf",
+        "_Z5applyIN1a6TILE{}_EZ2goPfEUlfE0_EvS0_T_", "_Z1fI8UlTILE{}_Ut_EvT_", "_Z1fILi{}EZ2goPfEUlfE_EvT0_S0_",
+        "_Z1fILN3c104TypeE{}EZ2goPfEUlfE_EvT0_S0_", "_Z1fIA{}_fZ2goPfEUlfE_EvT0_S0_", "_Z1fIZ2goPfEUlfE_E6_tag{}_vT_",
+    ],
+)  # fmt: skip
+def test_a_number_in_the_name_of_a_kernel_is_part_of_it(name: str) -> None:
+    assert kernel_key(name.format(16)) != kernel_key(name.format(64))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_Z5applyIZN1C2goIiEEvT_PfEUlfE{}EvS2_S3_", "_Z3st2ILN2ns2E2E14EZ2goPfEUlfE{}EvT0_S2_",
+        "_Z2stIN2ns1VINS0_6TILE16EEEZ2goPfEUlS3_E{}EvT0_S4_", "_Z5applyIZ2goPfEUlT_E{}EvS1_S0_",
+        "_Z1fILin3EA10_fZ2goPfEUlS0_E{}EvT0_S2_", "_Z1fIZ2goPfEUlZ2goPfEUlfE_E{}EvT_", "_Z1fIN2nsUt{}EEvT_",
+    ],
+)  # fmt: skip
+def test_what_nvcc_numbers_shares_a_key_beside_names_and_literals_of_every_kind(name: str) -> None:
+    assert kernel_key(name.format("_")) == kernel_key(name.format("0_")) == kernel_key(name.format("11_"))
+
+
+@given(st.text(), st.text())
+def test_a_key_has_all_of_a_name_but_digits(before: str, behind: str) -> None:
+    name = f"_Z{before}Ul{behind}E0_Ut1_"
+    assert re.sub("[0-9]", "", kernel_key(name)) == re.sub("[0-9]", "", stable_symbol(name))
