@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
-from pytest_gpuperf.compile.cubin.fatbin import MOST_BYTES, FoundCubin, begins_as_container, extracted
+from pytest_gpuperf.compile.cubin.fatbin import MOST_BYTES, FoundCubin, begins_as_container, extracted, is_cubin
 
 _WHEEL = re.compile(r"^(?P<project>[A-Za-z0-9._]+)-[^-]+(?:-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl$")
 _TAG = re.compile(r"\.(?:cpython-\d+[a-z]*(?:-[\w-]+)?|abi3|pypy\d+[\w-]*)(?=\.(?:so|pyd)$)")
@@ -82,7 +82,7 @@ def _built(name: str, path: Path, into: Path) -> BuiltFile:
 
 
 def _candidates(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Names and places of what may hold cubins; the place of a wheel's member is gone when the next one comes."""
+    """Names and places of what may hold cubins; of a wheel's members only bare cubins stay when the next one comes."""
     if not file.is_file():
         raise BadContainer(f"{file}: {'it is a folder: name the files in it' if file.is_dir() else 'no such file'}")
     if not file.stat().st_size:
@@ -94,23 +94,21 @@ def _candidates(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple
         members = [one for one in wheel.infolist() if not one.is_dir() and one.file_size]
         if len(members) > _MOST_MEMBERS or sum(one.file_size for one in members) > MOST_BYTES:
             raise BadContainer(f"{file}: it unpacks to more than {MOST_BYTES >> 30} GB or {_MOST_MEMBERS} files")
-        for member in members:
+        for number, member in enumerate(members):
             if any(fnmatch.fnmatch(stable_name(member.filename), pattern) for pattern in skip):
                 continue
             with wheel.open(member) as content:
-                place = _unpacked(content, folder)
-            if place is not None:
-                yield member.filename, place
+                head = content.read(_HEAD)
+                if not begins_as_container(head):
+                    continue
+                place = folder / f"member{number}"
+                _unpack(head, content, place)
+            yield member.filename, place
+            if not is_cubin(head):  # it is its own only one
                 place.unlink()
 
 
-def _unpacked(content: IO[bytes], folder: Path) -> Path | None:
-    """Where the file lies now; None for one that begins like nothing that holds cubins."""
-    head = content.read(_HEAD)
-    if not begins_as_container(head):
-        return None
-    place = folder / "member"
+def _unpack(head: bytes, content: IO[bytes], place: Path) -> None:
     with place.open("wb") as file:
         file.write(head)
         shutil.copyfileobj(content, file, 1 << 20)
-    return place

@@ -98,6 +98,20 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
 
 
+def test_bare_cubins_of_a_wheel_are_compared_and_recorded(audit: Audit) -> None:
+    def cubins(text: str) -> dict[str, bytes]:
+        return {f"p/{arch}.cubin": cubin_of(text, "copy", arch, "-DFACTOR=", "-DNEW=5") for arch in ARCHS}
+
+    old, new = release("a", cubins(TEXT)), release("b", cubins(LARGE))
+    assert audit(old, "--baseline", "audit.json.xz", "--update")[0] == 0
+    for held_against in (("--against", old), ("--baseline", "audit.json.xz")):
+        status, said = audit(new, *held_against)
+        assert status == 1
+        assert "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
+    assert audit(new, "--baseline", "audit.json.xz", "--update")[0] == 0
+    assert audit(new, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
+
+
 def test_the_other_way_round_it_is_better_and_passes(audit: Audit) -> None:
     status, said = audit(release("b", built()), "--against", release("a", built(LARGE)))
     assert status == 0

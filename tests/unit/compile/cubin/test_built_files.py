@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from fat_binaries import MADE_BY_NVCC, wheel
+from fat_binaries import MADE_BY_NVCC, cubin_of, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.cubin import built_files as module
@@ -30,6 +30,17 @@ def test_every_file_of_a_wheel_that_holds_cubins_is_found_whatever_its_name(tmp_
     assert [one.name for one in found] == ["p/a.so", "p/b.bin"]
     assert [cubin.arch for one in found for cubin in one.cubins] == ["sm_80", "sm_90"] * 2
     assert all(cubin.path.is_file() for one in found for cubin in one.cubins)
+
+
+def test_bare_cubins_of_a_wheel_stay_where_they_can_be_read_and_other_members_go(tmp_path: Path, folder: Path) -> None:
+    cubins = [
+        cubin_of('extern "C" __global__ void k(float* a) { a[0] = N; }', "k", "sm_90", f"-DN={n}") for n in (1, 2)
+    ]
+    members = {"p/a.cubin": cubins[0], "p/b.so": FATBIN, "p/c.cubin": cubins[1]}
+    first, library, second = built_files(wheel(tmp_path / "p-1.0-py3-none-any.whl", members), folder)
+    assert [one.path.read_bytes() for built in (first, second) for one in built.cubins] == cubins
+    kept = {cubin.path for built in (first, library, second) for cubin in built.cubins}
+    assert {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"} == kept
 
 
 def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None:
