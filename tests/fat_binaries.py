@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
 MADE_BY_NVCC = Path(__file__).parent / "unit" / "compile" / "cubin" / "fat_binaries"
@@ -31,6 +32,12 @@ def fat_binary(cubins: Iterable[tuple[str, bytes]]) -> bytes:
 def cubin_of(text: str, name: str, arch: str = "sm_90", *options: str) -> bytes:
     """The cubin of a source."""
     return compile_kernel(KernelSource(text, name, options=options), arch).cubin
+
+
+def relocatable(text: str, arch: str = "sm_90", *options: str) -> bytes:
+    """The cubin of a source as nvcc makes it with ``-rdc=true``: not linked."""
+    program = Program(text, "k.cu", "k.cu", ("--relocatable-device-code=true", *options))
+    return compile_cubin(program, arch).cubin
 
 
 def wheel(path: Path, members: Mapping[str, bytes]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,10 +66,14 @@ def read_built(file: Path, folder: Path, skip: Sequence[str] = ()) -> Built:
     return built
 
 
-def _add(built: Built, name: str, cubins: Iterable[tuple[FoundCubin, Cubin, str]]) -> None:
+def _add(built: Built, name: str, cubins: Sequence[tuple[FoundCubin, Cubin, str]]) -> None:
+    """Add the kernels of a file; of one that it holds linked too only what was linked counts."""
     kernels = built.files.setdefault(name, {})
+    linked = {(arch, symbol) for _, cubin, arch in cubins if not cubin.elf.relocatable for symbol in cubin.kernels}
     for found, cubin, arch in cubins:
         for symbol, kernel in cubin.kernels.items():
+            if cubin.elf.relocatable and (arch, symbol) in linked:
+                continue
             stable = stable_symbol(symbol)
             kernels.setdefault(stable, {}).setdefault(arch, []).append(_audited(cubin, kernel, arch))
             built.code.setdefault((name, stable, arch), []).append(CodeAt(found._replace(arch=arch), symbol))

@@ -41,7 +41,7 @@ HOST_CODE = ".nv.host"
 """Section of a tile kernel's cubin with code that the driver runs on the host before a launch: it forms descriptors."""
 
 RESERVED_SHARED_BYTES = 1024
-"""Part of every block's shared memory that the driver takes; counted in the cubin from sm_90 on."""
+"""Part of every block's shared memory that the driver takes; counted in a linked cubin from sm_90 on."""
 
 _CONSTANT_BANKS = 32
 """As many as an instruction can name."""
@@ -243,7 +243,8 @@ def _value(attributes: tuple[Attribute, ...], number: int) -> bytes | None:
 def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
     section = elf.section(f".nv.shared.{symbol}")
     size = section.size if section is not None else 0
-    return size - RESERVED_SHARED_BYTES if generation >= 90 and size >= RESERVED_SHARED_BYTES else size
+    counted = generation >= 90 and not elf.relocatable and size >= RESERVED_SHARED_BYTES
+    return size - RESERVED_SHARED_BYTES if counted else size
 
 
 def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:

@@ -17,6 +17,11 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.compile_errors import BadCubin
 
 SYMTAB, RELA, NOBITS, REL = 2, 4, 8, 9
+_UNLINKED_GLOBAL, _UNLINKED_SHARED = 0x7000_0007, 0x7000_000A
+_WITHOUT_BYTES = (0, NOBITS, _UNLINKED_GLOBAL, _UNLINKED_SHARED)
+"""Types of sections that take no room in the file; the last two are NOBITS once a linker has been there."""
+_RELOCATABLE = 1
+"""Type of a file that was not linked."""
 STT_OBJECT, STT_FUNC = 1, 2
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 
@@ -83,6 +88,8 @@ class Elf:
     flags: int
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
+    relocatable: bool
+    """Not linked yet, as ``-rdc=true`` leaves it."""
 
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
@@ -121,7 +128,7 @@ def read_elf(content: bytes) -> Elf:
     """Parse ``content``.  Raises ``BadCubin`` if it is not a whole ELF64 little-endian file."""
     if content[:6] != b"\x7fELF\x02\x01" or len(content) < _HEADER.size:
         raise BadCubin("not a cubin: it does not start as a 64-bit ELF file does")
-    ident, _type, machine, _version, _entry, phoff, shoff, flags, *counts = _HEADER.unpack_from(content)
+    ident, kind, machine, _version, _entry, phoff, shoff, flags, *counts = _HEADER.unpack_from(content)
     _ehsize, phentsize, phnum, shentsize, shnum, shstrndx = counts
     if shentsize != _SECTION.size or not 0 < shnum < _MAX_SECTIONS or shstrndx >= shnum:
         raise BadCubin("not a cubin: its section table is malformed")
@@ -131,12 +138,12 @@ def read_elf(content: bytes) -> Elf:
     _refuse_overlaps(raw, len(content))
     names = _StringTable(_slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names"))
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))
-    return Elf(machine, ident[7], flags, sections, _symbols(sections))
+    return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
 def _refuse_overlaps(headers: Iterable[tuple[int, ...]], file_bytes: int) -> None:
     """Raise ``BadCubin`` where sections overlap by more than real ones do."""
-    if sum(size for _, kind, _, _, _, size, *_ in headers if kind not in (NOBITS, 0)) > _MAX_SHARED * file_bytes:
+    if sum(size for _, kind, _, _, _, size, *_ in headers if kind not in _WITHOUT_BYTES) > _MAX_SHARED * file_bytes:
         raise BadCubin("not a whole cubin: its sections overlap")
 
 
@@ -144,7 +151,7 @@ def _section(content: bytes, index: int, fields: tuple[int, ...], names: _String
     name, kind, flags, _address, offset, size, link, info, alignment, _entry = fields
     if size >= _MAX_ADDRESS:
         raise BadCubin(f"not a whole cubin: section {index} has {size} bytes")
-    data = b"" if kind in (NOBITS, 0) else _slice(content, offset, size, f"section {index}")
+    data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
     return Section(index, names.at(name), kind, flags, size, link, info, alignment, data)
 
 

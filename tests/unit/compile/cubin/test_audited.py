@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fat_binaries import cubin_of, fat_binary, wheel
+from fat_binaries import cubin_of, fat_binary, relocatable, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -124,3 +124,41 @@ def test_a_wheel_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> Non
     file = wheel(tmp_path / "p-1-py3-none-any.whl", {"a.so": fat_binary([])[:12] + bytes(90)})
     with pytest.raises(BadContainer, match=r"^a\.so: "):
         read_built(file, folder_in(tmp_path))
+
+
+STAGED = """
+__device__ float large[1 << 20];
+extern "C" __global__ void __launch_bounds__(256) staged(float* a)
+{
+    __shared__ float tile[48 * 240];
+    tile[threadIdx.x] = large[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    a[threadIdx.x] = tile[255 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_what_was_not_linked_has_the_shared_memory_of_what_was(tmp_path: Path, arch: str) -> None:
+    found = {}
+    for name, cubin in (("unlinked", relocatable(STAGED, arch)), ("linked", cubin_of(STAGED, "staged", arch))):
+        path, folder = tmp_path / f"{name}.cubin", tmp_path / name
+        path.write_bytes(cubin)
+        folder.mkdir()
+        (found[name],) = read_built(path, folder).files[path.name]["staged"][arch]
+    assert found["unlinked"].shared_bytes == found["linked"].shared_bytes == 48 * 240 * 4
+    assert (
+        record_of(found["unlinked"], "staged", arch).occupancy == record_of(found["linked"], "staged", arch).occupancy
+    )
+
+
+def test_a_kernel_that_lies_in_a_file_linked_and_unlinked_counts_once_as_linked(tmp_path: Path) -> None:
+    both = STAGED + STAGED[STAGED.index("extern") :].replace("staged", "object_alone")
+    path = tmp_path / "lib.fatbin"
+    path.write_bytes(fat_binary([("sm_90", relocatable(both)), ("sm_90", cubin_of(STAGED, "staged"))]))
+    built = read_built(path, folder_in(tmp_path))
+    kernels = built.files["lib.fatbin"]
+    assert {name: [*archs] for name, archs in kernels.items()} == {"staged": ["sm_90"], "object_alone": ["sm_90"]}
+    (code,), (figures,) = built.code["lib.fatbin", "staged", "sm_90"], kernels["staged"]["sm_90"]
+    assert code.cubin.path.read_bytes() == cubin_of(STAGED, "staged")
+    assert figures.shared_bytes == 48 * 240 * 4
