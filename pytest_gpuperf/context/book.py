@@ -48,6 +48,8 @@ class TestBook:
         self.red_on_time = False
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
+        self.red_by_error = False
+        """Whether an error of the plugin's own failed the test, not the gate."""
         self.unreached: tuple[Judgement, ...] = ()
         self.whole = False
         self.unrecorded: set[str] = set()

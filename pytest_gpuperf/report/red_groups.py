@@ -1,8 +1,8 @@
 """Failures of the gate that look alike: pytest shows one of them, for all.
 
 One change in a header that many kernels include fails hundreds of tests with the same words.  Failures are alike if the
-same kinds of verdicts on the same targets have the same causes; which figures differ is no difference.  ``-v`` shows
-every one, as pytest does.
+same kinds of verdicts on the same targets have the same causes; which figures differ is no difference.  Errors of the
+plugin are alike if their first lines are.  What has no room is counted; ``-v`` shows every one, as pytest does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_FAILURES = 12
 MOST_LINES = 36
 """Failed tests beyond which there is room for so many lines of messages; the first one is shown however long it is."""
 MOST_NAMED = 10
-"""Groups in pytest's short summary."""
+"""Groups of the gate in pytest's short summary; one of an error is named always."""
 
 
 def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
@@ -70,6 +70,8 @@ class RedGroups:
         by_hand = reporter.config.get_verbosity() > 0 or len(gated) < LEAST_FAILURES
         self._groups = [] if by_hand else sorted(alike.values(), key=_worst, reverse=True)
         self._others = [report for report in self.failed if by_hand or report not in gated]
+        self.unshown = self.unnamed = 0
+        """Failed tests of groups without a message, and without a line in the short summary."""
 
     def for_messages(self) -> None:
         """Leave those that pytest shows in full: of each group the worst, as far as there is room."""
@@ -81,11 +83,15 @@ class RedGroups:
             if shown and lines > MOST_LINES and len(self.failed) > MOST_FAILURES:
                 break
             shown.append(report)
+        self.unshown = sum(map(len, self._groups[len(shown) :]))
         self._leave([*self._others, *shown])
 
     def for_short_summary(self) -> None:
         """Leave those that the short summary names: a line for each group."""
-        self._leave([*self._others, *map(_named, self._groups[:MOST_NAMED])])
+        of_gate = [group for group in self._groups if not _of_error(group)]
+        self.unnamed = sum(map(len, of_gate[MOST_NAMED:]))
+        named = [*of_gate[:MOST_NAMED], *filter(_of_error, self._groups)]
+        self._leave([*self._others, *map(_named, named)])
 
     @property
     def worst(self) -> list[pytest.TestReport]:
@@ -98,6 +104,10 @@ class RedGroups:
     def _leave(self, reports: Sequence[pytest.TestReport]) -> None:
         if self._groups:
             self._stats["failed"] = list(reports)
+
+
+def _of_error(group: Sequence[pytest.TestReport]) -> bool:
+    return getattr(group[0], "gpuperf_error", False)
 
 
 def _worst(group: Sequence[pytest.TestReport]) -> tuple[float, int]:

@@ -58,7 +58,8 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
             raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     if problem is not None and failed_itself:
         if type(problem).__module__.startswith("pytest_gpuperf."):
-            book.red_signature = f"{type(problem).__name__}: {problem}"
+            said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header
+            book.red_signature, book.red_by_error = f"{type(problem).__name__}: {said}", True
         raise without_our_frames(item, problem)
     failed = exit_policy.failures(_all_judgements(book), worker.options)
     if failed and settings_of(item).xfail is None:
@@ -198,6 +199,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.sections.append(("gpuperf: memory of the GPU", book.memory))
     if report.failed and book.red_signature:
         report.gpuperf_red, report.gpuperf_severity = book.red_signature, book.severity  # type: ignore[attr-defined]
+        report.gpuperf_error = book.red_by_error  # type: ignore[attr-defined]
     for judgement in _all_judgements(book):
         kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
         anchor = ".anchor" if judgement.against == "anchor" else ""

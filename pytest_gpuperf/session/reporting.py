@@ -13,7 +13,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
-from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
@@ -108,6 +108,9 @@ class Reporting:
         groups = self.messages.groups
         if groups:
             groups.give_back()
+            if groups.unshown and self.config.getoption("tbstyle") != "no":
+                more = numbered(groups.unshown, "more failure", "is", "are")
+                terminalreporter.write_line(f"{more} not shown (-v shows all)")
         if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
             for line in error_lines(groups.worst, self.options.reports) if groups else ():
@@ -139,3 +142,6 @@ class Messages:
             return (yield)
         finally:
             self.groups.give_back()
+            if self.groups.unnamed and terminalreporter.hasopt("f"):
+                more = numbered(self.groups.unnamed, "more failed test", "is", "are")
+                terminalreporter.write_line(f"{more} not named (-v names all)")

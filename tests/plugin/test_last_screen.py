@@ -123,3 +123,64 @@ def test_a_run_of_many_files_has_no_line_for_each(pytester):
     short.stdout.fnmatch_lines(["ccc*%]", "420 workloads: 420 NEW"])
     named = run(pytester, "test_work0.py", "test_work1.py")
     named.stdout.fnmatch_lines(["test_work0.py c*%]", "test_work1.py c*%]"])
+
+
+BROKEN = """
+import pytest
+
+@pytest.mark.parametrize("n", range({}))
+def test_broken(cuda_kernel, n):
+    cuda_kernel(f'extern "C" __global__ void k(float* a) {{{{ a[0] = undefined{{n}}; }}}}', "k")
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_tests_that_failed_on_different_errors_are_all_named_and_messages_left_out_are_counted(pytester, workers):
+    pytester.path.joinpath("test_broken.py").write_text(BROKEN.format(14))
+    result = run(pytester, *workers)
+    assert result.ret == 1
+    named = re.findall(r"^FAILED test_broken\.py::test_broken\[(\d+)\]", str(result.stdout), re.MULTILINE)
+    assert sorted(map(int, named)) == list(range(14))
+    shown = len(re.findall("^_+ test_broken", str(result.stdout), re.MULTILINE))
+    result.stdout.fnmatch_lines([f"{14 - shown} more failures are not shown (-v shows all)"])
+    silent = run(pytester, "--tb=no", "-rN")
+    assert "not shown" not in str(silent.stdout)
+    listed = run(pytester, "-v")
+    assert len(re.findall("^_+ test_broken", str(listed.stdout), re.MULTILINE)) == 14
+    assert "not shown" not in str(listed.stdout)
+
+
+NEW_ON_MANY = """
+import itertools, pytest
+
+@pytest.mark.parametrize("archs", [*itertools.combinations(("sm_80", "sm_86", "sm_89", "sm_90", "sm_120"), 2)] + [
+    ["sm_80"], ["sm_86"]])
+@pytest.mark.parametrize("twice", range(2))
+def test_new(cuda_kernel, archs, twice):
+    cuda_kernel('extern "C" __global__ void k(float* a) { a[0] = 1; }', "k", arch=list(archs))
+"""
+
+
+def test_kinds_of_failures_of_the_gate_that_are_not_named_are_counted(pytester, monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    pytester.path.joinpath("test_new.py").write_text(NEW_ON_MANY)
+    pytester.path.joinpath("baselines").mkdir()
+    result = run(pytester)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["FAILED test_new.py*", "4 more failed tests are not named (-v names all)", "*24 failed*"]
+    )
+    assert str(result.stdout).count("\nFAILED ") == 10
+    assert "not named" not in str(run(pytester, "-rN").stdout)
+
+
+def test_a_header_that_does_not_compile_is_one_message_for_all_files_that_include_it(pytester):
+    pytester.path.joinpath("common.cuh").write_text("__device__ inline float step(float x) { return y; }\n")
+    for number in range(14):
+        pytester.path.joinpath(f"work{number}.cu").write_text(KERNEL)
+    test = 'import pytest\n@pytest.mark.parametrize("n", range(14))\ndef test_work(cuda_kernel, n):\n'
+    pytester.path.joinpath("test_work.py").write_text(f'{test}    cuda_kernel(f"work{{n}}.cu", "work")\n')
+    result = run(pytester)
+    assert len(result.stdout.lines) <= 40
+    result.stdout.fnmatch_lines(["*test_work[[]0[]] and 13 more like it*", "FAILED test_work.py::test_work[[]0[]] *"])
+    assert "not shown" not in str(result.stdout)

@@ -14,11 +14,11 @@ from pytest_gpuperf.report import red_groups
 from pytest_gpuperf.report.red_groups import RedGroups, severity, signature
 
 
-def failed(test: str, red: str = "", worse: float = 1.0, lines: int = 3) -> Any:
+def failed(test: str, red: str = "", worse: float = 1.0, lines: int = 3, *, error: bool = False) -> Any:
     text = "\n".join(f"line {n}" for n in range(lines))
     return SimpleNamespace(
         nodeid=f"test_k.py::{test}", location=("test_k.py", 3, test), longrepr=text, longreprtext=text,
-        gpuperf_red=red, gpuperf_severity=worse,
+        gpuperf_red=red, gpuperf_severity=worse, gpuperf_error=error,
     )  # fmt: skip
 
 
@@ -59,9 +59,28 @@ def test_messages_end_where_there_is_no_more_room_and_the_rest_is_named() -> Non
     found, stats = groups(*reports)
     found.for_messages()
     assert len(stats["failed"]) == 1
+    assert found.unshown == 22
     found.for_short_summary()
     assert len(stats["failed"]) == red_groups.MOST_NAMED
+    assert found.unnamed == 4
     assert len(found.worst) == 12
+
+
+def test_every_kind_of_error_is_named_beside_what_the_gate_found() -> None:
+    errors = [failed(f"test_error[{n}]", f"CompileError: {n % 13}", error=True) for n in range(26)]
+    judged = [failed(f"test_{kind}", str(kind), worse=2.0) for kind in range(11)]
+    found, stats = groups(*errors, *judged)
+    found.for_short_summary()
+    named = names(stats)
+    assert [name for name in named if "error" in name] == [f"test_error[{n}] and 1 more like it" for n in range(13)]
+    assert (len(named), found.unnamed) == (13 + red_groups.MOST_NAMED, 1)
+
+
+def test_nothing_is_left_out_of_what_has_room() -> None:
+    found, _ = groups(*(failed(f"test_a[{n}]", "stack") for n in range(64)))
+    found.for_messages()
+    found.for_short_summary()
+    assert (found.unshown, found.unnamed) == (0, 0)
 
 
 def test_five_that_differ_are_all_shown() -> None:

@@ -183,10 +183,14 @@ def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> 
 
 def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list[Any]) -> None:
     ours, other = run.item(), run.item("test_b")
-    ended(ours, LaunchError("grid is too large"))
+    ended(ours, LaunchError("grid is too large\nof test_a"))
     ended(other, ValueError("wrong"))
     assert stash.book_of(ours).red_signature == "LaunchError: grid is too large"
     assert stash.book_of(other).red_signature == ""
+    for item, red in ((ours, ("LaunchError: grid is too large", True)), (other, (None, None))):
+        said = report(failed=True)
+        end_of_test.attach(item, said)
+        assert (getattr(said, "gpuperf_red", None), getattr(said, "gpuperf_error", None)) == red
 
 
 @pytest.mark.parametrize(
