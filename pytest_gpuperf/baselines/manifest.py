@@ -42,6 +42,8 @@ class Manifest(Record, frozen=True):
     """Compilers whose static records the team keeps (``nvrtc 13.0.88``), by name; none in schema 1."""
     profile: str = ""
     """Tolerance profile of the first update; empty in schema 1."""
+    named_by_kernels: tuple[str, ...] = ()
+    """Those of the architectures that no run was asked for: only kernels that name them are compiled for them."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def decoded(content: bytes, path: Path) -> Manifest:
         raise UnreadableBaselineError(path, quoted(str(error), 400), merging=merging) from error
     except RecursionError:
         raise UnreadableBaselineError(path, "it is nested too deeply") from None
-    odd = [name for name in manifest.architectures if not layout.is_arch(name)]
+    odd = [name for name in (*manifest.architectures, *manifest.named_by_kernels) if not layout.is_arch(name)]
     odd += [name for name in manifest.gpu_models if not layout.is_device(name)]
     if odd:
         raise UnreadableBaselineError(path, f"'{quoted(odd[0])}' is no architecture or GPU model of its list")
@@ -93,17 +95,21 @@ def gone(root: Path) -> tuple[str, ...]:
 
 
 def with_targets(
-    root: Path, new: Iterable[str], toolchains: Iterable[str] = (), profile: str = ""
-) -> list[tuple[Path, bytes]]:
+    root: Path, new: Iterable[str], toolchains: Iterable[str] = (), profile: str = "",
+    asked: Collection[str] | None = None,
+) -> list[tuple[Path, bytes]]:  # fmt: skip
     """The write that adds targets to those on disk and in the manifest; none without any.  Raises as ``read``.
 
-    ``profile`` is taken where the manifest has none.
+    ``profile`` is taken where the manifest has none.  ``asked`` are the architectures of the run: others that are new
+    are those of kernels that name them; None asks for all that are new.
     """
     old = read(root) or Manifest(schema=0, architectures=(), gpu_models=())
     there = layout.targets(root) if root.is_dir() else ()
+    known, new = {*old.targets, *there}, set(new)
+    wanted = new if asked is None else set(asked)
     return _plan(
-        root, old, targets={*old.targets, *there, *new}, toolchains={*old.toolchains, *toolchains},
-        profile=old.profile or profile,
+        root, old, targets=known | new, toolchains={*old.toolchains, *toolchains}, profile=old.profile or profile,
+        named_by_kernels={*old.named_by_kernels, *(new - known)} - wanted,
     )  # fmt: skip
 
 
@@ -114,7 +120,7 @@ def without_targets(root: Path, names: Collection[str]) -> list[tuple[Path, byte
         return []
     return _plan(
         root, old, targets=set(old.targets).difference(names), toolchains=set(old.toolchains).difference(names),
-        profile=old.profile,
+        profile=old.profile, named_by_kernels=old.named_by_kernels,
     )  # fmt: skip
 
 
@@ -124,14 +130,17 @@ def is_toolchain(name: str) -> bool:
 
 
 def _plan(
-    root: Path, old: Manifest, *, targets: set[str], toolchains: set[str], profile: str
-) -> list[tuple[Path, bytes]]:
+    root: Path, old: Manifest, *, targets: set[str], toolchains: set[str], profile: str,
+    named_by_kernels: Collection[str],
+) -> list[tuple[Path, bytes]]:  # fmt: skip
+    architectures = tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order))
     new = Manifest(
         schema=SCHEMA,
-        architectures=tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order)),
+        architectures=architectures,
         gpu_models=tuple(sorted(filter(layout.is_device, targets))),
         toolchains=tuple(sorted(filter(is_toolchain, toolchains))),
         profile=profile,
+        named_by_kernels=tuple(arch for arch in architectures if arch in named_by_kernels),
     )
     if new == old or (old.schema == 0 and not targets):
         return []

@@ -51,6 +51,8 @@ class Update:
     """Machine code that the time records name, unless the store has it already."""
     profile: str = ""
     """Tolerance profile, for a manifest that names none."""
+    asked: Collection[str] | None = None
+    """Architectures of the run: evidence of others is that of kernels that name them.  None: all are."""
 
     @property
     def targets(self) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_gpuperf.baselines import layout, manifest, transaction, working_folder
-from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
@@ -82,6 +82,17 @@ class BaselineStore:
     def archs(self) -> tuple[str, ...]:
         """Architectures with static baselines, in numeric order."""
         return tuple(filter(layout.is_arch, self.targets()))
+
+    def archs_asked(self) -> tuple[str, ...]:
+        """Those that kernels are compiled for that name none themselves.
+
+        All where each is named by kernels alone, or the manifest cannot be read, which the end of the run tells.
+        """
+        archs, named = self.archs(), frozenset[str]()
+        with contextlib.suppress(BaselineError):
+            found = manifest.read(self.root)
+            named = frozenset(found.named_by_kernels if found is not None else ())
+        return tuple(arch for arch in archs if arch not in named) or archs
 
     def devices(self) -> tuple[str, ...]:
         """GPU models with time baselines, by name."""
@@ -165,7 +176,7 @@ class BaselineStore:
             if plan is None or layout.targets(self.root):
                 plan = self._plan(update)
             toolchains = {*update.toolchains, *(self.toolchains() if self.root.is_dir() else ())}
-            named = manifest.with_targets(self.root, update.targets, toolchains, update.profile)
+            named = manifest.with_targets(self.root, update.targets, toolchains, update.profile, update.asked)
             written = transaction.write_all(self.root, plan)
             transaction.write_all(self.root, named)
             return written

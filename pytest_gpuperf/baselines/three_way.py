@@ -87,7 +87,7 @@ def merge_times(versions: Versions[TimeFile], target: str, module: str) -> Resol
 def merge_manifests(versions: Versions[Manifest]) -> Manifest:
     """Of each list what no side took off; of each other field what one side changed, else ours.
 
-    There is one of them at least.
+    There is one of them at least.  An architecture that a run of one side was asked for is not named by kernels alone.
     """
     base, ours, theirs = versions
     one = ours or theirs
@@ -100,7 +100,13 @@ def merge_manifests(versions: Versions[Manifest]) -> Manifest:
             if isinstance(mine, tuple) and isinstance(other, tuple)
             else other if mine == was else mine
         )  # fmt: skip
-    return msgspec.structs.replace(one, **fields)
+    merged = msgspec.structs.replace(one, **fields)
+    asked = {
+        arch for side in (ours, theirs) if side for arch in side.architectures if arch not in side.named_by_kernels
+    }
+    return msgspec.structs.replace(
+        merged, named_by_kernels=tuple(arch for arch in merged.named_by_kernels if arch not in asked)
+    )
 
 
 def _names(base: tuple[str, ...], ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:

@@ -164,26 +164,27 @@ class Worker:
     def targets(self) -> tuple[str, ...]:
         """Architectures whose static evidence is gathered and gated, of kernels that name none themselves.
 
-        A variant beside its own architecture on record (``sm_90a``, ``sm_90``) is that of kernels that name it.
+        Not those that the manifest has of kernels that name them alone.  A variant beside its own architecture on
+        record (``sm_90a``, ``sm_90``) is that of kernels that name it.
         """
         if self.options.archs:
             return self.options.archs
         if self.revision is not None:
             return self.revision.archs
-        known = self.store.archs() if self.options.active else ()
+        known = self.store.archs_asked() if self.options.active else ()
         own = tuple(arch for arch in known if plain(arch) == arch or plain(arch) not in known)
         return own or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
 
     @cached_property
     def expected_archs(self) -> tuple[str, ...]:
-        """Architectures whose records this run should come to: the targets, and variants that kernels name themselves.
+        """Architectures whose records this run should come to: the targets, and those that kernels name themselves.
 
         Not the variants of another architecture than this GPU's: a test of what only they can run is skipped here.
         """
         if self.options.archs or not self.options.active:
             return self.targets
         named = (arch for arch in self.store.archs() if arch not in self.targets)
-        return (*self.targets, *(arch for arch in named if self.native_arch in (None, plain(arch))))
+        return (*self.targets, *(one for one in named if plain(one) == one or self.native_arch in (None, plain(one))))
 
     @cached_property
     def timer(self) -> Timer:

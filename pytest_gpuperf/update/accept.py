@@ -72,7 +72,7 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     }
     update = Update(
         static=static, time=times.update, counters=times.counters, beside=times.beside, anchors=moved,
-        sessions=times.sessions, cubins=cubins, profile=worker.options.profile,
+        sessions=times.sessions, cubins=cubins, profile=worker.options.profile, asked=worker.targets,
     )  # fmt: skip
     worker.store.write(update, progress_of(config))
     return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]

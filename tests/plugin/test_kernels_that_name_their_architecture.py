@@ -52,6 +52,39 @@ def test_its_going_is_seen(recorded_for_two):
     assert "other has a baseline and was not reached" in result.stdout.str()
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_120a"])
+def test_an_update_with_a_kernel_that_names_its_architecture_leaves_the_gate_of_all_others_green(suite, arch):
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    suite.write("test_own.py", OWN_ARCH.replace("sm_90a", arch))
+    suite.run("--update-baselines").stdout.fnmatch_lines(["1 baseline written"])
+    gated = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    assert gated.ret == 0, gated.stdout.str()
+    gated.stdout.fnmatch_lines(["4 workloads: 4 UNCHANGED"])
+    manifest = json.loads((suite.path / "baselines" / "manifest.json").read_text())
+    assert (set(manifest["architectures"]), manifest["named_by_kernels"]) == ({"sm_90", arch}, [arch])
+
+
+def test_an_architecture_that_a_kernel_named_first_is_a_target_once_a_run_asks_for_it(suite):
+    suite.write("test_own.py", OWN_ARCH.replace("sm_90a", "sm_80"))
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    assert modules_on_record(suite, "sm_80") == ["test_own.json"]
+    assert suite.run("--update-baselines", ARCHS).ret == 0
+    assert modules_on_record(suite, "sm_80") == ["test_own.json", "test_suite.json"]
+    manifest = json.loads((suite.path / "baselines" / "manifest.json").read_text())
+    assert "named_by_kernels" not in manifest
+    (suite.path / "baselines" / "sm_80" / "test_suite.json").unlink()
+    assert suite.run("--gpuperf", "--gpuperf-missing=fail").ret == 1
+
+
+def test_a_kernel_that_no_longer_names_an_architecture_of_its_own_is_missed_there(suite):
+    suite.write("test_own.py", OWN_ARCH.replace("sm_90a", "sm_80"))
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    suite.write("test_own.py", OWN_ARCH.replace(', arch="sm_90a"', ""))
+    result = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["test_own.py::test_own: other has a baseline and was not reached*"])
+
+
 def test_a_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite):
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90a").ret == 0
     result = suite.run("--gpuperf", "--gpuperf-missing=fail")

@@ -84,6 +84,49 @@ def test_what_came_back_in_between_stays_named(root: Path) -> None:
     assert named(root) == ("sm_90", "nvidia-h200")
 
 
+def test_an_architecture_that_no_run_was_asked_for_is_that_of_kernels_that_name_it_until_one_is(root: Path) -> None:
+    def told(asked: tuple[str, ...] | None, arch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        store = BaselineStore(root)
+        (record,) = static_update().static.values()
+        store.write(Update(static={(arch, "nvrtc 13.0.88", make_key()): record}, asked=asked))
+        store.forget()
+        found = manifest.read(root)
+        assert found is not None
+        return found.named_by_kernels, store.archs_asked()
+
+    assert told(("sm_90",), "sm_90") == ((), ("sm_90",))
+    assert told(("sm_90",), "sm_80") == (("sm_80",), ("sm_90",))
+    assert told(("sm_120", "sm_90"), "sm_120") == (("sm_80",), ("sm_90", "sm_120"))
+    assert told(("sm_120",), "sm_90") == (("sm_80",), ("sm_90", "sm_120"))  # known, if not asked for this time
+    assert told(("sm_80",), "sm_80") == ((), ("sm_80", "sm_90", "sm_120"))
+    assert told(None, "sm_75") == ((), ("sm_75", "sm_80", "sm_90", "sm_120"))
+
+
+def test_where_kernels_name_every_architecture_all_are_asked_for(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path / "baselines")
+    assert store.archs_asked() == ()
+    (place,), (record,) = static_update().static, static_update().static.values()
+    store.write(Update(static={place: record}, asked=("sm_80",)))
+    store.forget()
+    found = manifest.read(store.root)
+    assert found is not None
+    assert (found.named_by_kernels, store.archs_asked()) == (("sm_90",), ("sm_90",))
+
+
+def test_of_one_that_cannot_be_read_every_architecture_on_record_is_asked_for(root: Path) -> None:
+    (root / manifest.FILE).write_text('{"named_by_kernels": ["sm_90"]')
+    assert BaselineStore(root).archs_asked() == ("sm_90",)
+
+
+def test_one_that_is_taken_off_is_named_by_no_kernel_either(root: Path) -> None:
+    written = {**json.loads((root / manifest.FILE).read_text()), "named_by_kernels": ["sm_90"]}
+    (root / manifest.FILE).write_text(json.dumps(written))
+    ((_, content),) = manifest.without_targets(root, ["sm_90"])
+    assert "sm_90" not in content.decode()
+    ((_, content),) = manifest.with_targets(root, ["sm_90"])
+    assert "named_by_kernels" not in content.decode()
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -91,6 +134,10 @@ def test_what_came_back_in_between_stays_named(root: Path) -> None:
         ('{"schema": 1}', "missing required field"),
         ('{"schema": 1, "architectures": ["../x"], "gpu_models": []}', "'../x' is no architecture or GPU model"),
         ('{"schema": 1, "architectures": [], "gpu_models": ["sm_90"]}', "'sm_90' is no architecture or GPU model"),
+        (
+            '{"schema": 2, "architectures": [], "gpu_models": [], "named_by_kernels": ["../x"]}',
+            "'../x' is no architecture",
+        ),
         ("<<<<<<< HEAD\n{}", "git checkout --theirs"),
     ],
 )

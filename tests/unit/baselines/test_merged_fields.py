@@ -42,6 +42,16 @@ def test_targets_of_a_manifest_are_in_their_order() -> None:
     assert merge_manifests(Versions(None, ours, theirs)).targets == ("sm_90", "sm_100", "a-gpu", "nvidia-h200")
 
 
+def test_an_architecture_that_one_side_asked_for_is_not_named_by_kernels_alone() -> None:
+    asked = manifest_of("sm_80", "sm_90")
+    named, other = (msgspec.structs.replace(asked, named_by_kernels=(one,)) for one in ("sm_80", "sm_90"))
+    for base in (None, manifest_of("sm_90")):
+        for sides in ((asked, named), (named, asked), (named, other)):
+            assert merge_manifests(Versions(base, *sides)).named_by_kernels == ()
+        assert merge_manifests(Versions(base, named, manifest_of("sm_90"))).named_by_kernels == ("sm_80",)
+        assert merge_manifests(Versions(base, named, named)).named_by_kernels == ("sm_80",)
+
+
 def timed(number: int, record: TimeRecord | None = None, **changes: object) -> TimeFile:
     session = make_session(number)
     made = record or make_time(session, **changes)
