@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,8 +78,8 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
         raise AuditRefused("--json and --markdown write what differs: name what from, by --against or --baseline")
     tests = _tests(wanted.baselines, start)
     with scratch_folder("gpuperf-audit-") as scratch:
-        new = _read_all(wanted.files, Path(scratch, "new"), wanted.skip)
-        opponents = _read_all(wanted.against, Path(scratch, "old"), wanted.skip)
+        new = _read_all(_named(wanted.files, recorded or {}, start), Path(scratch, "new"), wanted.skip)
+        opponents = _read_all(_named(wanted.against, {}, start), Path(scratch, "old"), wanted.skip)
         old = _paired(opponents, new)
         looked = [
             _compared(one, recorded[name], None) if recorded and name in recorded else _compared(one, *old[name])
@@ -121,15 +123,41 @@ def _recorded(wanted: AuditRequest) -> dict[str, Files] | None:
     return found
 
 
-def _read_all(files: Sequence[Path], folder: Path, skip: Sequence[str]) -> dict[str, Built]:
-    """Each of the files by what all of its builds are called."""
+class _Named(NamedTuple):
+    """A file and what all of its builds are called."""
+
+    file: Path
+    name: str
+    folder: str
+    """Before the name, where that alone is not enough; else empty."""
+
+    @property
+    def group(self) -> str:
+        return f"{self.folder}/{self.name}" if self.folder else self.name
+
+
+def _named(files: Sequence[Path], recorded: Container[str], start: Path) -> list[_Named]:
+    """The files by name; by folder too, seen from ``start``, where two share a name or one is on record so."""
+    names = Counter(map(group_of, files))
+    found = []
+    for file in files:
+        parent = Path(os.path.relpath(file.parent, start)).as_posix()
+        long = _Named(file, group_of(file), "" if parent == "." else parent)
+        is_long = names[long.name] > 1 or long.group in recorded
+        found.append(long if is_long else long._replace(folder=""))
+    return found
+
+
+def _read_all(files: Sequence[_Named], folder: Path, skip: Sequence[str]) -> dict[str, Built]:
+    """Each of the files by its group."""
     found: dict[str, Built] = {}
-    for number, file in enumerate(files):
-        name, into = group_of(file), folder / str(number)
-        if name in found:
-            raise AuditRefused(f"{file}: another of the files is called {name} too: audit them one at a time")
+    for number, one in enumerate(files):
+        into = folder / str(number)
+        if one.group in found:
+            raise AuditRefused(f"{one.file}: another of the files is called {one.group} too: audit them one at a time")
         into.mkdir(parents=True)
-        found[name] = read_built(file, into, skip)
+        built = read_built(one.file, into, skip)
+        found[one.group] = built.within(one.folder) if one.folder else built
     return found
 
 

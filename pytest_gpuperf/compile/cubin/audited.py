@@ -41,6 +41,18 @@ class Built(NamedTuple):
     unread: list[str]
     """Of what is in a wheel: each file that cannot be read, with the reason."""
 
+    def within(self, folder: str) -> Built:
+        """The same, each file by a longer name: that of the folder first."""
+
+        def named(name: str) -> str:
+            return f"{folder}/{name}"
+
+        return Built(
+            {named(name): kernels for name, kernels in self.files.items()},
+            {(named(name), symbol, arch): code for (name, symbol, arch), code in self.code.items()},
+            [named(line) for line in self.unread],
+        )
+
     def under(self, name: str) -> Built:
         """The same, of a single file, which is called ``name`` now."""
         (kernels,) = self.files.values()

@@ -261,6 +261,42 @@ def test_an_update_keeps_what_is_on_record_of_other_files(audit: Audit) -> None:
     assert audit("one.so", "two.so", "--baseline", "audit.json.xz") == (0, "12 UNCHANGED\n")
 
 
+def test_files_of_one_name_are_recorded_by_their_folders_and_never_for_each_other(audit: Audit, tmp_path: Path) -> None:
+    one, other = Path("ops/a/k.cubin"), Path("ops/b/k.cubin")
+    for path, text in ((one, TEXT), (other, LARGE)):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(cubin_of(text, "copy", "sm_90", "-DFACTOR=", "-DNEW=5"))
+    status, said = audit(one, other, "--baseline", "audit.json.xz", "--update")
+    assert status == 0
+    assert re.findall(r"^(ops/\S+)$", said, re.MULTILINE) == ["ops/a/k.cubin", "ops/b/k.cubin"]
+    assert audit(other, one, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
+    for file in (one, other, tmp_path / one):  # one at a time, from here on
+        assert audit(file, "--baseline", "audit.json.xz", "--update") == (0, "3 UNCHANGED\nup to date: audit.json.xz\n")
+    one.write_bytes(other.read_bytes())
+    status, said = audit(one, other, "--baseline", "audit.json.xz")
+    assert status == 1
+    assert said.startswith("ops/a/k.cubin\n")
+    assert said.endswith("2 WORSE, 4 UNCHANGED\n")
+
+
+def test_a_single_file_is_held_against_the_record_of_its_name_whatever_its_folder(audit: Audit) -> None:
+    for folder in ("build-1", "build-2"):
+        Path(folder).mkdir()
+        Path(folder, "k.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_90", "-DFACTOR=", "-DNEW=5"))
+    assert audit("build-1/k.cubin", "--baseline", "audit.json.xz", "--update")[0] == 0
+    assert audit("build-2/k.cubin", "--baseline", "audit.json.xz") == (0, "3 UNCHANGED\n")
+
+
+def test_wheels_of_one_project_in_two_folders_are_told_apart_whatever_their_version(audit: Audit) -> None:
+    wheels = release("cuda12", built()), release("cuda13", built(LARGE))
+    assert audit(*wheels, "--baseline", "audit.json.xz", "--update")[0] == 0
+    later = release("cuda12", built(LARGE), "1.1"), release("cuda13", built(LARGE), "1.1")
+    status, said = audit(*later, "--baseline", "audit.json.xz")
+    assert status == 1
+    assert said.startswith("cuda12/p/_C.so\n")
+    assert said.endswith("4 WORSE, 8 UNCHANGED\n")
+
+
 # --- tests that cover a kernel -------------------------------------------------------------------
 
 
