@@ -28,7 +28,7 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_markdown import diff_markdown
 from pytest_gpuperf.report.diff_text import diff_lines
-from pytest_gpuperf.report.files import NotWritten, write_file
+from pytest_gpuperf.report.files import NotWritten, why_not_written, write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 NOTHING_COMPARED = (
@@ -204,7 +204,13 @@ def _report(
 def _tests(given: Path | None, start: Path) -> KernelTests | None:
     """The tests that have kernels on record; None where there are no baselines, and none were named."""
     try:
-        return kernel_tests(BaselineStore(folder_of(given, start)))
+        store = BaselineStore(folder_of(given, start))
+        if given is not None and not store.targets():
+            raise AuditRefused(
+                f"--baselines={given}: there are no baselines of tests in it: name the folder that "
+                "pytest --update-baselines writes"
+            )
+        return kernel_tests(store)
     except NoFolderError:
         if given is not None:
             raise
@@ -236,5 +242,8 @@ def _over_budget(group: str, files: Files, wanted: AuditRequest) -> list[str]:
 
 
 def _update(path: Path, groups: Mapping[str, Files], write: Callable[[str], object]) -> None:
-    written = audit_file.write(path, groups)
+    try:
+        written = audit_file.write(path, groups)
+    except OSError as problem:
+        raise NotWritten(why_not_written("baseline", path, problem)) from problem
     write(f"{'written' if written else 'up to date'}: {path}\n")

@@ -36,7 +36,7 @@ def write_report(document: Document, target: str) -> str:
         else:
             write_whole(Path(place), _content(document, Path(place).suffix))
     except OSError as problem:
-        raise NotWritten(_why("report", Path(place), problem)) from problem
+        raise NotWritten(why_not_written("report", Path(place), problem)) from problem
     return place
 
 
@@ -45,10 +45,10 @@ def write_file(what: str, path: Path, content: bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as problem:
-        raise NotWritten(_why(what, path, problem)) from problem
+        raise NotWritten(why_not_written(what, path, problem)) from problem
 
 
-def _why(what: str, path: Path, problem: OSError) -> str:
+def why_not_written(what: str, path: Path, problem: OSError) -> str:
     """The user's own name of the file and a remedy; it is written under another name first."""
     there = path.parent.is_dir()
     why = problem.strerror or problem if there else f"there is no folder {path.parent}"

@@ -387,10 +387,15 @@ def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> 
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
         (["k.fatbin", "--json", "a.json"], "--json and --markdown write what differs: name what from"),
         (["k.fatbin", "--baselines", "gone"], "there is no folder gone"),
+        (
+            ["k.fatbin", "--baselines", "empty"],
+            "--baselines=empty: there are no baselines of tests in it: name the folder",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
     Path("empty.so").touch()
+    Path("empty").mkdir()
     Path("text.so").write_text("text")
     for name in ("k", "other"):
         Path(f"{name}.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
@@ -398,6 +403,19 @@ def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[
     assert status == 2
     assert said.startswith("gpuperf audit: ")
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("flag", "more"), [("--json", "--against=a"), ("--markdown", "--against=a"), ("--baseline", "--update")]
+)
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit, flag: str, more: str) -> None:
+    Path("a").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
+    status, said = audit("a", more, f"{flag}=gone/x")
+    assert status == 2
+    what = "baseline" if flag == "--baseline" else "audit"
+    assert said.splitlines()[-1] == (
+        f"gpuperf audit: the {what} gone/x could not be written (there is no folder gone): make it, or name another file"
+    )
 
 
 @pytest.mark.parametrize("size", ["40X", "M", "-1", "1e400M", "nan"])
