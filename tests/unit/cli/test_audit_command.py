@@ -413,9 +413,8 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit, fl
     status, said = audit("a", more, f"{flag}=gone/x")
     assert status == 2
     what = "baseline" if flag == "--baseline" else "audit"
-    assert said.splitlines()[-1] == (
-        f"gpuperf audit: the {what} gone/x could not be written (there is no folder gone): make it, or name another file"
-    )
+    said_of_it = f"the {what} gone/x could not be written (there is no folder gone): make it, or name another file"
+    assert said.splitlines()[-1] == f"gpuperf audit: {said_of_it}"
 
 
 @pytest.mark.parametrize("size", ["40X", "M", "-1", "1e400M", "nan"])
