@@ -57,7 +57,7 @@ class Dependencies(NamedTuple):
     """Name as included, file, SHA-256 of its content."""
     missing: tuple[str, ...]
     complete: bool
-    """False if an include is spelled by a macro: then this list may lack a file."""
+    """False if an include is spelled by a macro or a file cannot be read: then this list may lack a file."""
 
     @property
     def lacking(self) -> frozenset[str]:
@@ -109,6 +109,7 @@ def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()
     Files that cannot be read count as missing, as they do for the compiler.
     """
     first = scan_text(text)
+    folders = [folder.absolute() for folder in folders]
     pending: list[tuple[Reference, Path | None]] = [(reference, None) for reference in first.references]
     pending += [(Reference(name, True, every=True), Path.cwd()) for name in extra]
     complete = not first.opaque
@@ -129,6 +130,9 @@ def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()
             if path not in scans:
                 scans[path] = _scan_file(path)
             scan = scans[path]
+            if scan is None:
+                missing.add(name)
+                complete = False
             if scan is None or (name, path) in found:
                 continue
             found[name, path] = scan.digest
@@ -144,8 +148,23 @@ def _candidates(reference: Reference, including: Path | None, folders: Sequence[
         folders = (Path(),)
     beside = () if including is None else (including,)
     paths = (folder / reference.name for folder in (*beside, *folders))
-    hits = (Path(os.path.normpath(path)) for path in paths if path.is_file())
+    hits = (_straight(path) for path in paths if path.is_file())
     return list(hits) if reference.every else list(itertools.islice(hits, 1))
+
+
+def _straight(path: Path) -> Path:
+    """``path`` without ``..``, which leads from a linked folder to the parent of what is linked, as on opening it."""
+    if ".." not in path.parts:
+        return path
+    done = Path(path.anchor)
+    for part in path.parts[1:]:
+        if part != "..":
+            done /= part
+            continue
+        while done.is_symlink():
+            done = _straight(done.parent / done.readlink())
+        done = done.parent
+    return done
 
 
 def _scan_file(path: Path) -> Scan | None:

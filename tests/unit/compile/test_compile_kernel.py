@@ -302,6 +302,18 @@ def test_a_header_that_appears_earlier_on_the_path_is_noticed(tmp_path: Path, co
     assert len(compiled) == 2
 
 
+def test_a_changed_header_behind_a_linked_folder_is_compiled_again(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    (tmp_path / "shared/ops").mkdir(parents=True)
+    (tmp_path / "shared/ops/value.h").write_text('#include "../common.h"\n')
+    (tmp_path / "ops").symlink_to("shared/ops")
+    text = '#include "ops/value.h"\nextern "C" __global__ void set(float* a) { a[0] = VALUE; }'
+    for value in ("1.5f", "2.5f", "1.5f"):
+        (tmp_path / "shared/common.h").write_text(f"#define VALUE {value}\n")
+        compile_kernel(KernelSource(text, "set", tmp_path / "set.cu"), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
 def test_an_include_through_a_macro_is_never_cached(tmp_path: Path, compiled: list[str]) -> None:
     cache = CompileCache(tmp_path / "cache")
     source = with_header(tmp_path / "a", "1.5f")

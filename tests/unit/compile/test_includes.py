@@ -108,6 +108,63 @@ def test_headers_of_the_toolkit_are_told_from_the_users(tmp_path: Path) -> None:
     assert [name for name, _ in found.of_user([tmp_path / "toolkit"])] == ["mine.h"]
 
 
+def linked_project(folder: Path) -> Path:
+    """A project with ``ops`` linked to ``../shared/ops``, where a header includes one of ``shared``."""
+    (folder / "shared" / "ops").mkdir(parents=True)
+    (folder / "shared" / "ops" / "size.h").write_text('#include "../common.h"\n')
+    (folder / "shared" / "common.h").write_text('#define N 1\n#include "ops/size.h"\n')
+    (folder / "project").mkdir()
+    (folder / "project" / "ops").symlink_to("../shared/ops")
+    return folder / "project"
+
+
+def test_two_dots_behind_a_linked_folder_lead_to_the_parent_of_what_is_linked(tmp_path: Path) -> None:
+    project = linked_project(tmp_path)
+    found = dependencies(b'#include "ops/size.h"', [project])
+    assert {path for _, path, _ in found.found} == {
+        project / "ops" / "size.h", tmp_path / "shared" / "common.h", tmp_path / "shared" / "ops" / "size.h"
+    }  # fmt: skip
+    (tmp_path / "shared" / "common.h").write_text("#define N 2\n")
+    assert dependencies(b'#include "ops/size.h"', [project]) != found
+
+
+def test_a_folder_given_with_two_dots_behind_a_link_is_searched(tmp_path: Path) -> None:
+    project = linked_project(tmp_path)
+    found = dependencies(b"#include <common.h>", [project / "ops" / ".."])
+    assert (tmp_path / "shared" / "common.h") in {path for _, path, _ in found.found}
+
+
+def test_a_header_of_the_same_name_beside_the_link_is_not_taken(tmp_path: Path) -> None:
+    project = linked_project(tmp_path)
+    (project / "common.h").write_text("")
+    paths = {path for _, path, _ in dependencies(b'#include "ops/size.h"', [project]).found}
+    assert project / "common.h" not in paths
+    assert tmp_path / "shared" / "common.h" in paths
+
+
+def test_places_behind_links_are_the_same_wherever_the_project_lies(tmp_path: Path) -> None:
+    projects = [linked_project(tmp_path / name) for name in ("here", "there")]
+    here, there = (dependencies(b'#include "ops/size.h"', [project]).placed([]) for project in projects)
+    assert here == there
+
+
+def test_a_relative_folder_is_that_of_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("own", "more"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.h").write_text("")
+    monkeypatch.chdir(tmp_path)
+    found = dependencies(b'#include "own.h"\n#include "more.h"', [tmp_path / "own", Path("more")])
+    assert [place for _, place, _ in found.placed([])] == ["more/more.h", "own/own.h"]
+
+
+def test_two_dots_without_a_link_name_no_file_twice(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "one.h").write_text("")
+    (tmp_path / "inner" / "two.h").write_text('#include "../one.h"\n')
+    found = dependencies(b'#include "one.h"\n#include "inner/two.h"', [tmp_path])
+    assert {path for _, path, _ in found.found} == {tmp_path / "one.h", tmp_path / "inner" / "two.h"}
+
+
 def test_an_unreadable_header_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.h").write_text("")
 
@@ -115,4 +172,5 @@ def test_an_unreadable_header_is_no_error(tmp_path: Path, monkeypatch: pytest.Mo
         raise PermissionError("no")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    assert dependencies(b"#include <one.h>", [tmp_path]).found == ()
+    found = dependencies(b"#include <one.h>", [tmp_path])
+    assert (found.found, found.missing, found.complete) == ((), ("one.h",), False)
