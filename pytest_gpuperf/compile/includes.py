@@ -1,7 +1,7 @@
 """Header files that a source depends on, found by reading, not by compiling.
 
 ``#include`` lines are followed whatever ``#if`` surrounds them, so the answer may hold files that the compiler skips.
-It never lacks one that the compiler reads, unless an include is spelled by a macro, which is reported.  Names that no
+It never lacks one that the compiler reads, unless a macro spells its name, which is reported.  Names that no
 folder holds are part of it too: a file that appears under such a name changes it.
 """
 
@@ -23,9 +23,20 @@ _DIRECTIVE = re.compile(
     re.MULTILINE,
 )
 """At the beginning of a line, or behind the end of a comment of several lines."""
-_PROBE = re.compile(rb"""__has_include(?:_next)?[^\S\n]*\([^\S\n]*(?:"([^"\n]+)"|<([^>\n]+)>)""")
+_ASKING = r"\w*(?:has_include|HAS_INCLUDE)\w*"
+_PROBE = re.compile(
+    rf"""(?P<about>\bdefine[^\S\n]+{_ASKING}\((?P<x>\w+)\)[^\S\n]*__has_include(?:_next)?\((?P=x)\)"""
+    rf"""|\b(?:defined[^\S\n]*\(?|(?:el)?ifn?def|define|undef)[^\S\n]*{_ASKING})"""
+    rf"""|\b{_ASKING}[^\S\n]*(?:\([^\S\n]*(?:"(?P<quoted>[^"\n]+)"|<(?P<angled>[^>\n]+)>))?""".encode()
+)
+"""``__has_include``, or a macro for it that has that in its name, as the CUDA headers' has; or a line about these."""
 _CONTINUATION = re.compile(rb"\\\r?\n")
-_COMMENT_IN_LINE = re.compile(rb"/\*[^\n]*?\*/")
+_TOKEN = re.compile(
+    rb"""(?P<comment>//[^\n]*|/\*(?s:.)*?\*/)|/\*(?s:.)*|\b(?:include|include_next|import)[^\S\n]*<[^>\n]*>"""
+    rb"""|(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^\s()\\]{0,16})\((?s:.)*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"?"""
+    rb"""|'(?:\\.|[^'\\\n])*'?|\b\d(?:'?\w)+"""
+)
+"""What may hold the beginning of a comment without being one, and comments; one that has no end is none."""
 
 _SETTLED_NS = 2_000_000_000
 """A file written more recently may change again without its time stamp showing it."""
@@ -47,7 +58,7 @@ class Scan(NamedTuple):
     digest: str
     references: tuple[Reference, ...]
     opaque: bool
-    """It includes something through a macro, which reading does not resolve."""
+    """It includes something, or asks for it, through a macro, which reading does not resolve."""
 
 
 class Dependencies(NamedTuple):
@@ -57,7 +68,7 @@ class Dependencies(NamedTuple):
     """Name as included, file, SHA-256 of its content."""
     missing: tuple[str, ...]
     complete: bool
-    """False if an include is spelled by a macro or a file cannot be read: then this list may lack a file."""
+    """False if a header is spelled by a macro or a file cannot be read: then this list may lack a file."""
 
     @property
     def lacking(self) -> frozenset[str]:
@@ -87,20 +98,39 @@ class Dependencies(NamedTuple):
 def scan_text(content: bytes) -> Scan:
     """The headers that ``content`` names."""
     digest = hashlib.sha256(content).hexdigest()
-    joined = _COMMENT_IN_LINE.sub(b" ", _CONTINUATION.sub(b"", content))
-    if b"include" not in joined and b"import" not in joined:
+    joined = _CONTINUATION.sub(b"", content)
+    last = max(map(joined.rfind, (b"include", b"import", b"HAS_INCLUDE")))
+    if last < 0:
         return Scan(digest, (), False)
+    code = _TOKEN.sub(_without_comment, joined[:last] + joined[last:].partition(b"\n")[0])
     references: list[Reference] = []
     opaque = False
-    for directive, quoted, angled, other in _DIRECTIVE.findall(joined):
+    for directive, quoted, angled, other in _DIRECTIVE.findall(code):
         if other:
             opaque = True
         else:
             name = (quoted or angled).decode(errors="surrogateescape")
             references.append(Reference(name, bool(quoted), every=directive == b"include_next"))
-    for quoted, angled in _PROBE.findall(joined):
-        references.append(Reference((quoted or angled).decode(errors="surrogateescape"), bool(quoted)))
+    for probe in _PROBE.finditer(code):
+        name = probe["quoted"] or probe["angled"]
+        if name:
+            references.append(Reference(name.decode(errors="surrogateescape"), bool(probe["quoted"])))
+    opaque = opaque or (_asks(code) and _asks(_TOKEN.sub(lambda token: b" " if token["comment"] else token[0], code)))
     return Scan(digest, tuple(dict.fromkeys(references)), opaque)
+
+
+def _asks(code: bytes) -> bool:
+    """Whether it asks for a header that is not named there."""
+    return any(probe.lastgroup not in ("about", "quoted", "angled") for probe in _PROBE.finditer(code))
+
+
+def _without_comment(token: re.Match[bytes]) -> bytes:
+    """A blank for a comment within a line.
+
+    One of several lines stays: what follows it may be a directive, and an include that it hides is one too many.
+    """
+    comment = token["comment"]
+    return token[0] if comment is None or b"\n" in comment else b" "
 
 
 def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()) -> Dependencies:

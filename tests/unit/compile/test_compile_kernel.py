@@ -323,6 +323,17 @@ def test_an_include_through_a_macro_is_never_cached(tmp_path: Path, compiled: li
     assert len(compiled) == 2
 
 
+def test_a_question_for_a_header_through_a_macro_is_never_cached_but_for_that_of_the_cuda_headers(
+    tmp_path: Path, compiled: list[str]
+) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    asks = '#define HAS(x) __has_include(x)\n#if HAS("late.h")\n#endif\n' + TEXT
+    for text, name in ((asks, "copy"), ("#include <cuda/std/type_traits>\n" + TEXT, "scale")):
+        for _ in range(2):
+            compile_kernel(KernelSource(text, name), "sm_90", cache=cache)
+    assert len(compiled) == 3
+
+
 @pytest.mark.parametrize("damage", [b"", b"not an entry"])
 def test_a_damaged_entry_is_compiled_again(tmp_path: Path, compiled: list[str], damage: bytes) -> None:
     cache = CompileCache(tmp_path / "cache")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile.includes import Dependencies, dependencies, scan_text
+from pytest_gpuperf.compile.toolkit import toolkit_folders
 
 
 def names(found: Dependencies) -> set[str]:
@@ -28,10 +29,68 @@ def names(found: Dependencies) -> set[str]:
         '#if 0\n#include "one.h"\n#endif',
         "#ifdef X\n# import <one.h>\n#endif",
         "#if __has_include(<one.h>)",
+        "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
+        '/* a\n b /* c */ #include "one.h"',
+        'const char* s = "/*";\n#include "one.h"\n// */',
+        'const char c = \'"\'; /* a\n" */ #include "one.h"',
+        'const char* s = R"(" /* )";\n#include "one.h"\n/* */',
+        'const char* s = R"x(/* )" )x";\n#include "one.h"\n/* */',
+        '// do not /* comment out\n#include "one.h"\n/* */',
+        'const int n = 1\'000; /* x */\n#include "one.h"',
+        '#error don\'t /* open\n#include "one.h"\n/* */',
+        "#include <one.h> // <dir/*.h>\n/* */",
+        'int x; /* a\n b */ #include "one.h"',
+        '/* not closed\n#include "one.h"',
     ],
 )
 def test_every_spelling_of_an_include_is_seen(line: str) -> None:
     assert [reference.name for reference in scan_text(line.encode()).references] == ["one.h"]
+
+
+@pytest.mark.parametrize("line", ['// #include "one.h"', '/* #include "one.h" */', '// a\\\n#include "one.h"'])
+def test_an_include_in_a_comment_is_none(line: str) -> None:
+    assert scan_text(f"{line}\n".encode()).references == ()
+
+
+ASKED_BY_MACRO = [
+    "#if __has_include(WHICH)",
+    "#define HAS(x) __has_include(x)",
+    "#define HAS __has_include",
+    "#if __has_include_next (WHICH)",
+    "#define HAS_INCLUDE(x) 1 || __has_include(x)",
+    "#if MY_HAS_INCLUDE(WHICH)",
+]
+
+
+@pytest.mark.parametrize("line", ASKED_BY_MACRO)
+def test_a_question_about_a_header_that_a_macro_spells_makes_the_answer_incomplete(tmp_path: Path, line: str) -> None:
+    (tmp_path / "one.h").write_text(f"{line}\n")
+    assert not dependencies(f"{line}\n".encode(), []).complete
+    assert not dependencies(b"#include <one.h>", [tmp_path]).complete
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#if defined(__has_include) && __has_include(<one.h>)",
+        "#ifdef __has_include",
+        "#ifndef __has_include\n#define __has_include(x) 0\n#endif",
+        "// __has_include(WHICH)",
+        "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
+        "/*\n * __has_include(WHICH)\n */\n#include <one.h>",
+    ],
+)
+def test_a_question_that_names_its_header_or_none_leaves_it_complete(line: str) -> None:
+    assert dependencies(line.encode(), []).complete
+
+
+@pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
+@pytest.mark.parametrize("header", ["cuda/std/atomic", "cooperative_groups.h"])
+def test_headers_of_the_toolkit_leave_it_complete(header: str) -> None:
+    folders = toolkit_folders()
+    found = dependencies(f"#include <{header}>".encode(), folders)
+    assert found.complete
+    assert len(found.found) > 100
 
 
 def test_headers_of_headers_are_found(tmp_path: Path) -> None:
