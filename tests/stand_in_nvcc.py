@@ -57,6 +57,14 @@ class StandInNvcc:
         (self.folder / "refusal").write_text(words)
 
     @property
+    def called(self) -> bool:
+        """Whether it was, since ``forget``."""
+        return (self.folder / "call.json").exists()
+
+    def forget(self) -> None:
+        (self.folder / "call.json").unlink(missing_ok=True)
+
+    @property
     def arguments(self) -> list[str]:
         """Of its last call."""
         called: dict[str, list[str]] = json.loads((self.folder / "call.json").read_text())

@@ -227,5 +227,6 @@ def _key(program: Program, headers: Dependencies, arch: str) -> str:
     found = [(name, str(path), digest) for name, path, digest in headers.found]
     found = found if placed else headers.placed(toolkit_folders())
     tools = [CACHE_VERSION, host_headers.DIGEST, toolchain(program.compiler), disassembler().version, arch]
-    parts = [*tools, program.file, program.text, options, program.expression, found, headers.missing]
+    parts = [*tools, program.file, program.text, options, program.environment, program.expression, found]
+    parts.append(headers.missing)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

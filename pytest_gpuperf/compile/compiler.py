@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.host_headers import stand_ins, texts_of
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
+from pytest_gpuperf.compile.nvcc_options import NvccReads, nvcc_reads
 from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_cubin, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import (
     DEFAULTS,
@@ -142,14 +144,22 @@ def _prepare(source: KernelSource) -> _Prepared:
     options = canonical_options(source.options, () if by_nvcc else DEFAULTS)
     toolkit = toolkit_folders()
     last = source.header_folders if by_nvcc else (*source.header_folders, *toolkit)  # nvcc has headers of its own
-    searched = (*source.own_folder, *include_folders(options), *last)
-    text, before = source.text.encode(), pre_includes(options)
-    headers = dependencies(text, searched, before)
-    in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
+    if by_nvcc:
+        reads = nvcc_reads(options, source.own_folder, last, os.environ)
+    else:
+        searched = (*source.own_folder, *include_folders(options), *last)
+        reads = NvccReads(searched, pre_includes(options), (), followed=True)
+    text = source.text.encode()
+    headers = dependencies(text, reads.folders, reads.before)
     lacking = () if by_nvcc else stand_ins(headers.lacking)
     if lacking:
-        headers = dependencies(text + texts_of(lacking), searched, before)
-    program = Program(source.text, source.program, source.place, in_order, source.expression, lacking, source.compiler)
+        headers = dependencies(text + texts_of(lacking), reads.folders, reads.before)
+    headers = headers._replace(complete=headers.complete and reads.followed)
+    in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
+    program = Program(
+        source.text, source.program, source.place, in_order, source.expression, lacking, source.compiler,
+        reads.environment,
+    )  # fmt: skip
     parts = [without_comments(source.text), list(without_paths(options)), headers.of_user(toolkit)]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 

@@ -55,6 +55,8 @@ class Program(NamedTuple):
     """Headers of the host that it names and no folder holds: given to NVRTC if it is refused without them."""
     compiler: str = NVRTC
     """What compiles it."""
+    environment: tuple[str, ...] = ()
+    """``NAME=value`` of the variables that this compiler heeds."""
 
 
 class Compiled(NamedTuple):

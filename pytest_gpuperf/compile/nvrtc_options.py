@@ -18,7 +18,7 @@ VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 """Makes the log tell spills; changes no machine code."""
 
 _ALSO_WITH_ONE_DASH = (
-    "std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math extra-device-vectorization dopt pch restrict "
+    "std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math extra-device-vectorization dopt restrict pch use-pch "
     "diag-error diag-suppress diag-warn opt-info split-compile minimal time"
 )
 _LONG = {f"-{name}": f"--{name}" for name in _ALSO_WITH_ONE_DASH.split()} | {
@@ -36,6 +36,8 @@ _LONG = {f"-{name}": f"--{name}" for name in _ALSO_WITH_ONE_DASH.split()} | {
     "-arch": "--gpu-architecture",
     "-default-device": "--device-as-default-execution-space",
     "-include": "--pre-include",
+    "-isystem": "--system-include",
+    "-optf": "--options-file",
     "-w": "--disable-warnings",
     "-Xcompiler": "--compiler-options",
     "-ccbin": "--compiler-bindir",
@@ -47,12 +49,12 @@ _LONG = {f"-{name}": f"--{name}" for name in _ALSO_WITH_ONE_DASH.split()} | {
 }
 _REPEATABLE = (
     "define-macro undefine-macro include-path ptxas-options pre-include diag-error diag-suppress diag-warn opt-info "
-    "compiler-options"
+    "compiler-options system-include"
 )
 _MAY_REPEAT = {f"--{name}" for name in _REPEATABLE.split()}
 _WITH_VALUE = (
     "std maxrregcount ftz prec-sqrt prec-div fmad gpu-architecture dopt split-compile "
-    "relocatable-device-code compiler-bindir"
+    "relocatable-device-code compiler-bindir options-file"
 )
 _TAKES_VALUE = _MAY_REPEAT | {f"--{name}" for name in f"{_WITH_VALUE} time".split()}
 _GLUED = ("-D", "-U", "-I")
@@ -66,8 +68,11 @@ _REFUSED = {
     "--device-c": "it leaves the machine code unlinked; static evidence needs a whole program",
     "--device-w": "it is for separate compilation; static evidence needs a whole program",
     "--pch": "precompiled headers tie the result to files that the compile cache does not see",
+    "--use-pch": "precompiled headers tie the result to files that the compile cache does not see",
+    "--options-file": "the compile cache does not see the file: give the options that it holds",
     "--time": "it writes a file of its own beside every compilation",
 }
+_FILE_FOR_ASSEMBLER = re.compile(r"(?:^|[\s,])--?(?:options-file|optf)\b")
 _NAME_VALUE = re.compile(r"(--?[\w-]+)(?:\s*[=\s]\s*(.*))?", re.DOTALL)
 
 
@@ -83,6 +88,8 @@ def canonical_options(given: Sequence[str], defaults: Sequence[str] = DEFAULTS) 
         option = name if value is None else f"{name}={value}"
         if name in _REFUSED and option != "--relocatable-device-code=false":
             raise BadOption(f"compiler option {option!r} cannot be used here: {_REFUSED[name]}")
+        if name == "--ptxas-options" and _FILE_FOR_ASSEMBLER.search(str(value)):
+            raise BadOption(f"compiler option {option!r} cannot be used here: {_REFUSED['--options-file']}")
         key = option if name in _MAY_REPEAT else name
         if name == "--include-path" and key in chosen:
             continue
@@ -107,7 +114,7 @@ def _values(prefix: str, options: Sequence[str]) -> tuple[str, ...]:
 
 def without_paths(options: Sequence[str]) -> tuple[str, ...]:
     """Canonical options less include folders: what two machines have in common."""
-    return tuple(option for option in options if not option.startswith("--include-path="))
+    return tuple(option for option in options if not option.startswith(("--include-path=", "--system-include=")))
 
 
 def _pairs(given: Sequence[str]) -> list[tuple[str, str | None]]:

@@ -82,7 +82,16 @@ def test_pre_included_headers_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["-arch=sm_80", "--gpu-architecture=compute_90", "-dlto", "-rdc=true", "-dc", "--pch"]
+    "option",
+    [
+        "-arch=sm_80",
+        "--gpu-architecture=compute_90",
+        "-dlto",
+        "-rdc=true",
+        "-dc",
+        "--pch",
+        "--ptxas-options=--options-file=f",
+    ],
 )
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(option: str) -> None:
     with pytest.raises(BadOption, match=r"cannot be used here: \w+"):
