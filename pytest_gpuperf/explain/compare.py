@@ -9,12 +9,12 @@ from typing import NamedTuple
 from pytest_gpuperf.advise.advisor import advise, weigh
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.log_times import mean_time_ns
-from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -72,8 +72,8 @@ class WorkloadComparison:
         work, toolchain = self.work, self.toolchain
         new = work.static.get(arch)
         old = static_baseline(self.store, arch, toolchain, work, self.workloads) if toolchain else None
-        if new is not None and old is not None and new.block is None:
-            new = with_launch_of(new, old)
+        if new is not None and old is not None:
+            new = under_recorded_launch(new, old, arch)
         return old, new
 
     def launches(self, arch: str) -> Launches:

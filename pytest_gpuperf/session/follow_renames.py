@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pytest
 
+from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
@@ -140,7 +141,9 @@ def _settled(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRec
         same = time is not None and work.identity is not None and work.identity.same_execution(time.identity)
         return Verdict.UNCHANGED if same else None
     old, new = origin.static.get(one.target), work.static.get(one.target)
-    found = compare_static(work.key, one.target, old, new).verdict if old is not None and new is not None else None
+    if old is None or new is None:
+        return None
+    found = compare_static(work.key, one.target, old, under_recorded_launch(new, old, one.target)).verdict
     return found if found in (Verdict.UNCHANGED, Verdict.SAME, Verdict.BETTER) else None
 
 
@@ -163,7 +166,7 @@ def _other_code(work: WorkloadEvidence, origin: Work, arch: str) -> str:
     old, new = origin.static.get(arch), work.static.get(arch)
     if old is None or new is None:
         return ""
-    compared = compare_static(work.key, arch, old, new)
+    compared = compare_static(work.key, arch, old, under_recorded_launch(new, old, arch))
     if compared.verdict is Verdict.UNCHANGED:
         return "the same machine code"
     worse = [str(change) for change in compared.changes if change.direction == "worse"]

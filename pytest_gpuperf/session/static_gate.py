@@ -9,6 +9,7 @@ import msgspec
 from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.nvrtc import NVRTC
@@ -41,7 +42,8 @@ def judge_static(
             judged[arch] = missing_static(key, arch, compiler, others)
         else:
             olds[arch] = old
-            judged[arch] = compare_static(key, arch, old, record, toolchains=(compiler, compiler))
+            launched = under_recorded_launch(record, old, arch)
+            judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)

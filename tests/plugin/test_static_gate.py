@@ -229,6 +229,60 @@ def test_a_skip_after_a_kernel_stays_a_skip(hog_suite):
     result.stdout.fnmatch_lines(["SKIPPED * test_hog.py:*: too small"])
 
 
+WIDE = """
+extern "C" __global__ void __launch_bounds__(256) hog(const float* a, float* b)
+{
+    float arr[VALUES];
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k) arr[k] = a[threadIdx.x + 256 * k];
+    float s = 0.0f;
+#pragma unroll
+    for (int k = 0; k < VALUES; ++k) s = s * 0.5f + arr[k];
+    float r = s;
+#pragma unroll
+    for (int k = VALUES - 1; k >= 0; --k) r = r * 0.25f + arr[k] * s;
+    b[threadIdx.x] = r;
+}
+"""
+LAUNCHED = """
+import pytest
+
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options=["-DVALUES=8"])
+    gpuperf(kernel.launch(grid=1, block=256, args=(gpu.random(65536, seed=1), gpu.empty(256))))
+"""
+
+
+@pytest.fixture
+def skips_before_its_launch(suite):
+    """A test that launched on record, and now skips before it does."""
+    suite.write("hog.cu", WIDE)
+    suite.write("test_hog.py", LAUNCHED)
+    suite.write("test_suite.py", "")
+    assert suite.run("--update-baselines", "test_hog.py").ret == 0
+    suite.edit("test_hog.py", "    gpuperf(", "    pytest.skip('no GPU of this size')\n    gpuperf(")
+    assert suite.run("--gpuperf", "test_hog.py").ret == 0
+    return suite
+
+
+def test_occupancy_is_gated_under_the_launch_on_record_where_a_test_skips_before_its_own(skips_before_its_launch):
+    suite = skips_before_its_launch
+    suite.edit("test_hog.py", "VALUES=8", "VALUES=128")
+    result = suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["hog  WORSE  on *", "*occupancy 100 -> *"])
+
+
+def test_an_update_keeps_the_launch_on_record_of_what_it_did_not_launch(skips_before_its_launch):
+    suite = skips_before_its_launch
+    suite.edit("test_hog.py", "VALUES=8", "VALUES=128")
+    assert suite.run("--update-baselines", "test_hog.py").ret == 0
+    suite.edit("test_hog.py", "    pytest.skip('no GPU of this size')\n", "")
+    result = suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*hog *UNCHANGED"])
+
+
 def test_a_regression_is_shown_beside_a_failure_of_the_tests_own(hog_suite):
     hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", "pytest.fail('not so')"))
     hog_suite.edit("test_hog.py", *RED)
