@@ -12,7 +12,6 @@ from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.nvrtc import NVRTC
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
@@ -148,7 +147,7 @@ PASSED_WITHOUT_THEIRS = (
 )
 WITHOUT_CODE = (
     "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
-    "without an arch= that leaves it out; if it is meant to go: gpuperf prune --yes"
+    "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf prune --yes"
 )
 UNFINISHED = (
     "has a baseline, and its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let "
@@ -205,11 +204,18 @@ def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evi
 
 
 def _has_code(worker: Worker, book: TestBook, name: str, arch: str) -> bool:
-    """Whether the workload came with machine code for this architecture, or the GPU may have chosen another one."""
+    """Whether the workload came with machine code for this architecture, or another one may have been chosen for it.
+
+    A GPU decides what a test compiles for it, and Triton compiles for one at a time.
+    """
     work = book.workloads.get(name)
     if work is None:
         return False
-    return arch in work.static or (bool(work.static) and (worker.has_gpu or not work.toolchain.startswith(NVRTC)))
+    return arch in work.static or (bool(work.static) and (worker.has_gpu or _is_by_triton(work)))
+
+
+def _is_by_triton(work: WorkloadEvidence) -> bool:
+    return work.toolchain.lower().startswith("triton")
 
 
 def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:

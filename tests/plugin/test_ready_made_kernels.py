@@ -306,6 +306,20 @@ def test_without_a_gpu_all_that_is_there_of_what_a_run_gates_by_default_is_gated
 # --- Triton --------------------------------------------------------------------------------------
 
 
+def test_an_architecture_on_record_that_a_file_no_longer_has_is_not_measured(suite, monkeypatch):
+    """And one that the file never had is not asked for."""
+    cubins = {arch: cubin_of(KERNEL, "work", arch, "-DSTEPS=1") for arch in ("sm_80", "sm_90")}
+    (suite.path / "work.fatbin").write_bytes(fat_binary(cubins.items()))
+    suite.write("test_suite.py", CUBIN_TEST.replace("work.cubin", "work.fatbin"))
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90").ret == 0
+    monkeypatch.setenv("CI", "true")
+    assert suite.run("--gpuperf").ret == 0
+    (suite.path / "work.fatbin").write_bytes(fat_binary([("sm_80", cubins["sm_80"])]))
+    result = suite.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["work  NOT-MEASURED  on sm_90 (static)", "*or hand over code for it too*"])
+
+
 @pytest.fixture
 def triton_suite(gpu_suite):
     """On a simulated GPU, with a kernel that Triton compiled."""

@@ -274,7 +274,20 @@ def test_a_workload_without_machine_code_of_this_architecture_says_so(run: Run, 
 
 @pytest.mark.parametrize(
     ("has_gpu", "compiler", "reached"),
-    [(True, COMPILER, True), (False, COMPILER, False), (False, "Triton 3.6.0", True), (True, "Triton 3.6.0", True)],
+    [
+        (True, COMPILER, True),
+        (False, COMPILER, False),
+        (False, "Triton 3.6.0", True),
+        (True, "Triton 3.6.0", True),
+        (False, "triton 3.9.0, ptxas 13.4.59", True),
+        (False, "nvcc 13.0.88", False),
+        (False, "ptxas 13.0.88", False),
+        (False, "nvjitlink 13.0.88", False),
+        (False, "cutile 1.7.0", False),
+        (False, "cutlass-dsl 4.8.1", False),
+        (True, "nvcc 13.0.88", True),
+        (True, "ptxas 13.0.88", True),
+    ],
 )
 def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_library(
     run: Run, has_gpu: bool, compiler: str, reached: bool
