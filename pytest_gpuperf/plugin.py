@@ -109,12 +109,12 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     __tracebackhide__ = True
     try:
         return (yield)
-    except Exception as raised:
+    except (Exception, pytest.skip.Exception, pytest.xfail.Exception) as raised:
         if stash.TEST_BOOK not in item.stash:
             raise
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
-        if not end_of_test.stops_early(item, raised):
+        if not end_of_test.ends_in_setup(item, raised):
             end_of_test.without_our_frames(item, raised)
             raise
         problem = raised

@@ -80,7 +80,7 @@ def _judge(item: pytest.Item, worker: Worker, book: TestBook, *, stopped: bool, 
     return judge_book.judge_book(item.config, worker, book, stopped=stopped, whole=whole) or of_shared
 
 
-def checked_only(problem: Exception) -> BaseException:
+def checked_only(problem: BaseException) -> BaseException:
     """What ends the test whose fixture stopped early, for this."""
     return pytest.skip.Exception(harmless(f"checked only: {problem}"))
 
@@ -133,9 +133,20 @@ def stops_early(item: pytest.Item, problem: BaseException) -> bool:
     """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
     if isinstance(problem, CheckedOnly | DeviceNeeded):
         return True
-    books = (stash.book_of(item), *(one.book for one in stash.shared_fixtures_of(item)))
-    compiled = any(book.kernels for book in books)
+    compiled = any(book.kernels for book in _books(item))
     return compiled and not stash.worker_of(item.config).has_gpu and is_missing_device(problem)
+
+
+def ends_in_setup(item: pytest.Item, problem: BaseException) -> bool:
+    """Whether a fixture ended its test without a failure: it stopped early, or skipped it with a kernel at hand."""
+    skips = pytest.skip.Exception | unittest.SkipTest | pytest.xfail.Exception
+    at_hand = any(book.kernels or book.workloads for book in _books(item))
+    return stops_early(item, problem) or (at_hand and isinstance(problem, skips))
+
+
+def _books(item: pytest.Item) -> list[TestBook]:
+    """The test's own, and those of the fixtures that it shares with others."""
+    return [stash.book_of(item), *(one.book for one in stash.shared_fixtures_of(item))]
 
 
 def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> None:

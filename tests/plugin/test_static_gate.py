@@ -361,6 +361,52 @@ def test_a_regression_that_a_fixture_ends_in_is_told_once_and_without_the_stop_b
     assert SUMMARY_WORDS not in text
 
 
+SKIPPING_FIXTURE = """
+import unittest
+import pytest
+
+
+@pytest.fixture(scope="SCOPE")
+def kernel(cuda_kernel):
+    cuda_kernel("hog.cu", "hog", options=[])
+    END
+
+
+def test_skips(kernel): pass
+"""
+
+
+@pytest.mark.parametrize("scope", ["function", "module"])
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        ("pytest.skip('too small')", "skipped"),
+        ("raise unittest.SkipTest('too small')", "skipped"),
+        ("pytest.xfail('too small')", "xfailed"),
+    ],
+)
+def test_a_regression_is_not_hidden_by_a_fixture_that_skips(hog_suite, monkeypatch, scope, end, outcome):
+    hog_suite.write("test_skips.py", SKIPPING_FIXTURE.replace("SCOPE", scope).replace("END", ""))
+    hog_suite.run("--update-baselines=new", "test_skips.py")
+    hog_suite.edit("test_skips.py", "options=[])\n", f"options=[])\n    {end}\n")
+    monkeypatch.setenv("CI", "true")
+    green = hog_suite.run("--gpuperf", "test_skips.py")
+    assert (green.ret, green.parseoutcomes()) == (0, {outcome: 1})
+    green.stdout.fnmatch_lines(["*hog *UNCHANGED"])
+    hog_suite.edit("test_skips.py", *RED)
+    red = hog_suite.run("--gpuperf", "test_skips.py")
+    assert red.ret == 1
+    red.stdout.fnmatch_lines(["*hog*WORSE  on *"])
+
+
+def test_a_test_that_skips_before_any_kernel_is_left_alone(hog_suite):
+    skips = SKIPPING_FIXTURE.replace("SCOPE", "function").replace("    cuda_kernel(", "    END\n    cuda_kernel(", 1)
+    hog_suite.write("test_skips.py", skips.replace("END", "pytest.skip('too small')"))
+    result = hog_suite.run("--gpuperf", "test_skips.py", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * test_skips.py:*: too small"])
+
+
 SEVERAL_TEST = """
 def test_hog(cuda_kernel):
     cuda_kernel("hog.cu", "hog", options=[])
