@@ -92,7 +92,8 @@ class KernelCompiler:
             headers=header_places(site, headers), compiler=compiler,
         )  # fmt: skip
         self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
-        return self._compiled(source, arch, options)
+        by_nvcc = [f"compiler={NVCC}"] if compiler == NVCC else []
+        return self._compiled(source, arch, [*options, *(f"headers={header}" for header in headers), *by_nvcc])
 
     def from_cubin(
         self,
@@ -200,7 +201,7 @@ class KernelCompiler:
             return compiled.launch(call.grid, call.block, call.arguments)
         code = read_cupy(kernel, name)
         if code.path:
-            made = self.from_cubin(code.path, code.name)
+            made = self.from_cubin(Path(code.path).absolute(), code.name)
         else:
             first = self._targets(arch)[0]
             made = self._compiled(source_of(code, first, self._worker.compile_cache), arch, code.options)

@@ -39,6 +39,8 @@ _MISTAKE = re.compile(
     re.M,
 )
 _FATAL = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M)
+_ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
+"""Of a mistake that nvcc gives no line for, as that of a file cut short, which is at the end of the source."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
 _INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
@@ -125,8 +127,8 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
             return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
         refused = Mistake(mistake["file"], line, mistake["what"], own=mistake["file"] == program.place)
         return CompileError(refused.file, line, refused.what, log, nvcc_remedy(refused, log))
-    fatal = _FATAL.search(log)
-    words = fatal[1] if fatal is not None else "nvcc failed without a word"
+    fatal, error = _FATAL.search(log), _ERROR_LINE.search(log)
+    words = fatal[1] if fatal is not None else error[0].strip() if error is not None else "nvcc failed without a word"
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:
         return UnknownArchitecture(arch, _supported(), f" to nvcc {nvcc().version}")
     if "option" in words.lower():

@@ -21,7 +21,7 @@ class CompiledKernel:
 
     evidence: WorkloadEvidence
     options: tuple[str, ...] = ()
-    """Compiler options as the test gave them."""
+    """Compiler options as the test gave them, and whatever else it gave that tells kernels of one text apart."""
     file: str = ""
     """Name of the source's or cubin's file; empty for text in the test."""
 
@@ -63,7 +63,7 @@ def labelled(
             key = kernel.evidence.key
             raise AmbiguousKernel(
                 f"{key.node_id}: several kernels called {kernel.name!r} differ in nothing but their text, so their "
-                "baselines could be mixed up: give one another name, or measure it with gpuperf(..., name='...')"
+                "baselines could be mixed up: rename the function of one, or measure it with gpuperf(..., name='...')"
             )
         names.add(name)
         yield msgspec.structs.replace(kernel.evidence, key=msgspec.structs.replace(kernel.evidence.key, workload=name))

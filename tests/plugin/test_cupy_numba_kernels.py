@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from evidence_tree import read_evidence
+from fat_binaries import cubin_of
 from suite_under_test import HERE, RECORD, SIMULATED
 
 from pytest_gpuperf.compile.version import toolchain
@@ -224,3 +225,24 @@ def test_several(cuda_kernel, gpu, gpuperf):
     result.stdout.re_match_lines(
         [r"  squared_difference \[float32\[1d\].*\]", r"  squared_difference \[float64\[1d\].*\]"]
     )
+
+
+CUBIN_TEST = f"""
+import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+from cupy_samples import module
+
+
+def test_scale(cuda_kernel):
+    cuda_kernel.from_cupy(module("cubin"), "scale")
+"""
+
+
+def test_a_cubin_of_cupy_s_lies_where_cupy_was_told_and_not_beside_the_test(suite):
+    cubin = cubin_of('extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= 2; }', "scale")
+    (suite.path / "kernels").mkdir()
+    (suite.path / "kernels" / "scale.cubin").write_bytes(cubin)
+    (suite.path / "tests").mkdir()
+    (suite.path / "tests" / "test_scale.py").write_text(CUBIN_TEST)
+    result = suite.run("--gpuperf", "tests/test_scale.py")
+    result.assert_outcomes(passed=1)

@@ -495,9 +495,27 @@ def test_kernels_that_differ_in_nothing_but_their_text_are_refused_with_the_reme
     suite.write("test_hog.py", SAME_OPTIONS)
     result = suite.run("--gpuperf", "test_hog.py")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["test_hog.py::test_twice: several kernels called 'twice' differ in nothing but their text, *name='...'*"]
-    )
+    told = "test_hog.py::test_twice: several kernels called 'twice' differ in nothing but their text, "
+    result.stdout.fnmatch_lines([f"{told}*rename the function of one*name='...'*"])
+
+
+OTHER_HEADERS = """
+TEXT = '#include "size.h"\\nextern "C" __global__ void twice(float* y) { y[threadIdx.x] *= SIZE; }'
+
+def test_twice(cuda_kernel):
+    cuda_kernel(TEXT, "twice", headers=["small"])
+    cuda_kernel(TEXT, "twice", headers=["large"])
+"""
+
+
+def test_kernels_of_one_name_are_told_apart_by_their_headers(suite):
+    for size, folder in enumerate(("small", "large"), start=2):
+        (suite.path / folder).mkdir()
+        (suite.path / folder / "size.h").write_text(f"#define SIZE {size}.0f\n")
+    suite.write("test_hog.py", OTHER_HEADERS)
+    result = suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  twice \[headers=small\] .* NEW", r"  twice \[headers=large\] .* NEW"])
 
 
 def test_kernels_of_one_name_are_told_apart_by_their_files(hog_suite):

@@ -74,3 +74,19 @@ def test_a_compiler_that_is_none(whole: Suite) -> None:
     result = whole.run("--gpuperf-arch=sm_90")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*BadArgument: cuda_kernel: compiler='clang' is none of nvrtc, nvcc"])
+
+
+def test_the_same_kernel_by_either_compiler_is_two(
+    whole: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stand_in = StandInNvcc(tmp_path_factory.mktemp("nvcc"))
+    stand_in.makes(HOG.replace("hog", "scale"))
+    found_as(monkeypatch, lambda: str(stand_in.folder / "nvcc"))
+    try:
+        whole.write("whole.cu", KERNEL)
+        whole.write("test_whole.py", TEST.format(how="") + TEST.format(how=', compiler="nvcc"').split("\n", 2)[2])
+        result = whole.run("--gpuperf", "--gpuperf-arch=sm_90")
+        result.assert_outcomes(passed=1)
+        result.stdout.re_match_lines([r"  scale +\d.* NEW", r"  scale \[compiler=nvcc\] .* NEW"])
+    finally:
+        nvcc.cache_clear()

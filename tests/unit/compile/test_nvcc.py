@@ -248,6 +248,7 @@ def test_its_ptx(stand_in: StandInNvcc) -> None:
         ("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'", UnknownArchitecture, "to nvcc"),
         ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
         ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
+        ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
         ("", CompileError, "^whole.cu: nvcc failed without a word"),
     ],
 )
