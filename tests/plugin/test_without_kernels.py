@@ -80,10 +80,16 @@ def test_a_fixture_that_fails_otherwise_is_an_error_as_ever(suite):
     result.stdout.fnmatch_lines(["*KeyError: 'gone'*"])
 
 
-def test_a_fixture_that_skips_leaves_nothing_for_an_update(suite):
+def test_what_a_fixture_compiled_before_it_skips_is_recorded_as_where_a_test_skips(suite):
     suite.write("test_data.py", FIXTURE_BEHIND_KERNEL.replace("return gpu", "pytest.skip('not here')\n    return gpu"))
     result = suite.run("--update-baselines", "test_data.py")
     result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["3 baselines written"])
+
+
+def test_a_fixture_that_skips_before_its_kernel_leaves_nothing_for_an_update(suite):
+    suite.write("test_data.py", FIXTURE.replace("return gpu", "pytest.skip('not here')\n    return gpu"))
+    suite.run("--update-baselines", "test_data.py").assert_outcomes(skipped=1)
     assert suite.baseline_files() == {}
 
 
