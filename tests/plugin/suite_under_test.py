@@ -96,6 +96,22 @@ def test_other(cuda_kernel, gpu, gpuperf):
     gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512)), name="doubling", check=lambda: gpu.assert_equal(b, a))
 """
 
+CALLABLE = """
+def test_steps(cuda_kernel, gpu, gpuperf):
+    kernels = [cuda_kernel("work.cu", "work", options=[f"-DSTEPS={{steps}}"]) for steps in {steps}]
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    launches = [kernel.launch(grid=8, block=256, args=(a, b, 1024)) for kernel in kernels]
+
+    def steps():
+        for launch in launches:
+            launch()
+
+    result = gpuperf(steps, check=lambda: gpu.assert_equal(b, a){more})
+    assert result.time_ns > 0
+"""
+"""A test of a callable that launches ``work`` by so many ``steps``, one after another."""
+
 READER = """
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,23 +6,9 @@ import shutil
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import Suite
+from suite_under_test import CALLABLE, Suite
 
-TEST = """
-from steps_of_work import STEPS
-
-def test_steps(cuda_kernel, gpu, gpuperf):
-    kernels = [cuda_kernel("work.cu", "work", options=[f"-DSTEPS={steps}"]) for steps in (200, STEPS, 200)]
-    a = gpu.random(1024, seed=1)
-    b = gpu.empty_like(a)
-    launches = [kernel.launch(grid=8, block=256, args=(a, b, 1024)) for kernel in kernels]
-
-    def steps():
-        for launch in launches:
-            launch()
-
-    gpuperf(steps, check=lambda: gpu.assert_equal(b, a))
-"""
+TEST = "from steps_of_work import STEPS\n" + CALLABLE.format(steps="(200, STEPS, 200)", more="")
 OTHER_TEST = """
 def test_nothing():
     pass

@@ -8,25 +8,10 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import Suite
+from suite_under_test import CALLABLE, Suite
 
 AGAINST = ("--gpuperf", "--gpuperf-against=HEAD")
-TEST = """
-import os, sys
-
-def test_steps(cuda_kernel, gpu, gpuperf):
-    kernels = [cuda_kernel("work.cu", "work", options=[f"-DSTEPS={{steps}}"]) for steps in {steps}]
-    a = gpu.random(1024, seed=1)
-    b = gpu.empty_like(a)
-    launches = [kernel.launch(grid=8, block=256, args=(a, b, 1024)) for kernel in kernels]
-
-    def steps():
-        for launch in launches:
-            launch()
-
-    result = gpuperf(steps, check=lambda: gpu.assert_equal(b, a){more})
-    assert result.time_ns > 0
-"""
+TEST = f"import os, sys\n{CALLABLE}"
 EQUAL, SLOWER = "(200, 300, 200)", "(200, 306, 204)"
 
 
