@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
+
+import pytest
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -11,6 +14,13 @@ def git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     command = ["git", *identity, *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git take every repository for another user's, whatever this one has told it to trust."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 def commit(folder: Path, message: str = "state") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from git_samples import commit, git
+from git_samples import as_another_user, commit, git
 
 from pytest_gpuperf.baselines import git_objects, project_base
 from pytest_gpuperf.baselines.git_objects import RevisionError
@@ -212,7 +212,7 @@ def test_a_folder_that_looks_like_a_bare_repository_is_none(clone: Path) -> None
 
 
 def test_a_repository_of_another_user_is_told_so(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    as_another_user(monkeypatch)
     with pytest.raises(RevisionError, match=f"of another user.*--add safe.directory {clone}$"):
         base_of(clone / "baselines")
 

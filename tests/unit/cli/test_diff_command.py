@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from git_samples import commit, git
+from git_samples import as_another_user, commit, git
 from loaded_scripts import load_script
 from record_samples import LAUNCH, identity_of, static_of, time_of
 
@@ -188,7 +188,7 @@ def test_where_no_file_can_be_read_nothing_is_said_to_be_equal(root: Path, capsy
 def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    as_another_user(monkeypatch)
     assert main([command, "--baselines", str(root)]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"gpuperf {command}: {root} is in a git repository of another user, which git does not read")

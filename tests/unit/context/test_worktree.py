@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_samples import commit, git
+from git_samples import as_another_user, commit, git
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.context import worktree
@@ -157,7 +157,7 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(repository: Path, tmp_path:
 
 
 def test_in_a_repository_of_another_user(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    as_another_user(monkeypatch)
     with pytest.raises(RevisionError, match=f"of another user.*--add safe.directory {repository}$"):
         worktree.repository_of(repository)
 
