@@ -20,7 +20,7 @@ NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
 """What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
-_LINK, _SUBMODULE = "120000", "160000"
+_LINK, SUBMODULE = "120000", "160000"
 _CHUNK = 1 << 20
 _REFUSED = re.compile(r"repository at '(.+)'")
 
@@ -144,7 +144,7 @@ def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
     """Of ``100644 blob 3f9a...<tab>path``."""
     head, _, name = line.partition("\t")
     mode, _, object_id = head.split(" ")
-    problem = {_LINK: "it is a link", _SUBMODULE: "it is a submodule"}.get(mode, "")
+    problem = {_LINK: "it is a link", SUBMODULE: "it is a submodule"}.get(mode, "")
     return TreeEntry(PurePosixPath(name).relative_to(inside), object_id, problem)
 
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER
-
-_INI_FILES = {
-    "pytest.toml": b"", ".pytest.toml": b"", "pytest.ini": b"", ".pytest.ini": b"", "pyproject.toml": b"[tool.pytest",
-    "tox.ini": b"[pytest]", "setup.cfg": b"[tool:pytest]",
-}  # fmt: skip
-"""Where pytest reads its settings, and what such a file then holds."""
 
 
 class NoFolderError(Exception):
@@ -52,20 +47,9 @@ def _is_another_project(start: Path, root: Path) -> bool:
     """Whether ``start`` lies in a checkout or a project of its own below ``root``, whose last run is not its own."""
     below = itertools.takewhile(lambda folder: folder != root, (start, *start.parents))
     return any(
-        (folder / USUAL_FOLDER).is_dir() or (folder / ".git").exists() or _has_ini_file(folder) for folder in below
+        (folder / USUAL_FOLDER).is_dir() or (folder / ".git").exists() or has_pytest_settings(folder)
+        for folder in below
     )
-
-
-def _has_ini_file(folder: Path) -> bool:
-    """Whether pytest would take the folder for a root."""
-    return any(_holds(folder / name, section) for name, section in _INI_FILES.items())
-
-
-def _holds(path: Path, section: bytes) -> bool:
-    try:
-        return path.is_file() and section in path.read_bytes()
-    except OSError:
-        return False
 
 
 def _nearest(start: Path) -> Path | None:

@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
+
 MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""
 SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor"})
@@ -115,7 +117,7 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
     found = next(kernels_in(folder), None)
     note = NO_KERNEL if found is None and _sources(folder) else ""
     files = _test_of(found) if found is not None else _sample(folder)
-    if not _has_pytest_settings(folder):
+    if not has_pytest_settings(folder):
         files[folder / "pytest.ini"] = INI
     files[folder / ".github" / "workflows" / "gpuperf.yml"] = WORKFLOW
     if nvrtc := _nvrtc_version():
@@ -181,14 +183,6 @@ def _test_of(kernel: FoundKernel) -> dict[Path, str]:
 def _sample(folder: Path) -> dict[Path, str]:
     kernels = folder / "kernels"
     return {kernels / "axpy.cu": SAMPLE, kernels / "test_axpy.py": SAMPLE_TEST}
-
-
-def _has_pytest_settings(folder: Path) -> bool:
-    sections = {"pytest.ini": "", "pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-    return any(
-        (folder / name).is_file() and section in (folder / name).read_text(encoding="utf-8", errors="replace")
-        for name, section in sections.items()
-    )
 
 
 def _nvrtc_version() -> str:

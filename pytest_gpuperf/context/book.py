@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
-from pytest_gpuperf.context.tests_found import failure_line
+from pytest_gpuperf.context.tests_found import failure_line, is_of_subtest
 from pytest_gpuperf.judge.canary_shift import furthest
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
@@ -163,7 +163,7 @@ class Book:
                 self._answer_for.setdefault(one.node_id, set()).add(report.nodeid)
         if report.failed:
             self._failed.setdefault(report.nodeid, failure_line(report) or "it failed")
-        if report.skipped and hasattr(report, "wasxfail") and not hasattr(report, "context"):  # a subtest's has one
+        if report.skipped and hasattr(report, "wasxfail") and not is_of_subtest(report):
             self.failed_as_expected.add(report.nodeid)
 
     def told(self, node_id: str) -> None:

@@ -8,9 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_gpuperf.baselines.git_objects import NO_HOOKS, run_git
-
-_LINK = "160000"
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, SUBMODULE, run_git
 
 
 def fill_submodules(top: Path, tree: Path) -> None:
@@ -43,7 +41,7 @@ def _links(tree: Path) -> Iterator[tuple[Path, str]]:
     listed = os.fsdecode(run_git(tree, "ls-files", "--stage", "-z").stdout)
     for line in listed.split("\0"):  # 160000 3f9a... 0<tab>path
         head, _, name = line.partition("\t")
-        if head.startswith(_LINK) and (tree / name).is_dir():
+        if head.startswith(SUBMODULE) and (tree / name).is_dir():
             yield Path(name), head.split()[1]
 
 

@@ -107,7 +107,7 @@ class FindingTests:
         )  # fmt: skip
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if hasattr(report, "context"):  # a subtest's
+        if is_of_subtest(report):
             return
         if str(report.outcome) == "rerun":  # pytest-rerunfailures: what counts is still to come
             self.ends.pop(report.nodeid, None)
@@ -137,6 +137,11 @@ class FindingTests:
         if text is not None:
             theirs = msgspec.json.decode(text, type=TestsFound)
             self.found = theirs if self.found is None else self.found.joined(theirs)
+
+
+def is_of_subtest(report: pytest.TestReport) -> bool:
+    """Whether a report under the test's node id tells of one of its subtests, by pytest or by pytest-subtests."""
+    return hasattr(report, "context")
 
 
 def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -106,7 +106,7 @@ def _compared(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> 
         return work
 
     def judged(one: Judgement) -> Judgement:
-        if one.verdict is not Verdict.NEW or one.kind in BESIDE:
+        if not _tells_of_a_new_name(one):
             return one
         settled = _settled(one, work, origin, time)
         reason = _than_its_record(one, work, origin, time)
@@ -125,7 +125,7 @@ def _one_of(work: WorkloadEvidence, origins: Sequence[Work]) -> WorkloadEvidence
     reason = f"it has the kernel of {numbered(len(origins), 'workload')} that went, {names}: {RENAME_ALONE}"
     judgements = tuple(
         msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-        if one.verdict is Verdict.NEW and one.kind not in BESIDE
+        if _tells_of_a_new_name(one)
         else one
         for one in work.judgements
     )

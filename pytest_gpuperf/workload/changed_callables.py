@@ -45,7 +45,10 @@ def _matters(worker: Worker, key: Key, changed: Iterable[Path]) -> bool:
     baselines = Path(os.path.realpath(worker.options.baselines))
     code = [path for path in changed if path.suffix not in PROSE and not path.is_relative_to(baselines)]
     python = frozenset(path for path in code if path.suffix == ".py")
-    return len(code) > len(python) or bool(imported_among(python) - _of_other_tests(worker, key))
+    if len(code) > len(python):
+        return True
+    loaded = imported_among(python)
+    return bool(loaded) and not loaded <= _of_other_tests(worker, key)
 
 
 def _of_other_tests(worker: Worker, key: Key) -> set[Path]:
