@@ -43,6 +43,8 @@ class TestsFound(Record, frozen=True):
     """Files were left out without a word: ``--lf`` knows of failures in others."""
     models: frozenset[str] = frozenset()
     """GPU models of the processes whose tests opened theirs, timed or not."""
+    archs: frozenset[str] = frozenset()
+    """Architectures of the same GPUs."""
     foreign: tuple[str, ...] = ()
     """Of a comparison with a revision: modules that are not of the working tree, a line each."""
     plan: str = ""
@@ -55,7 +57,8 @@ class TestsFound(Record, frozen=True):
             elsewhere=self.elsewhere | other.elsewhere,
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
-            partial=self.partial or other.partial, models=self.models | other.models, plan=self.plan or other.plan,
+            partial=self.partial or other.partial, models=self.models | other.models, archs=self.archs | other.archs,
+            plan=self.plan or other.plan,
             foreign=tuple(dict.fromkeys([*self.foreign, *other.foreign])),
         )  # fmt: skip
 
@@ -127,7 +130,9 @@ class FindingTests:
         if self.found is not None and options.against and not options.is_child and self._chosen:
             self.found = msgspec.structs.replace(self.found, foreign=tuple(foreign_here(session.config)))
         if opened is not None and self.found is not None:
-            self.found = msgspec.structs.replace(self.found, models=frozenset({opened.facts.slug}))
+            self.found = msgspec.structs.replace(
+                self.found, models=frozenset({opened.facts.slug}), archs=frozenset({opened.facts.arch})
+            )  # fmt: skip
         if handed_over is not None and self.found is not None:
             handed_over[HANDED_OVER] = msgspec.json.encode(self.found).decode()
 
@@ -137,6 +142,7 @@ class FindingTests:
         if text is not None:
             theirs = msgspec.json.decode(text, type=TestsFound)
             self.found = theirs if self.found is None else self.found.joined(theirs)
+            stash.worker_of(node.config).archs_of_workers = self.found.archs
 
 
 def is_of_subtest(report: pytest.TestReport) -> bool:

@@ -64,6 +64,8 @@ class Worker:
         """Current folders at the end of tests, links resolved; of a process that stands for another revision."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
+        self.archs_of_workers: frozenset[str] = frozenset()
+        """Of the controller of pytest-xdist: architectures of the GPUs that its workers opened."""
         self._hold: ExitStack | None = None
 
     @property
@@ -160,6 +162,11 @@ class Worker:
         """Architecture of the GPU; None without one."""
         return self.device.facts.arch if self.has_gpu else None
 
+    @property
+    def native_archs(self) -> frozenset[str]:
+        """Those of the GPUs of the run; a controller of workers opens none, which takes a second, where one did."""
+        return self.archs_of_workers or frozenset({self.native_arch} - {None})
+
     @cached_property
     def targets(self) -> tuple[str, ...]:
         """Architectures whose static evidence is gathered and gated, of kernels that name none themselves.
@@ -173,18 +180,20 @@ class Worker:
             return self.revision.archs
         known = self.store.archs_asked() if self.options.active else ()
         own = tuple(arch for arch in known if plain(arch) == arch or plain(arch) not in known)
-        return own or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
+        return own or tuple(sorted(self.native_archs)) or FALLBACK_ARCHS
 
     @cached_property
     def expected_archs(self) -> tuple[str, ...]:
         """Architectures whose records this run should come to: the targets, and those that kernels name themselves.
 
-        Not the variants of another architecture than this GPU's: a test of what only they can run is skipped here.
+        Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
         """
         if self.options.archs or not self.options.active:
             return self.targets
         named = (arch for arch in self.store.archs() if arch not in self.targets)
-        return (*self.targets, *(one for one in named if plain(one) == one or self.native_arch in (None, plain(one))))
+        return (*self.targets, *(
+            one for one in named if plain(one) == one or not self.native_archs or plain(one) in self.native_archs
+        ))  # fmt: skip
 
     @cached_property
     def timer(self) -> Timer:

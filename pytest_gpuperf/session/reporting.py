@@ -18,7 +18,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run
+from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, missed_records
 from pytest_gpuperf.session.early_exit import note_early_exit
 
 MOST_TESTS = 400
@@ -40,6 +40,7 @@ class Reporting:
         self._tests_per_letter = 1
         self._ended: Counter[str] = Counter()
         """Tests by the letter that they would have."""
+        self._read_ahead: set[str] = set()
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
@@ -74,6 +75,10 @@ class Reporting:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         stash.run_book_of(self.config).collect(report)
+        module = report.nodeid.partition("::")[0]
+        if self.options.gates and module not in self._read_ahead and self.config.pluginmanager.hasplugin("dsession"):
+            self._read_ahead.add(module)
+            missed_records.read_ahead(stash.worker_of(self.config).store, module)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
