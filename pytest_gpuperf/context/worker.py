@@ -165,7 +165,7 @@ class Worker:
     @property
     def native_archs(self) -> frozenset[str]:
         """Those of the GPUs of the run; a controller of workers opens none, which takes a second, where one did."""
-        return self.archs_of_workers or frozenset({self.native_arch} - {None})
+        return self.archs_of_workers or frozenset([self.native_arch] if self.native_arch else [])
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
