@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
-from collections.abc import Callable, MutableMapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
@@ -55,10 +57,11 @@ def open_device(
     if visible_devices(environ) == []:
         value = environ[VARIABLE]
         raise NoDevice(f"{VARIABLE}={value!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
-    _require_driver(load_library)
-    cupy = _cupy(load_module)
+    driver_library = _driver_library(load_library)
     nvml = _module_or_none("pynvml", load_module)
     index = bind_worker(environ, worker, lambda: _installed(nvml))
+    with _starting(driver_library):
+        cupy = _cupy(load_module)
     count = _count(cupy)
     # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
     return _opened(cupy, nvml, _module_or_none("cuda.bindings.driver", load_module), index % count, index)
@@ -78,9 +81,20 @@ def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> Cuda
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
-def _require_driver(load_library: Callable[[str], Any]) -> None:
+@contextlib.contextmanager
+def _starting(driver_library: Any) -> Iterator[None]:
+    """CUDA's driver takes 0.6 s to start, and the work inside goes on meanwhile; what it says is asked for later."""
+    start = threading.Thread(target=getattr(driver_library, "cuInit", int), args=(0,), daemon=True)
+    start.start()
     try:
-        load_library(DRIVER_LIBRARY)
+        yield
+    finally:
+        start.join()
+
+
+def _driver_library(load_library: Callable[[str], Any]) -> Any:
+    try:
+        return load_library(DRIVER_LIBRARY)
     except OSError as problem:
         raise NoDevice(
             f"there is no NVIDIA driver ({problem})", f"{_NEEDS_GPU} (in a container: start it with --gpus all)"

@@ -67,10 +67,10 @@ def measure_peak(device: Any, name: str) -> float:
     measures = {"copy_bandwidth": copy_bandwidth, "fma_throughput": fma_throughput}
     if name not in measures:
         raise ValueError(f"no peak is called {name!r}: there are {', '.join(measures)}")
-    return measures[name](device)
+    return measures[name](device, CompileCache())
 
 
-def copying(device: Device, source: Any, target: Any, cache: CompileCache | None = None) -> Callable[[], None]:
+def copying(device: Device, source: Any, target: Any, cache: CompileCache | None) -> Callable[[], None]:
     """A launch that copies one array to another as large, a multiple of ``COPY_BLOCK_BYTES``.
 
     Raises the errors of ``compile``.
@@ -80,7 +80,7 @@ def copying(device: Device, source: Any, target: Any, cache: CompileCache | None
     return lambda: kernel(grid, (THREADS, 1, 1), (source, target), 0)
 
 
-def multiplying(device: Device, cache: CompileCache | None = None) -> Callable[[], None]:
+def multiplying(device: Device, cache: CompileCache | None) -> Callable[[], None]:
     """A launch of multiply-adds: eight chains of 4096 steps in every resident thread.  Raises as ``copying``."""
     kernel = device.load(_binary(device, "gpuperf_fma", cache))
     grid = (_resident_blocks(device), 1, 1)
@@ -88,7 +88,7 @@ def multiplying(device: Device, cache: CompileCache | None = None) -> Callable[[
     return lambda: kernel(grid, (THREADS, 1, 1), arguments, 0)
 
 
-def copy_bandwidth(device: Any) -> float:
+def copy_bandwidth(device: Any, cache: CompileCache | None) -> float:
     """Bytes per second of a copy within the device's memory, bytes read plus bytes written.
 
     The better of the driver's copy and of a kernel that moves 16 bytes per load, with four loads in flight
@@ -97,7 +97,7 @@ def copy_bandwidth(device: Any) -> float:
     size = min(COPY_BYTES, device.facts.memory_bytes // 8) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     source = device.arrays.random(size // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)
-    by_kernel = copying(device, source, target)
+    by_kernel = copying(device, source, target, cache)
 
     def by_driver() -> None:
         target.data.copy_from_device_async(source.data, size, device.stream)
@@ -105,9 +105,9 @@ def copy_bandwidth(device: Any) -> float:
     return float(2 * size / min(_best_ns(device, by_kernel), _best_ns(device, by_driver)) * 1e9)
 
 
-def fma_throughput(device: Any) -> float:
+def fma_throughput(device: Any, cache: CompileCache | None) -> float:
     """Single-precision FLOP per second, two for each fused multiply-add."""
-    elapsed_ns = _best_ns(device, multiplying(device))
+    elapsed_ns = _best_ns(device, multiplying(device, cache))
     return float(2 * FMA_CHAINS * FMA_STEPS * _resident_blocks(device) * THREADS / elapsed_ns * 1e9)
 
 

@@ -71,8 +71,9 @@ def pair_processes(
 ) -> Pairing:
     """Blocks of the workload of the other process, which waits for its turns, against ``run``.
 
-    ``duration_ns`` is about what ``run`` takes.  The caller holds the GPU's lock.  Raises ``OtherSideLost`` and what
-    the timer raises.
+    ``duration_ns`` is about what ``run`` takes.  What is undecided after ``budget_s`` has four times as long: to bring
+    the two together took longer than that.  The caller holds the GPU's lock.  Raises ``OtherSideLost`` and what the
+    timer raises.
     """
     start = clock()
     patience_s = 60.0 + 10 * budget_s
@@ -84,7 +85,7 @@ def pair_processes(
         taken = taking.single_launches(duration_ns)
     else:
         taken = taking.short(policy, duration_ns, budget_s)
-    paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=True)
+    paired, blocks = until_decided(taken, policy, start + budget_s, clock, "undecided")
     if turns.turns:
         aside = f"paired by processes: {turns.turns} turns of {1e3 * turns.turn_s / turns.turns:.2g} ms"
     return Pairing(

@@ -165,7 +165,7 @@ def pair(
         taken = taking.single_launches(longest_ns)
     else:
         taken = taking.short(policy, (duration_ns or 1.0) + prepare_ns, budget_s)
-    paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
+    paired, blocks = until_decided(taken, policy, start + budget_s, clock, "leaning" if slots is None else "none")
     exchange.leave(reset)
     aside = TOO_FAR_APART if pair_slot == "sustained" and slots is None else ""
     return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)

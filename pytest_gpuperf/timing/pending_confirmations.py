@@ -15,7 +15,7 @@ from pytest_gpuperf.config.call_arguments import BesideKind
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
-from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
 from pytest_gpuperf.model.base_record import Record
@@ -144,6 +144,13 @@ def ratios_of(pending: PairedPending, pairs: Sequence[Confirmation]) -> list[flo
     paired = [pending.pairing.paired, *(_blocks(pending, one) for one in pairs)]
     by_tail = pending.pairing.paired.by_tail
     return [one.mean_ratio if by_tail and one.mean_ratio is not None else one.ratio for one in paired]
+
+
+def is_not_slower(pending: PairedPending, pair: Confirmation) -> bool:
+    """Whether the blocks of a pair of processes prove it to be less slower than the detection bound."""
+    if pair.not_paired or pair.identity != pending.case.identity:  # a callable has no code to compare
+        return False
+    return _blocks(pending, pair).decision in (Decision.SAME, Decision.NOT_SLOWER, Decision.FASTER)
 
 
 def _blocks(pending: PairedPending | AnchorPending, second: Confirmation) -> Paired:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.clear_case import blocks_to_decide
@@ -14,14 +15,17 @@ from pytest_gpuperf.timing.taken_block import Block
 LEANING_BUDGETS = 4.0
 """Budgets that a case may take which leans to slower and is not decided: going on costs no error rate."""
 
+Patience = Literal["none", "leaning", "undecided"]
+"""Who goes on when the time is over: nobody; what leans to slower, and clear cases; all that is not decided."""
+
 
 def until_decided(
-    taken: Iterable[Block], policy: Policy, ends: float, clock: Clock, *, patient: bool
+    taken: Iterable[Block], policy: Policy, ends: float, clock: Clock, patience: Patience
 ) -> tuple[Paired, list[Block]]:
-    """Take blocks until they decide, or until ``ends`` by the clock, unless one is patient.
+    """Take blocks until they decide, or until ``ends`` by the clock, unless there is patience.
 
-    Then a clear case goes on until it is decided, and one that would be left undecided and leans to slower has
-    ``LEANING_BUDGETS`` times as long.
+    Then a clear case goes on until it is decided, and one that would be left undecided and leans to slower, or any,
+    has ``LEANING_BUDGETS`` times as long.
     """
     blocks: list[Block] = []
     r: list[tuple[float, ...]] = []
@@ -42,14 +46,17 @@ def until_decided(
             continue
         clear = len(r) < blocks_to_decide(r, policy) < math.inf
         time_left = done <= began + LEANING_BUDGETS * (ends - began)
-        if not (patient and (clear or (time_left and _leans(judge_blocks(r, policy, stopped=True, tails=tails))))):
+        more = time_left and _wants_more(judge_blocks(r, policy, stopped=True, tails=tails), patience)
+        if patience == "none" or not (clear or more):
             break
     return judge_blocks(r, policy, stopped=True, tails=tails), blocks
 
 
-def _leans(paired: Paired) -> bool:
-    """Whether blocks that prove nothing speak for slower rather than against it."""
-    return paired.decision is Decision.INCONCLUSIVE and paired.evidence.log_e_slower > 0
+def _wants_more(paired: Paired, patience: Patience) -> bool:
+    """Of blocks that prove nothing: whether they speak for slower rather than against it, unless any will do."""
+    if paired.decision is not Decision.INCONCLUSIVE:
+        return False
+    return patience == "undecided" or paired.evidence.log_e_slower > 0
 
 
 def tails_of(blocks: Iterable[Block]) -> tuple[tuple[float, ...], ...]:

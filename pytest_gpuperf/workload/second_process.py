@@ -31,6 +31,7 @@ from pytest_gpuperf.timing.pending_confirmations import (
     Confirmation,
     PairedPending,
     PendingConfirmation,
+    is_not_slower,
     ratios_of,
     settled,
 )
@@ -105,7 +106,11 @@ def _is_by_processes(pending: PendingConfirmation) -> TypeGuard[PairedPending]:
 def _over_pairs(
     item: pytest.Item, worker: Worker, pending: PairedPending, second: Confirmation, limit_s: float
 ) -> Judgement:
-    """Settle a callable by a second pair of processes, and by more where processes may well be so far apart."""
+    """Settle a callable by a second pair of processes, and by more where processes may well be so far apart.
+
+    The gating process is no fresh one: other tests ran in it.  So where a pair of fresh ones is not slower, the word of
+    another such pair outvotes it, unless what processes of the record are apart says that one is enough.
+    """
     baseline, pairs = pending.case.baseline, [second]
     assert baseline is not None
     spread = process_spread(baseline.rounds)
@@ -118,10 +123,14 @@ def _over_pairs(
         if another is None:
             return unheard(pending.judgement, problem)
         pairs.append(another)
-    fresh = ratios_of(pending, pairs)[1:]  # this process is no fresh one: other tests ran in it
-    if judged.verdict is Verdict.INCONCLUSIVE and disproven_by_pairs(fresh, pending.policy.epsilon, spread):
-        return slower_here_alone(judged, fresh, pending.policy.epsilon)
-    return judged
+    if judged.verdict is not Verdict.INCONCLUSIVE:
+        return judged
+    disproven = disproven_by_pairs(ratios_of(pending, pairs)[1:], pending.policy.epsilon, spread)
+    if not disproven and len(pairs) == 1 and is_not_slower(pending, second):
+        (another,), _ = _seen_by_second(item, worker, [pending], limit_s)
+        disproven = another is not None and is_not_slower(pending, another)
+        pairs += [another] if another is not None else []
+    return slower_here_alone(judged, ratios_of(pending, pairs)[1:], pending.policy.epsilon) if disproven else judged
 
 
 def _seen_by_second(

@@ -230,7 +230,9 @@ def gated_at_paces(project: Suite, monkeypatch: pytest.MonkeyPatch, scales: str,
     [
         ("1.02 1.009 1.03 1.009 1.025", 1, "*slower in 5 pairs of processes, by * to * %*"),
         ("1.02 1.009 1.03 1.009 1.0", 0, "*INCONCLUSIVE*"),
-        ("1.012 1.0", 0, "*INCONCLUSIVE*"),
+        ("1.012 1.0 1.0", 0, "*x1.01*NOT-SLOWER"),
+        ("1.012 1.0 1.02", 0, "*INCONCLUSIVE*"),
+        ("1.012 1.015 1.0 1.0", 0, "*INCONCLUSIVE*"),
         ("1.009 1.0093 1.0094 1.0092 1.0092", 1, "*slower in [345] pairs of processes, by *"),
         ("1.03 1.031", 1, "*steps*SLOWER*"),
     ],
@@ -246,18 +248,21 @@ def test_processes_that_scatter_are_paired_more_often(
     assert len(pairs) <= len(scales.split())
 
 
-@pytest.mark.parametrize(("scales", "verdict"), [("1.012 1.0", "NOT-SLOWER"), ("1.012 1.007", "INCONCLUSIVE")])
+@pytest.mark.parametrize(
+    ("scales", "pairs", "verdict"),
+    [("1.012 1.0", 2, "NOT-SLOWER"), ("1.012 1.007 1.0075", 3, "NOT-SLOWER"), ("1.012 1.007 1.011", 3, "INCONCLUSIVE")],
+)
 def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_tell(
-    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, verdict: str
+    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, pairs: int, verdict: str
 ) -> None:
-    """A record of five processes says how little processes are apart."""
+    """A record of five processes says how little processes are apart, and another fresh pair decides where it can't."""
     recorded_project.run(
         "--update-baselines=all", "--gpuperf-rounds=5", "--gpuperf-processes=5", "--gpuperf-force-update"
     )
     result = gated_at_paces(recorded_project, monkeypatch, scales, tmp_path / "counted")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines([f"*steps*x1.01*{verdict}*"])
-    assert (tmp_path / "counted").read_text() == ".."
+    assert (tmp_path / "counted").read_text() == "." * pairs
 
 
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:

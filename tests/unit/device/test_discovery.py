@@ -38,6 +38,7 @@ class Machine:
                         "cuda.bindings.driver": driver or FakeDriver()}  # fmt: skip
         self.environ = {} if environ is None else environ
         self.library: Any = None
+        self.visible_at_start: list[str | None] = []
 
     def load_module(self, name: str) -> Any:
         module = self.modules[name]
@@ -45,9 +46,10 @@ class Machine:
             raise module
         return module
 
-    def load_library(self, name: str) -> None:
+    def load_library(self, name: str) -> Any:
         if self.library is not None:
             raise self.library
+        return types.SimpleNamespace(cuInit=lambda flags: self.visible_at_start.append(self.environ.get(VARIABLE)))
 
     def open(self, worker: int | None = None) -> Any:
         return open_device(worker, environ=self.environ, load_module=self.load_module, load_library=self.load_library)
@@ -127,6 +129,7 @@ def test_a_worker_is_bound_before_cuda_is_asked() -> None:
     machine = Machine(cupy=cupy, environ={VARIABLE: "GPU-a,GPU-b"})
     device = machine.open(worker=3)
     assert cupy.log[0] == "GPU-b"
+    assert machine.visible_at_start == ["GPU-b"], "the driver reads it when it starts"
     assert ("device", 0) in cupy.log
     assert device.facts.index == 1
 

@@ -67,6 +67,17 @@ def test_a_loss_as_large_as_the_detection_bound_is_seldom_disproven(processes: i
     assert found / len(spreads) < most
 
 
+@pytest.mark.parametrize(("loss", "most"), [(0.01, 0.05), (0.02, 4e-3)])
+def test_a_loss_that_one_pair_saw_is_seldom_outvoted_by_two_fresh_ones(loss: float, most: float) -> None:
+    """Each below the detection bound, less what blocks are sure of."""
+    rng = np.random.default_rng(10)
+    spreads = 0.0008 * np.exp(1.33 * rng.normal(size=30_000))
+    ratios = np.exp(np.log1p(loss) + rng.normal(0, np.sqrt(2), (3, len(spreads))) * spreads)
+    outvoted = (ratios[0] > 1.005) & (ratios[1:] < 1.0085).all(axis=0)
+    assert outvoted.mean() < most
+    assert outvoted.mean() < (ratios[0] < 1.0085).mean(), "what a single pair says is wrong more often"
+
+
 def called_slower(rng: np.random.Generator, loss: float, spread: float, processes: int) -> bool:
     """Pair after pair, as the gate asks for them; the record is of so many processes."""
     freedom = processes - 1

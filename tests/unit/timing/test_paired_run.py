@@ -9,13 +9,13 @@ import pytest
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.timing.taken_block import Block
-from pytest_gpuperf.timing.until_decided import until_decided
+from pytest_gpuperf.timing.until_decided import Patience, until_decided
 
 POLICY = Policy(alpha=2e-6)
 BLOCK_S = 0.02
 
 
-def judged(r: Sequence[float], budget_blocks: int) -> Paired:
+def judged(r: Sequence[float], budget_blocks: int, patience: Patience = "leaning") -> Paired:
     """As a pair would be whose blocks take 20 ms each and are ``r``, and whose budget is of so many of them."""
     now = [0.0]
 
@@ -24,7 +24,7 @@ def judged(r: Sequence[float], budget_blocks: int) -> Paired:
             now[0] += BLOCK_S
             yield Block(r=value, order="ABBA", seconds=BLOCK_S)
 
-    return until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0], patient=True)[0]
+    return until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0], patience)[0]
 
 
 def test_a_pass_that_waits_for_slower_goes_on_beyond_the_budget_while_all_blocks_say_slower() -> None:
@@ -65,3 +65,16 @@ def test_an_open_case_that_leans_to_slower_has_four_times_its_budget() -> None:
 def test_one_that_leans_the_other_way_has_not() -> None:
     found = judged([-0.02, 0.02, -0.02, 0.02] * 40, budget_blocks=9)
     assert found.blocks <= 10
+
+
+def test_patience_with_all_that_is_undecided_is_for_either_way() -> None:
+    leaning = ([0.0] * 3 + [0.02]) * 100
+    assert judged(leaning, budget_blocks=20).decision is Decision.INCONCLUSIVE
+    found = judged(leaning, 20, "undecided")
+    assert (found.decision, 20 < found.blocks <= 80) == (Decision.SAME, True)
+    open_case = judged([-0.02, 0.02, -0.02, 0.02] * 40, 9, "undecided")
+    assert (open_case.decision, 27 <= open_case.blocks <= 36) == (Decision.INCONCLUSIVE, True)
+
+
+def test_no_patience_ends_even_a_clear_case_with_its_budget() -> None:
+    assert judged([0.009] * 100, 12, "none").blocks <= 12
