@@ -33,7 +33,7 @@ class StaticLookup:
 
 
 class BaselineStore:
-    """Reads lazily, each file and the list of targets once; writes all or nothing per file.
+    """Reads lazily, each file and the lists of targets and modules once; writes all or nothing per file.
 
     Every method raises a ``BaselineError`` and nothing else for whatever it finds in the folder.  A missing folder or
     file is no error: there is no baseline.  Not thread-safe; processes exclude each other when they write.
@@ -42,6 +42,7 @@ class BaselineStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._files: dict[tuple[str, str], EvidenceFile | None] = {}
+        self._modules: dict[str, tuple[str, ...]] = {}
         self._targets: tuple[str, ...] | None = None
         self._toolchains: tuple[str, ...] | None = None
 
@@ -113,7 +114,9 @@ class BaselineStore:
 
     def modules(self, target: str) -> tuple[str, ...]:
         """Test modules that have a file for a target, sorted."""
-        return tuple(module for module, _ in layout.evidence_files(self.root, target))
+        if target not in self._modules:
+            self._modules[target] = tuple(module for module, _ in layout.evidence_files(self.root, target))
+        return self._modules[target]
 
     def keys(self, target: str) -> tuple[Key, ...]:
         """Every workload with a baseline for a target, sorted."""
@@ -158,6 +161,7 @@ class BaselineStore:
     def forget(self) -> None:
         """Reads everything anew at its next use."""
         self._files.clear()
+        self._modules.clear()
         self._targets = self._toolchains = None
 
     def write(self, update: Update, say: Say = silent) -> list[Path]:

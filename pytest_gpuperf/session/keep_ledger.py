@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import math
 from collections.abc import Iterator, Sequence
 
@@ -45,6 +46,12 @@ def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
     return red
 
 
+def get_ready(options: Options) -> None:
+    """Load what adding up takes, which is half a second, while workers of pytest-xdist measure."""
+    if options.ledger != "off":
+        importlib.import_module("scipy.special")
+
+
 def _lines(config: pytest.Config, book: Book) -> Iterator[LedgerLine]:
     date = utc_now()
     commit = commit_of(config.rootpath, config.stash[stash.OPTIONS].baselines)
@@ -69,8 +76,11 @@ def _proven(lines: Sequence[LedgerLine], new: Sequence[LedgerLine], options: Opt
     from pytest_gpuperf.judge.ledger_evidence import Vote, drift, slower_by_runs  # noqa: PLC0415 SciPy comes with it
 
     tolerance = options.ledger_tolerance
-    for series in dict.fromkeys(map(_series, new)):
-        votes = [Vote(one.candidate, one.commit, one.note.log_ratio) for one in lines if _series(one) == series]
+    of_series: dict[tuple[str, str, str, str], list[Vote]] = {_series(one): [] for one in new}
+    for one in lines:
+        if (known := of_series.get(_series(one))) is not None:
+            known.append(Vote(one.candidate, one.commit, one.note.log_ratio))
+    for series, votes in of_series.items():
         slower, drifting = slower_by_runs(votes, tolerance), drift(votes, tolerance)
         device, workload = series[:2]
         if slower is not None:

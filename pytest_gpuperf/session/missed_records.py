@@ -76,6 +76,7 @@ def read_ahead(store: BaselineStore, module: str) -> None:
     """Take a module's records from disk while workers of pytest-xdist measure: the end wants those of all."""
     with contextlib.suppress(BaselineError):  # said at the end
         for target in store.targets():
+            store.modules(target)
             store.load(target, module)
 
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, missed_records
+from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, keep_ledger, missed_records
 from pytest_gpuperf.session.early_exit import note_early_exit
 
 MOST_TESTS = 400
@@ -75,10 +75,8 @@ class Reporting:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         stash.run_book_of(self.config).collect(report)
-        module = report.nodeid.partition("::")[0]
-        if self.options.gates and module not in self._read_ahead and self.config.pluginmanager.hasplugin("dsession"):
-            self._read_ahead.add(module)
-            missed_records.read_ahead(stash.worker_of(self.config).store, module)
+        if self.options.gates and self.config.pluginmanager.hasplugin("dsession"):
+            self._get_ready(report.nodeid.partition("::")[0])
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -123,6 +121,14 @@ class Reporting:
         yield
         if groups:
             groups.for_short_summary()
+
+    def _get_ready(self, module: str) -> None:
+        """Do what the end would have to do first, while workers measure."""
+        if not self._read_ahead:
+            keep_ledger.get_ready(self.options)
+        if module not in self._read_ahead:
+            self._read_ahead.add(module)
+            missed_records.read_ahead(stash.worker_of(self.config).store, module)
 
     def _count_tests(self, number: int, files: int = 1) -> None:
         if number <= MOST_TESTS or self.config.get_verbosity() > 0:
