@@ -9,7 +9,7 @@ import math
 TIE = 1e-12
 """Log ratios this close to a bound are equal to it: a tie votes for nothing, and rounding breaks none."""
 CONFIRMATION_ALPHA = 1e-2
-"""Rate of false SLOWER of the second process by itself."""
+"""Rate of false SLOWER of the second process by itself, and of false FASTER."""
 
 
 class PolicyError(ValueError):
@@ -64,5 +64,8 @@ class Policy:
         return math.log1p(self.epsilon) - TIE
 
     def confirming(self) -> Policy:
-        """The policy of the second process: the first has paid for the suite, this one for itself."""
-        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA)
+        """The policy of the second process: the first has paid for the suite, this one for itself.
+
+        It knows no share of the suite's, and ends where this policy says so: whoever judges its blocks needs the same.
+        """
+        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA, alpha_faster=CONFIRMATION_ALPHA)

@@ -5,7 +5,6 @@ The first part of this module runs in the confirming process, the second in the 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from pytest_gpuperf.judge.beside_verdict import (
     told_from_the_record,
     unheard_of,
 )
-from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -97,7 +95,7 @@ def settled(pending: BesidePending, processes: Sequence[Sequence[float]], proble
     """
     if not processes[-1]:
         return unheard_of(pending.judgement, problem)
-    policy = dataclasses.replace(pending.policy.confirming(), alpha_faster=CONFIRMATION_ALPHA)
+    policy = pending.policy.confirming()
     later = [decided(r, pending.record, policy, stopped=True) for r in processes]
     first, least = pending.judgement, least_time_ns(pending.record, pending.policy)
     judged = judge_host_time(
