@@ -81,7 +81,7 @@ def slower_here_alone(judgement: Judgement, ratios: Sequence[float], epsilon: fl
     found, pairs = math.exp(statistics.fmean(map(math.log, ratios))), numbered(len(ratios), "pair")
     reason = (
         f"proven to be less than {env_shift.amount(epsilon)} slower by {pairs} of fresh processes (x{found:.3f}); "
-        f"slower in this one, where other tests ran before it: where its memory lies decides"
+        f"slower in this one, which had the GPU first: where its memory lies decides"
     )
     return msgspec.structs.replace(judgement, verdict=Verdict.NOT_SLOWER, reason=reason)
 

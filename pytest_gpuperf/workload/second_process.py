@@ -108,8 +108,9 @@ def _over_pairs(
 ) -> Judgement:
     """Settle a callable by a second pair of processes, and by more where processes may well be so far apart.
 
-    The gating process is no fresh one: other tests ran in it.  So where a pair of fresh ones is not slower, the word of
-    another such pair outvotes it, unless what processes of the record are apart says that one is enough.
+    The gating process is no fresh one: it had the GPU first, and other tests may have run in it.  So where a pair of
+    fresh ones is not slower, the word of another such pair outvotes it, unless what processes of the record are apart
+    says that one is enough.
     """
     baseline, pairs = pending.case.baseline, [second]
     assert baseline is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,26 @@ def need_numba() -> None:
             pytest.skip(f"needs Numba: {problem}")
 
 
+@pytest.fixture(scope="module")
+def recordings() -> dict[str, Path]:
+    """Folders that hold a suite with its baselines, by library: each is recorded once."""
+    return {}
+
+
 @pytest.fixture(params=["cupy", "numba"])
-def suite(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Path:
-    """A suite of kernels of one library, with its baselines recorded."""
+def suite(request: pytest.FixtureRequest, pytester: pytest.Pytester, recordings: dict[str, Path]) -> Path:
+    """A suite of kernels of one library, with its baselines."""
     if request.param == "numba":
         need_numba()
     text = (SUITES / f"{request.param}_suite.py").read_text(encoding="utf-8")
     path: Path = pytester.makepyfile(**{f"test_{request.param}": text})
-    result = pytester.runpytest_subprocess(*UPDATE)
-    outcomes = result.parseoutcomes()
-    assert set(outcomes) <= {"passed", "warnings"}, outcomes
+    if request.param in recordings:
+        shutil.copytree(recordings[request.param], pytester.path / "baselines")
+    else:
+        outcomes = pytester.runpytest_subprocess(*UPDATE).parseoutcomes()
+        assert set(outcomes) <= {"passed", "warnings"}, outcomes
+        kept = request.getfixturevalue("tmp_path_factory").mktemp("recorded") / "baselines"
+        recordings[request.param] = Path(shutil.copytree(pytester.path / "baselines", kept))
     return path
 
 
