@@ -24,6 +24,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
+from pytest_gpuperf.workload.gate_process import start_early
 from pytest_gpuperf.workload.opponent_process import leave_opponent
 
 
@@ -48,6 +49,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
     leave_opponent(item.config)
+    start_early(item)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)  # a fault too: nothing can be confirmed then
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped

@@ -304,3 +304,58 @@ def test_short_work_on_the_gpu_that_recorded_it_is_left_to_its_rounds(project: S
     result = project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(["*steps*SLOWER*unpaired*"])
+
+
+NOTED = """
+
+def pytest_configure(config):
+    import os, time
+    if task_of(config).get("type") == "opponent":
+        with open(os.environ["BEGAN"], "a") as file:
+            file.write(f"opponent {time.time()}\\n")
+
+def pytest_runtest_call(item):
+    import os, time
+    if not task_of(item.config):
+        with open(os.environ["BEGAN"], "a") as file:
+            file.write(f"{item.name} {time.time()}\\n")
+"""
+BEFORE = """
+
+def test_before(gpu, cuda_kernel):
+    cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+
+def test_between(gpu, cuda_kernel):
+    import time
+    time.sleep(3)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "uuid", "early"),
+    [
+        ((), "GPU-6222", True),
+        (("--gpuperf-pair-callables=off",), "GPU-6222", False),
+        (("--deselect=test_suite.py::test_steps",), "GPU-6222", False),
+        ((), "", False),
+    ],
+)
+def test_the_opponent_starts_while_tests_before_the_callable_run(
+    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], uuid: str, early: bool
+) -> None:
+    head, test, rest = TEST.format(steps=EQUAL, more="").partition("def test_steps")
+    project.write("test_suite.py", head + BEFORE + test + rest)
+    project.write("conftest.py", (project.path / "conftest.py").read_text() + NOTED)
+    commit(project.path)
+    monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
+    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    commit(project.path, "Baselines")
+    (tmp_path / "began").unlink()
+    if uuid:
+        project.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(uuid='{uuid}', ")
+    result = project.run("--gpuperf", *more, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    order = [line.split()[0] for line in (tmp_path / "began").read_text().splitlines()]
+    assert ("opponent" in order[:3]) is early, order
+    assert order.count("opponent") <= 1
