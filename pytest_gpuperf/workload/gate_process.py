@@ -99,10 +99,16 @@ def start_early(item: pytest.Item) -> None:
 
 
 def _to_be_paired(worker: Worker, module: str) -> Iterator[Key]:
-    """Callables on record that rounds prove nothing of, or whose code may have changed.  Raises ``BaselineError``."""
+    """Callables on record that rounds prove nothing of, or whose code may have changed.  Raises ``BaselineError``.
+
+    None of a module whose tests take times of the CPU: a process that starts would disturb those.
+    """
     target = worker.device.facts.slug
     sessions = {one.id: one for one in worker.store.sessions(target, module)}
-    for test, records in worker.store.time_tests(target, module).items():
+    tests = worker.store.time_tests(target, module)
+    if any(record.beside is not None for records in tests.values() for record in records.values()):
+        return
+    for test, records in tests.items():
         for name, record in records.items():
             key = Key(module=module, test=test, workload=name)
             if record.identity.launch != "callable":

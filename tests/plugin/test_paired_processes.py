@@ -332,20 +332,35 @@ def test_between(gpu, cuda_kernel):
 """
 
 
+HOST = """
+def test_host(cuda_kernel, gpu, gpuperf):
+    launch = cuda_kernel("other.cu", "other").launch(grid=8, block=256, args=(gpu.zeros(1024), gpu.zeros(1024), 1024))
+    gpuperf(launch, measure=("host",))
+
+"""
+
+
 @pytest.mark.parametrize(
-    ("more", "uuid", "early"),
+    ("before", "more", "uuid", "early"),
     [
-        ((), "GPU-6222", True),
-        (("--gpuperf-pair-callables=off",), "GPU-6222", False),
-        (("--deselect=test_suite.py::test_steps",), "GPU-6222", False),
-        ((), "", False),
+        (BEFORE, (), "GPU-6222", True),
+        (BEFORE, ("--gpuperf-pair-callables=off",), "GPU-6222", False),
+        (BEFORE, ("--deselect=test_suite.py::test_steps",), "GPU-6222", False),
+        (BEFORE, (), "", False),
+        (BEFORE + HOST, (), "GPU-6222", False),
     ],
 )
 def test_the_opponent_starts_while_tests_before_the_callable_run(
-    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], uuid: str, early: bool
+    project: Suite,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    more: tuple[str, ...],
+    uuid: str,
+    early: bool,
 ) -> None:
     head, test, rest = TEST.format(steps=EQUAL, more="").partition("def test_steps")
-    project.write("test_suite.py", head + BEFORE + test + rest)
+    project.write("test_suite.py", head + before + test + rest)
     project.write("conftest.py", (project.path / "conftest.py").read_text() + NOTED)
     commit(project.path)
     monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
