@@ -16,9 +16,9 @@ THREADS = 288
 TENSOR_PEAK = 989e12
 """FLOP per second of an H200 with dense bfloat16 inputs, by its data sheet."""
 LARGE = 4096
+"""The smallest power of two whose three matrices exceed the L2 of an H200."""
 BUDGET_S = 1
 """The power that such products draw makes their times wander, by 1 % over a quarter of a second on an H100."""
-"""The smallest power of two whose three matrices exceed the L2 of an H200."""
 
 
 def compiled(cuda_kernel, instruction, stages):
