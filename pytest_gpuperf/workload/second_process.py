@@ -35,6 +35,7 @@ from pytest_gpuperf.timing.pending_confirmations import (
     ratios_of,
     settled,
 )
+from pytest_gpuperf.timing.until_decided import LEANING_BUDGETS
 
 TIMEOUT_S = 120.0
 """Least bound of a confirming process, besides what its workloads may take."""
@@ -77,9 +78,10 @@ def _waiting(state: RunState, book: TestBook) -> list[PendingConfirmation]:
 def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
     """Seconds for what the second process of a test with so many ``workloads`` measures.
 
-    Those not ``pending`` take rounds.  Its start and the test itself come on top.
+    Those not ``pending`` take rounds.  Callables that it leaves undecided have some budgets each.  Its start and the
+    test itself come on top.
     """
-    budgets = [one.budget_s for one in pending]
+    budgets = [one.budget_s * (LEANING_BUDGETS if _is_by_processes(one) else 1) for one in pending]
     return TIMEOUT_S + sum(budgets) + max(0, workloads - len(budgets)) * max(budgets)
 
 

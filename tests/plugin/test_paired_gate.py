@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import lzma
+import types
 import zlib
 
 import pytest
@@ -524,12 +525,15 @@ def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
     from pytest_gpuperf.workload import second_process
 
+    kernel, work = (types.SimpleNamespace(identity=types.SimpleNamespace(code=code)) for code in ("3fa9", ""))
     suspects = [
-        PairedPending(case=None, policy=None, pairing=None, judgement=None, budget_s=5),
-        UnpairedPending(case=None, policy=None, judgement=None, budget_s=300),
+        PairedPending(case=kernel, policy=None, pairing=None, judgement=None, budget_s=5),
+        UnpairedPending(case=kernel, policy=None, judgement=None, budget_s=300),
     ]
     assert second_process.time_limit_s(suspects, 2) == second_process.TIMEOUT_S + 305
     assert second_process.time_limit_s(suspects, 4) == second_process.TIMEOUT_S + 305 + 2 * 300
+    undecided = PairedPending(case=work, policy=None, pairing=None, judgement=None, budget_s=300)
+    assert second_process.time_limit_s([undecided], 1) == second_process.TIMEOUT_S + 4 * 300
 
 
 IN_A_SUBTEST = """
