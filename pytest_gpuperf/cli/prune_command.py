@@ -2,7 +2,8 @@
 
 A baseline is only called unused if its test would certainly have been met: a collection that was narrowed, or that
 failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.  A
-workload is called unused if the last run saw its test run to the end, on a GPU, without it, or missed its machine code.
+workload is called unused if the last run saw its test run to the end, on a GPU, without it, or missed its machine code,
+and neither the test file nor its records were written since.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
 
     Empty if it does not tell.
 
-    Only for the targets of that run: a test may have other workloads on another GPU.
+    Only for the targets of that run: a test may have other workloads on another GPU.  Of a module whose tests or
+    records were written since, by a git pull for one, it tells nothing.
     """
     path = last_run.path_below(root)
     if not path.is_file():
@@ -96,12 +98,25 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
         for target in archs | ({test.device.slug} if test.device is not None else set()):
             had[target, test.module, test.test] = {work.key for work in test.workloads}
     without_code = {(one.target, one.key) for test in tests for one in test.unreached if _lost_code(one, test)}
-    return without_code | {
+    gone = without_code | {
         (target, key)
         for target in {target for target, _, _ in had}
         for key in store.keys(target)
         if key not in had.get((target, key.module, key.test), {key})
     }
+    newer = {module for module in {key.module for _, key in gone} if _is_newer(store, root, module, path)}
+    if newer:
+        write(
+            f"Single workloads of {some(sorted(newer))} were not looked at: the tests or their records were written "
+            "after the last run. Run pytest --gpuperf first.\n"
+        )
+    return {(target, key) for target, key in gone if key.module not in newer}
+
+
+def _is_newer(store: BaselineStore, root: Path, module: str, run: Path) -> bool:
+    """Whether a module's file or one of its records was written after the file ``run``."""
+    moment, tests = run.stat().st_ctime, root / module
+    return store.written_since(moment, module) is not None or (tests.exists() and tests.stat().st_ctime > moment)
 
 
 def _lost_code(one: Judgement, test: TestEvidence) -> bool:

@@ -38,6 +38,24 @@ def test_a_renamed_workload_is_named_and_removed_after_a_run(renamed, monkeypatc
     assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
 
 
+@pytest.mark.parametrize("newer", ["test_suite.py", "baselines/sm_90/test_suite.json"], ids=["tests", "records"])
+def test_what_came_after_the_last_run_stays(renamed, monkeypatch, capsys, newer):
+    """A git pull brings a workload and its record, which the last run could not see."""
+    renamed.run("--gpuperf", subprocess=True)
+    path = renamed.path / newer
+    last_run = (renamed.path / ".gpuperf/last-run.json").stat().st_ctime
+    while path.stat().st_ctime <= last_run:  # the clock of files has steps
+        path.write_bytes(path.read_bytes())
+    said = prune(renamed, monkeypatch, capsys, "--yes")
+    assert (
+        "Single workloads of test_suite.py were not looked at: the tests or their records were written after the last "
+        "run. Run pytest --gpuperf first.\n"
+    ) in said
+    assert workloads(renamed, "simulated-gpu") == {"work", "doubling"}
+    renamed.run("--gpuperf", subprocess=True)
+    assert "simulated-gpu: test_suite.py::test_other [doubling]" in prune(renamed, monkeypatch, capsys)
+
+
 def test_what_no_run_has_seen_stays(renamed, monkeypatch, capsys):
     assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
 
