@@ -1,7 +1,8 @@
 """A pytest plugin for a child process: collects tests, runs none, writes down what there is.
 
-Loaded with ``-p`` by ``collected_tests``, never in a user's own run.  Only the tests that pytest itself would
-run say whether a baseline still has one, so pytest is asked, with the user's own configuration.
+Loaded with ``-p`` by ``collected_tests``, never in a user's own run.  Only the tests that pytest itself finds say
+whether a baseline still has one, so pytest is asked, with the user's own configuration.  Each is noted when it is
+collected: a conftest may take it out of those that are run without a word.
 """
 
 from __future__ import annotations
@@ -27,6 +28,16 @@ class CollectionNotes:
         self.failed: list[str] = []
         self.skipped: list[str] = []
         self.modules: list[str] = []
+        self.tests: set[str] = set()
+        self.fixtures: set[str] = set()
+
+    def _note(self, item: pytest.Item) -> None:
+        self.tests.add(item.nodeid)
+        self.fixtures.update(shared_keys(item))
+
+    @pytest.hookimpl
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        self._note(item)
 
     @pytest.hookimpl
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -46,13 +57,15 @@ class CollectionNotes:
         if exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return  # pytest says why, and the parent quotes it
         config = session.config
+        for item in session.items:  # a conftest may have put some there, or have given them other names
+            self._note(item)
         document = {
             "root": str(config.rootpath),
             "baselines": str(read_options(config).baselines),
             "scope": [from_root(config, argument.partition("::")[0]) for argument in config.args],
             "named_tests": [argument for argument in config.args if "::" in argument],
-            "tests": [item.nodeid for item in session.items],
-            "fixtures": sorted({key for item in session.items for key in shared_keys(item)}),
+            "tests": sorted(self.tests),
+            "fixtures": sorted(self.fixtures),
             "modules": self.modules,
             "deselected": self.deselected,
             "failed": self.failed,

@@ -64,6 +64,15 @@ def test_a_deselected_test_is_noted(project):
     assert collect([]).deselected == ("suite/test_b.py::TestY::test_y",)
 
 
+def test_a_test_that_a_conftest_leaves_out_without_a_word_is_there(project):
+    """As on a machine without a GPU, where its baseline is as good as elsewhere."""
+    left_out = (
+        "def pytest_collection_modifyitems(items):\n    items[:] = [one for one in items if 'test_y' not in one.name]\n"
+    )
+    (project.path / "conftest.py").write_text(left_out, encoding="utf-8")
+    assert "suite/test_b.py::TestY::test_y" in collect([]).tests
+
+
 def test_a_single_test_is_noted(project):
     assert collect(["suite/test_b.py::TestY::test_y"]).named_tests == ("suite/test_b.py::TestY::test_y",)
 
