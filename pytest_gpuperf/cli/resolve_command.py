@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 
 PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
+RECORD = "pytest --gpuperf --update-baselines=all"
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -31,15 +34,25 @@ def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> i
         return 0
     for outcome in outcomes:
         _show(outcome, write)
-    again = sorted({key.node_id for one in outcomes if one.merged for key in one.merged.changed_by_both})
-    if again:
-        write(
-            "Neither side has evidence of the merged code for what both changed: ours is kept. Resolve the code, then "
-            f"record it anew:\n  pytest --gpuperf --update-baselines=all {shlex.join(again)}\n"
-        )
+    _tell_what_to_record({key for one in outcomes if one.merged for key in one.merged.changed_by_both}, write)
     left = [one for one in outcomes if not one.written and not one.already]
     write(f"Nothing was staged: git add {shlex.quote(str(folder))}\n")
     return 1 if left else 0
+
+
+def _tell_what_to_record(again: Collection[Key], write: Callable[[str], object]) -> None:
+    """The command that records these anew; pytest can be given no fixture, only a test that asks for it."""
+    tests = sorted({key.node_id for key in again if not fixture_of(key.test)})
+    fixtures = sorted({key.node_id for key in again if fixture_of(key.test)})
+    if again:
+        write(
+            "Neither side has evidence of the merged code for what both changed: ours is kept. Resolve the code, then "
+            "record it anew:\n"
+        )
+    if tests:
+        write(f"  {RECORD} {shlex.join(tests)}\n")
+    if fixtures:
+        write(f"  {RECORD} FILE::TEST, with a test for each that asks for it: {', '.join(fixtures)}\n")
 
 
 def _show(outcome: ResolvedFile, write: Callable[[str], object]) -> None:

@@ -13,8 +13,27 @@ from pytest_gpuperf.cli.command_line import main
 ARCH = "--gpuperf-arch=sm_90"
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_the_command_that_resolve_names_records_what_both_sides_changed(suite, capsys):
+SHARED = """
+import pytest
+
+@pytest.fixture(scope="module")
+def kernels(cuda_kernel):
+    return cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+
+def test_user(kernels):
+    assert kernels.name == "work"
+
+def test_other(cuda_kernel):
+    cuda_kernel("other.cu", "other")
+"""
+
+
+@pytest.fixture
+def merge(suite, capsys):
+    """Leaves baselines in conflict on which both sides changed ``work``, and says what ``gpuperf resolve`` does."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+
     def git(*arguments):
         who = ("-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false")
         subprocess.run(["git", *who, *arguments], cwd=suite.path, capture_output=True, check=False)
@@ -25,21 +44,37 @@ def test_the_command_that_resolve_names_records_what_both_sides_changed(suite, c
         git("add", "-A")
         git("commit", "-q", "-m", factor)
 
-    original = (suite.path / "work.cu").read_text()
-    git("init", "-q", "-b", "ours")
-    record("x * 1.5f")
-    git("checkout", "-q", "-b", "theirs")
-    record("x * 1.5f / x")
-    git("checkout", "-q", "ours")
-    record("x * 1.5f * x * x")
-    git("merge", "theirs")
-    suite.write("work.cu", original.replace("x * 1.5f", "x * 1.5f * x * x / x"))
-    assert suite.run("--gpuperf", ARCH).ret != 0
+    def make():
+        git("init", "-q", "-b", "ours")
+        record("x * 1.5f")
+        git("checkout", "-q", "-b", "theirs")
+        record("x * 1.5f / x")
+        git("checkout", "-q", "ours")
+        record("x * 1.5f * x * x")
+        git("merge", "theirs")
+        suite.write("work.cu", original.replace("x * 1.5f", "x * 1.5f * x * x / x"))
+        assert suite.run("--gpuperf", ARCH).ret != 0
+        capsys.readouterr()
+        assert main(["resolve", "--baselines", str(suite.path / "baselines")]) == 0
+        return capsys.readouterr().out.splitlines()
 
-    capsys.readouterr()
-    assert main(["resolve", "--baselines", str(suite.path / "baselines")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    [command] = [line for line in lines if line.startswith("  pytest ")]
+    original = (suite.path / "work.cu").read_text()
+    return make
+
+
+def test_the_command_that_resolve_names_records_what_both_sides_changed(suite, merge):
+    [command] = [line for line in merge() if line.startswith("  pytest ")]
     assert "test_suite.py::test_other" not in command
     assert suite.run(*shlex.split(command)[1:], ARCH).ret == 0
     assert suite.run("--gpuperf", ARCH).ret == 0
+
+
+def test_kernels_of_a_fixture_are_recorded_by_a_test_that_asks_for_it(suite, merge):
+    suite.write("test_suite.py", SHARED)
+    [line] = [line for line in merge() if line.startswith("  pytest ")]
+    command, _, said = line.partition(", ")
+    assert said == "with a test for each that asks for it: test_suite.py::fixture kernels"
+    command = command.replace("FILE::TEST", "test_suite.py::test_user")
+    assert "1 baseline written" in suite.run(*shlex.split(command)[1:], ARCH).outlines
+    verdicts = suite.run("--gpuperf", ARCH).stdout.str()
+    assert "2 workloads: 2 UNCHANGED" in verdicts
