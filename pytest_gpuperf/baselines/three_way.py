@@ -127,11 +127,14 @@ def _pick(base: Mapping[_Name, _T], ours: Mapping[_Name, _T], theirs: Mapping[_N
 
 
 def _alike(ours: TimeRecord, theirs: TimeRecord) -> bool:
-    """Whether the two differ by what was measured alone: rounds of such records can stand side by side."""
+    """Whether the two differ by what was measured alone: rounds of such records can stand side by side.
+
+    Never of callables, whose machine code is not known.
+    """
     bare = [
         msgspec.structs.replace(one, rounds=(), counters={}, counter_ranges={}, beside=None) for one in (ours, theirs)
     ]
-    return bare[0] == bare[1]
+    return bare[0] == bare[1] and ours.identity.same_execution(theirs.identity)
 
 
 def _resolved(

@@ -12,7 +12,7 @@ from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import rounded_beside
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_times
 from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.evidence import Identity, TimeRecord
 
 KEY = make_key()
 
@@ -71,6 +71,14 @@ def test_rounds_of_equal_work_stand_side_by_side_whatever_was_counted() -> None:
     record = found.file.tests[KEY.test][KEY.workload]
     assert {one.session for one in record.rounds} == {make_session(2).id, make_session(3).id}
     assert {one.id for one in found.file.sessions} == {make_session(2).id, make_session(3).id}
+
+
+def test_callables_that_both_sides_recorded_are_ours_and_to_be_recorded_anew() -> None:
+    """Their code is not known, so equal identities do not say that both ran the same."""
+    identity = Identity(code="", launch="callable")
+    base, ours, theirs = (timed(number, identity=identity, cubin="", kernel="") for number in (1, 2, 3))
+    found = merged_times(base, ours, theirs)
+    assert (found.changed_by_both, found.file) == ((KEY,), ours)
 
 
 def test_records_of_other_work_are_ours_and_to_be_recorded_anew() -> None:
