@@ -18,6 +18,7 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import merge_time
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.verdict import BESIDE_FIELDS
 
 _Name = tuple[str, str, str]
 """Toolchain, empty for a time; test; workload."""
@@ -78,7 +79,7 @@ def merge_times(versions: Versions[TimeFile], target: str, module: str) -> Resol
     file = merge_time(
         TimeFile(target=target, sessions=sessions[1], tests=tests, schema=SCHEMA_VERSION),
         target,
-        [(_key(module, name), theirs[name]) for name in sorted(alike)],
+        [(_key(module, name), _changed_by(theirs[name], base.get(name))) for name in sorted(alike)],
         sessions[2],
     )
     return _resolved(file, module, [name for name in picked.differ if name not in alike], ours, theirs)
@@ -135,6 +136,18 @@ def _alike(ours: TimeRecord, theirs: TimeRecord) -> bool:
         msgspec.structs.replace(one, rounds=(), counters={}, counter_ranges={}, beside=None) for one in (ours, theirs)
     ]
     return bare[0] == bare[1] and ours.identity.same_execution(theirs.identity)
+
+
+def _changed_by(theirs: TimeRecord, was: TimeRecord | None) -> TimeRecord:
+    """Their record without the counters and the figures beside its time that it only kept: ours may be newer."""
+    if was is None:
+        return theirs
+    if (theirs.counters, theirs.counter_ranges) == (was.counters, was.counter_ranges):
+        theirs = msgspec.structs.replace(theirs, counters={}, counter_ranges={})
+    if theirs.beside is None or was.beside is None:
+        return theirs
+    kept = {name: None for name in BESIDE_FIELDS.values() if getattr(theirs.beside, name) == getattr(was.beside, name)}
+    return msgspec.structs.replace(theirs, beside=msgspec.structs.replace(theirs.beside, **kept))
 
 
 def _resolved(

@@ -81,6 +81,22 @@ def test_callables_that_both_sides_recorded_are_ours_and_to_be_recorded_anew() -
     assert (found.changed_by_both, found.file) == ((KEY,), ours)
 
 
+@pytest.mark.parametrize("swapped", [False, True], ids=["by ours", "by theirs"])
+def test_counters_and_figures_beside_the_time_are_of_the_side_that_changed_them(swapped: bool) -> None:
+    def recorded(number: int, counters: float, memory: int, accuracy: float) -> TimeFile:
+        beside = Beside(memory_bytes=memory, accuracy=accuracy)
+        ranges = {"a": (counters, counters + 1)}
+        return timed(number, counters={"a": counters}, counter_ranges=ranges, beside=beside)
+
+    changed, kept = recorded(2, 2.0, 1024, 0.5), recorded(3, 1.0, 512, 0.25)
+    found = merged_times(recorded(1, 1.0, 512, 0.5), *((kept, changed) if swapped else (changed, kept)))
+    assert isinstance(found.file, TimeFile)
+    record = found.file.tests[KEY.test][KEY.workload]
+    assert (record.counters, record.counter_ranges) == ({"a": 2.0}, {"a": (2.0, 3.0)})
+    assert record.beside == Beside(memory_bytes=1024, accuracy=0.25)
+    assert {one.session for one in record.rounds} == {make_session(2).id, make_session(3).id}
+
+
 def test_records_of_other_work_are_ours_and_to_be_recorded_anew() -> None:
     found = merged_times(timed(1), timed(2), timed(3, timer="graph"))
     assert found.changed_by_both == (KEY,)
