@@ -8,6 +8,7 @@ Of a session that goes one line stays, back to the anchor.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import statistics
 from collections.abc import Collection, Iterable, Mapping
 
@@ -68,13 +69,17 @@ class Update:
 
 
 def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, Key, StaticRecord]]) -> StaticFile:
-    """``new``: toolchain, key, record; all keys of one module."""
+    """``new``: toolchain, key, record; all keys of one module.
+
+    Their order says nothing: tests end in another one on workers.  Of several sources or cubins of equal code, those of
+    the last key are taken.
+    """
     toolchains = {
         toolchain: {test: dict(workloads) for test, workloads in tests.items()}
         for toolchain, tests in (old.toolchains if old else {}).items()
     }
     latest: dict[tuple[str, ...], StaticRecord] = {}
-    for toolchain, key, record in new:
+    for toolchain, key, record in sorted(new, key=operator.itemgetter(0, 1)):
         toolchains.setdefault(toolchain, {}).setdefault(key.test, {})[key.workload] = record
         latest[_code(toolchain, record)] = record
     for toolchain, tests in toolchains.items():

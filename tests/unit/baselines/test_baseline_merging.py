@@ -54,6 +54,14 @@ def test_rounds_of_one_record_are_put_in_the_order_of_their_sessions() -> None:
     ]  # fmt: skip
 
 
+def test_equal_code_of_two_sources_is_on_record_alike_in_whatever_order_its_tests_ended() -> None:
+    sources = {test: msgspec.structs.replace(make_static(), source_hash=test[-1] * 64) for test in ("test_a", "test_b")}
+    new = [(NVRTC, make_key(test), record) for test, record in sources.items()]
+    file = merge_static(None, "sm_90", new)
+    assert {record.source_hash for *_, record in file.records()} == {"b" * 64}
+    assert merge_static(None, "sm_90", reversed(new)) == file
+
+
 def test_a_session_that_is_given_again_replaces_what_was_known_of_it() -> None:
     first, again = make_session(1), make_session(1, driver="590.1")
     file = merged(merged(None, make_time(first), first), make_time(again), again)
