@@ -91,6 +91,17 @@ def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, K
     return StaticFile(target=target, toolchains=toolchains, schema=SCHEMA_VERSION)
 
 
+def of_one_source(static: Mapping[tuple[str, str, Key], StaticRecord]) -> dict[tuple[str, str, Key], StaticRecord]:
+    """Records of an update as ``merge_static`` is going to have them: those of equal code in a file name one cubin."""
+
+    def code_of(place: tuple[str, str, Key]) -> tuple[str, ...]:
+        arch, toolchain, key = place
+        return (arch, key.module, *_code(toolchain, static[place]))
+
+    latest = {code_of(place): static[place] for place in sorted(static)}
+    return {place: _from_the_source_of(record, latest[code_of(place)]) for place, record in static.items()}
+
+
 def _code(toolchain: str, record: StaticRecord) -> tuple[str, ...]:
     """What makes records those of one machine code."""
     return toolchain, record.kernel, record.symbol, record.profile.code_hash

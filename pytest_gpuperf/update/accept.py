@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.merging import Update, of_one_source
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
@@ -56,13 +56,17 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     times = _merged_times(worker, records, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
     times = _with_counters(worker, accepted, times)
     times = _with_beside(worker, beside, records, times)
-    static = wanted_static(worker.store, accepted, worker.options, {key for _, key in times.update})
+    given = unpacked(accepted)
+    static = of_one_source({
+        place: _with_cubin_at_hand(worker.store, place, new, given)
+        for place, new in wanted_static(
+            worker.store, accepted, worker.options, {key for _, key in times.update}
+        ).items()
+    })  # fmt: skip
     recorded = [
         Recorded(key=key, target=arch, before=worker.store.static(arch, key, toolchain).record, after=new)
         for (arch, toolchain, key), new in static.items()
     ]
-    given = unpacked(accepted)
-    static = {place: _with_cubin_at_hand(worker.store, place, new, given) for place, new in static.items()}
     named = {new.cubin for new in static.values()}
     cubins = [*times.cubins, *(cubin for sha256, cubin in given.items() if sha256 in named)]
     moved = {

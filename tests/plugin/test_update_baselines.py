@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import TEST
+from suite_under_test import OTHER, TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.update import record
 
 MANY = """
@@ -107,6 +108,28 @@ def test_recording_again_changes_no_byte(suite):
     first = suite.baseline_files()
     suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
     assert suite.baseline_files() == first
+
+
+EQUAL = """
+def test_a(cuda_kernel):
+    cuda_kernel("other.cu", "other")
+
+def test_b(cuda_kernel):
+    cuda_kernel("more.cu", "other")
+"""
+
+
+def test_equal_code_of_two_sources_leaves_no_cubin_unused_and_is_told_for_both(suite, monkeypatch):
+    suite.write("test_suite.py", EQUAL)
+    suite.write("more.cu", OTHER + 'extern "C" __global__ void beside(int* a) { *a = 1; }\n')
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    monkeypatch.chdir(suite.path)
+    assert main(["prune", "--check"]) == 0
+    assert main(["targets", "add", "nvrtc 12.0.88"]) == 0
+    suite.edit("other.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
+    suite.edit("more.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
+    result = suite.run("--update-baselines=all")
+    result.stdout.fnmatch_lines(["2 baselines written", "nvrtc 12.0.88: 2 workloads are behind now, *"])
 
 
 def test_only_the_changed_workload_is_rewritten(suite):
