@@ -74,16 +74,37 @@ def _refuse_unknown(folder: Path, names: Sequence[str]) -> None:
 
 def _next_step(folder: Path, action: str, name: str, write: Callable[[str], object]) -> None:
     if action == "add":
-        write(f"{name}: its records are missed until they are there: pytest --update-baselines=new\n")
+        write(f"{name}: {_how_to_record(name)}\n")
         if layout.is_device(name) and not (folder / name).is_dir():
             write(
                 f"WARNING: {name} is taken for a GPU model, and there is no folder {folder / name}: under CI every run "
                 f"fails until it has records. If it is none: gpuperf targets remove {name}\n"
             )
     elif manifest.is_toolchain(name):
-        write(f"{name}: its records are unused now: gpuperf prune --yes removes them\n")
+        write(f"{name}: {_records_without(BaselineStore(folder), name)}\n")
     elif (folder / name).is_dir():
         write(f"{name}: remove its records too (git rm -r {folder / name}): the next update lists what it finds\n")
+
+
+def _how_to_record(name: str) -> str:
+    """What is to be done for a target that was added; no gated run misses the records of a compiler."""
+    command = "pytest --update-baselines=new"
+    if manifest.is_toolchain(name):
+        return f"updates tell from now on which of its records are behind. Where that compiler is in use: {command}"
+    how = f" --gpuperf-arch={name}" if layout.is_arch(name) else ", on a machine with that GPU"
+    return f"its records are missed until they are there: {command}{how}"
+
+
+def _records_without(store: BaselineStore, name: str) -> str:
+    """What becomes of the records of a compiler that was removed."""
+    if name not in store.recorded_toolchains():
+        return "it has no records"
+    if name in store.toolchains():
+        return (
+            "its records are kept, since no compiler is declared any more, and then all that have records count: "
+            "declare the one in use with gpuperf targets add, and gpuperf prune --yes removes the others'"
+        )
+    return "its records are unused now: gpuperf prune --yes removes them"
 
 
 def _list(store: BaselineStore, write: Callable[[str], object]) -> int:

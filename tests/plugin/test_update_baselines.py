@@ -34,6 +34,16 @@ def test_static_evidence_is_recorded_without_a_gpu(suite):
     assert suite.run("--gpuperf").ret == 0
 
 
+def test_an_architecture_that_was_added_is_recorded_by_the_command_that_is_named(suite, monkeypatch, capsys):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    monkeypatch.chdir(suite.path)
+    assert main(["targets", "add", "sm_120"]) == 0
+    [*_, line] = capsys.readouterr().out.splitlines()
+    words = line.partition("pytest ")[2].split()
+    suite.run(*words).stdout.fnmatch_lines(["3 baselines written"])
+    assert suite.run("--gpuperf", "--gpuperf-open=fail").ret == 0
+
+
 def test_what_this_run_records_is_not_said_to_be_missing(suite):
     result = suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
     assert "no baseline" not in result.stdout.str()

@@ -40,9 +40,11 @@ def test_what_is_gated_is_listed_with_its_records(root: Path, capsys: pytest.Cap
 
 def test_a_target_that_is_added_is_missed_until_it_has_records(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert targets(root, "add", "sm_120", "nvidia-a100", OTHER) == 0
-    assert "sm_120: its records are missed until they are there: pytest --update-baselines=new" in (
-        capsys.readouterr().out
-    )
+    missed = "its records are missed until they are there: pytest --update-baselines=new"
+    said = capsys.readouterr().out
+    assert f"sm_120: {missed} --gpuperf-arch=sm_120\n" in said
+    assert f"nvidia-a100: {missed}, on a machine with that GPU\n" in said
+    assert f"{OTHER}: updates tell from now on which of its records are behind. Where that compiler is in use: " in said
     assert listed(root) == ("sm_90", "sm_120", "nvidia-a100", "nvidia-h200", NVRTC, OTHER)
     assert manifest.gone(root) == ("sm_120", "nvidia-a100")
     assert targets(root) == 1
@@ -65,6 +67,27 @@ def test_records_of_a_compiler_that_is_removed_are_pruned(root: Path, capsys: py
     assert prune(store, found) == found
     assert store.recorded_toolchains() == (NVRTC,)
     assert store.static("sm_90", make_key(), NVRTC).record is not None
+
+
+def test_records_of_the_last_compiler_stay_and_it_is_said_how_they_go(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert targets(root, "remove", NVRTC) == 0
+    assert (
+        f"{NVRTC}: its records are kept, since no compiler is declared any more, and then all that have records count: "
+        "declare the one in use with gpuperf targets add, and gpuperf prune --yes removes the others'\n"
+    ) in capsys.readouterr().out
+    store = BaselineStore(root)
+    assert [one for one in unused(store, [], modules_collected=[]) if one.kind == "toolchain"] == []
+    assert targets(root, "add", OTHER) == 0
+    [found] = [one for one in unused(store, [], modules_collected=[]) if one.kind == "toolchain"]
+    assert found.toolchain == NVRTC
+
+
+def test_a_compiler_without_records_leaves_none_to_prune(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    targets(root, "add", OTHER)
+    assert targets(root, "remove", OTHER) == 0
+    assert f"{OTHER}: it has no records\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
