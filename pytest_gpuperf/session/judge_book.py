@@ -47,7 +47,8 @@ def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
     _add_unlaunched(book, stopped=stopped)
     estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
     for workload in list(book.workloads.values()):
-        book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
+        unrecorded = unrecorded_cubins(worker.store, workload, updates=worker.options.update is not None)
+        book.unrecorded |= unrecorded & book.cubins.keys()
         book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
 
 

@@ -123,12 +123,16 @@ def in_order(worker: Worker, workload: WorkloadEvidence) -> WorkloadEvidence:
     return msgspec.structs.replace(workload, judgements=judgements)
 
 
-def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
-    """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold.
+
+    A run that ``updates`` may have to put back one that is on record and lost.
+    """
     found = set()
     for arch, record in workload.static.items():
         old = store.static(arch, workload.key, workload.toolchain).record
-        if old is None or not old.cubin or old.profile.code_hash != record.profile.code_hash:
+        held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
+        if old is None or not held or (updates and not store.has_cubin(old.cubin)):
             found.add(record.cubin)
     return found
 

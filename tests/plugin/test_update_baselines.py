@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from evidence_tree import read_evidence
 from suite_under_test import OTHER, TEST
@@ -118,6 +120,27 @@ def test_recording_again_changes_no_byte(suite):
     first = suite.baseline_files()
     suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
     assert suite.baseline_files() == first
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged"])
+def test_an_update_of_all_puts_lost_machine_code_back(suite, how):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
+    cubins = sorted((suite.path / "baselines/cubins").rglob("*.z"))
+    before = [path.read_bytes() for path in cubins]
+    for path in cubins:
+        path.unlink() if how == "missing" else path.write_bytes(b"x")
+    suite.run("--update-baselines=all").stdout.fnmatch_lines(["6 baselines written"])
+    assert [path.read_bytes() for path in cubins] == before
+    suite.run("--update-baselines=all").stdout.fnmatch_lines(["0 baselines written: all are up to date"])
+
+
+def test_another_launch_is_recorded_where_the_machine_code_is_lost(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    shutil.rmtree(suite.path / "baselines/cubins")
+    suite.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
+    result = suite.run("--update-baselines", "test_suite.py::test_other")
+    result.stdout.fnmatch_lines(["1 baseline written"])
+    assert result.ret == 0
 
 
 EQUAL = """
