@@ -100,6 +100,8 @@ def _places(store: BaselineStore, old: str, new: str) -> tuple[RecordName, Recor
             f"{quoted(old)} and {quoted(new)} are not of one kind: name two test files, two node ids, or two node ids "
             "with ' [workload]'"
         )
+    if first == second:
+        raise MoveRefusedError(f"{quoted(old)}: both names are the same, so there is nothing to move")
     layout.module_file(second.module)
     return first, second
 

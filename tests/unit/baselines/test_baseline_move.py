@@ -79,6 +79,7 @@ def test_a_test_goes_into_another_file(store: BaselineStore) -> None:
     [
         (f"{A}::test_x", f"{A}::test_xy", r"sm_90: test_xy\[1\] \[k\] has a record of its own"),
         (f"{A}::no_such", f"{A}::other", "there is no such record"),
+        (f"{A}::test_x", f"{A}::test_x", "both names are the same"),
         (f"{A}::test_x", B, "not of one kind"),
         (f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m", "not of one kind"),
         (A, "../test_c.py", "cannot name a baseline file"),
