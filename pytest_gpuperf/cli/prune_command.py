@@ -97,12 +97,12 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
         archs = {arch for work in test.workloads for arch in work.static}
         for target in archs | ({test.device.slug} if test.device is not None else set()):
             had[target, test.module, test.test] = {work.key for work in test.workloads}
-    without_code = {(one.target, one.key) for test in tests for one in test.unreached if _lost_code(one, test)}
-    gone = without_code | {
+    lost = {(one.target, one.key) for test in tests for one in test.unreached if _is_lost(one, test)}
+    gone = {
         (target, key)
-        for target in {target for target, _, _ in had}
+        for target in store.targets()
         for key in store.keys(target)
-        if key not in had.get((target, key.module, key.test), {key})
+        if (target, key) in lost or key not in had.get((target, key.module, key.test), {key})
     }
     newer = {module for module in {key.module for _, key in gone} if _is_newer(store, root, module, path)}
     if newer:
@@ -110,7 +110,7 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
             f"Single workloads of {some(sorted(newer))} were not looked at: the tests or their records were written "
             "after the last run. Run pytest --gpuperf first.\n"
         )
-    return {(target, key) for target, key in gone if key.module not in newer}
+    return {place for place in gone if place[1].module not in newer}
 
 
 def _is_newer(store: BaselineStore, root: Path, module: str, run: Path) -> bool:
@@ -119,9 +119,10 @@ def _is_newer(store: BaselineStore, root: Path, module: str, run: Path) -> bool:
     return store.written_since(moment, module) is not None or (tests.exists() and tests.stat().st_ctime > moment)
 
 
-def _lost_code(one: Judgement, test: TestEvidence) -> bool:
-    """Whether it is of a workload that is there, and brings no machine code for the target any more."""
-    return one.kind == "static" and any(work.key == one.key and work.launched for work in test.workloads)
+def _is_lost(one: Judgement, test: TestEvidence) -> bool:
+    """Whether it is of a workload that brings no machine code for the target any more, or that its test is without."""
+    there = [work for work in test.workloads if work.key == one.key]
+    return (one.kind == "static" and any(work.launched for work in there)) if there else test.whole
 
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:

@@ -120,9 +120,9 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
-    """Leave the evidence for ``gpuperf explain``."""
-    tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
-    if not tests:
+    """Leave the evidence for ``gpuperf explain``, and for ``gpuperf prune`` what tests did not come to."""
+    tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
+    if not any(evidence.workloads for evidence in tests):
         return
     outcome.undecided = last_run.undecided_in_a_row(config.rootpath, tests)
     run = last_run.LastRun(

@@ -143,7 +143,7 @@ PUT_BEHIND = "Put what needs times or data behind the last gpuperf(...) and cuda
 
 PASSED_WITHOUT = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
-    "gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
+    "gpuperf prune --yes, after a run on a GPU; after a renaming: gpuperf mv OLD NEW"
 )
 PASSED_WITHOUT_THEIRS = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go, give the "

@@ -38,6 +38,18 @@ def test_a_renamed_workload_is_named_and_removed_after_a_run(renamed, monkeypatc
     assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
 
 
+def test_the_last_workload_of_a_test_is_removed_as_its_verdict_says(recorded, monkeypatch, capsys):
+    text = (recorded.path / "test_suite.py").read_text()
+    before, _, _ = text.partition('    kernel = cuda_kernel("other.cu"')
+    recorded.write("test_suite.py", before + "    assert gpu\n")
+    result = recorded.run("--gpuperf", "--gpuperf-open=fail", subprocess=True)
+    assert "if it is meant to go: gpuperf prune --yes, after a run on a GPU" in result.stdout.str()
+    prune(recorded, monkeypatch, capsys, "--yes")
+    assert workloads(recorded, "simulated-gpu") == workloads(recorded, "sm_90") == {"work"}
+    assert "not looked at" not in prune(recorded, monkeypatch, capsys)
+    assert recorded.run("--gpuperf", "--gpuperf-open=fail", subprocess=True).ret == 0
+
+
 @pytest.mark.parametrize("newer", ["test_suite.py", "baselines/sm_90/test_suite.json"], ids=["tests", "records"])
 def test_what_came_after_the_last_run_stays(renamed, monkeypatch, capsys, newer):
     """A git pull brings a workload and its record, which the last run could not see."""
