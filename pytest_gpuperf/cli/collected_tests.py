@@ -44,6 +44,8 @@ class CollectedTests:
     skipped: tuple[str, ...]
     fixtures: frozenset[str] = frozenset()
     """Those with kernels that tests share, as they are called on record."""
+    empty: frozenset[str] = frozenset()
+    """Tests without parameters whose parameter set is empty here: on another machine they may have some."""
 
     def covers(self, module: str) -> bool:
         """True if the search would have met this test module if it existed."""

@@ -17,6 +17,8 @@ from pytest_gpuperf.config.parse_options import from_root, read_options
 from pytest_gpuperf.context.fixture_keys import shared_keys
 
 FLAG = "--gpuperf-write-collection"
+EMPTY = "got empty parameter set"
+"""How pytest begins the reason of the mark that it gives the one test of an empty parameter set."""
 
 
 class CollectionNotes:
@@ -30,9 +32,12 @@ class CollectionNotes:
         self.modules: list[str] = []
         self.tests: set[str] = set()
         self.fixtures: set[str] = set()
+        self.empty: set[str] = set()
 
     def _note(self, item: pytest.Item) -> None:
         self.tests.add(item.nodeid)
+        if any(str(mark.kwargs.get("reason", "")).startswith(EMPTY) for mark in item.iter_markers()):
+            self.empty.add(item.nodeid.partition("[")[0])
         self.fixtures.update(shared_keys(item))
 
     @pytest.hookimpl
@@ -66,6 +71,7 @@ class CollectionNotes:
             "named_tests": [argument for argument in config.args if "::" in argument],
             "tests": sorted(self.tests),
             "fixtures": sorted(self.fixtures),
+            "empty": sorted(self.empty),
             "modules": self.modules,
             "deselected": self.deselected,
             "failed": self.failed,

@@ -62,7 +62,8 @@ def run(
     inside = {module for module in recorded if collection.covers(module)}
     refuse_unless_whole(collection, {key.module for key in store.all_keys() if not fixture_of(key.test)} & inside)
     gone = workloads_gone(store, collection.root, write)
-    alive = collection.tests | collection.fixtures
+    unknown = {key.node_id for key in store.all_keys() if key.node_id.partition("[")[0] in collection.empty}
+    alive = collection.tests | collection.fixtures | unknown
     found = unused(store, alive, modules_collected=inside, workloads_gone=gone)
     for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
@@ -70,6 +71,8 @@ def run(
         write(f"Nothing to prune in {collection.baselines}.\n")
     elif not confirmed:
         write(f"{len(found)} unused. Nothing was removed: add --yes to remove them.\n")
+    if unknown:
+        write(f"Not looked at, because their parameter sets are empty here: {some(sorted(unknown))}.\n")
     outside = sorted(recorded - inside)
     if outside:
         write(f"Not looked at, because outside of {', '.join(collection.scope)}: {some(outside)}.\n")

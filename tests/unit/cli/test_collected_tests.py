@@ -73,6 +73,14 @@ def test_a_test_that_a_conftest_leaves_out_without_a_word_is_there(project):
     assert "suite/test_b.py::TestY::test_y" in collect([]).tests
 
 
+def test_an_empty_parameter_set_is_noted(project):
+    """As of a list of GPUs on a machine without one."""
+    text = (project.path / "suite/test_a.py").read_text(encoding="utf-8")
+    (project.path / "suite/test_a.py").write_text(text.replace("[1, 2]", "[]"), encoding="utf-8")
+    assert collect([]).empty == {"suite/test_a.py::test_x"}
+    assert collect(["other"]).empty == set()
+
+
 def test_a_single_test_is_noted(project):
     assert collect(["suite/test_b.py::TestY::test_y"]).named_tests == ("suite/test_b.py::TestY::test_y",)
 

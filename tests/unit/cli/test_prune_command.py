@@ -95,6 +95,17 @@ def test_modules_outside_the_search_are_left_alone_and_named(collection, baselin
     assert "test_c" in recorded(baselines)
 
 
+def test_tests_whose_parameters_are_unknown_here_stay(collection, baselines):
+    record = StaticRecord(kernel="k", source_hash="1" * 64, profile=PROFILE)
+    key = Key(module="suite/test_a.py", test="test_of[H200]", workload="k")
+    BaselineStore(baselines).write(Update(static={("sm_90", TOOLCHAIN, key): record}))
+    here = dataclasses.replace(collection, empty=frozenset({"suite/test_a.py::test_of"}))
+    words = said(here, confirmed=True)
+    assert words.count("removed  ") == 2
+    assert "because their parameter sets are empty here: suite/test_a.py::test_of[H200].\n" in words
+    assert recorded(baselines) == {"test_kept", "test_of[H200]", "test_c"}
+
+
 def test_everything_in_use_is_said(collection):
     used = dataclasses.replace(collection, scope=("suite/test_a.py",))
     whole = dataclasses.replace(used, tests=frozenset({"suite/test_a.py::test_kept", "suite/test_a.py::test_gone"}))
