@@ -27,7 +27,7 @@ from pytest_gpuperf.baselines.rounding import (
 )
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside, updated
-from pytest_gpuperf.model.evidence import Key, PastTime, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, PastTime, Session, StaticRecord, TimeRecord
 
 KEPT_SESSIONS = 5
 
@@ -46,6 +46,8 @@ class Update:
     """The same, for workloads whose time is on record or in this update and which get these figures."""
     anchors: Collection[tuple[str, Key]] = ()
     """Workloads by GPU model whose time record stays as it is and becomes its own anchor."""
+    stays: Mapping[tuple[str, Key], Identity] = dataclasses.field(default_factory=dict)
+    """What the records ran that stay and get counters, figures or an anchor, as this run found them."""
     sessions: Collection[Session] = ()
     """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
@@ -120,13 +122,20 @@ def merge_time(
     counters: Iterable[tuple[Key, Counts]] = (),
     anchors: Iterable[Key] = (),
     beside: Iterable[tuple[Key, Beside]] = (),
+    stays: Iterable[tuple[Key, Identity]] = (),
 ) -> TimeFile:
     """``new``: keys of one module; ``counters`` replace those on record, ``anchors`` lose the anchor they had.
 
     Figures ``beside`` the time take the place of those of their kind alone.
 
-    Raises ``UnwritableEvidenceError``.
+    Raises ``UnwritableEvidenceError``, also where a record that ``stays`` is of other work by now.
     """
+    for key, identity in stays:
+        there = old.tests.get(key.test, {}).get(key.workload) if old else None
+        if there is not None and there.identity != identity and not there.identity.same_execution(identity):
+            raise UnwritableEvidenceError(
+                f"{key}: another update has recorded other work meanwhile: run this one again"
+            )
     given = {session.id: round_session(session) for session in sessions}
     table = by_date([*(old.sessions if old else ()), *given.values()])
     tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}

@@ -224,13 +224,15 @@ class BaselineStore:
 
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         times, counters, beside = _by_file(update.time), _by_file(update.counters), _by_file(update.beside)
-        anchors = _by_file(dict.fromkeys(update.anchors))
+        anchors, stays = _by_file(dict.fromkeys(update.anchors)), _by_file(update.stays)
         plan = []
         for place in sorted({*times, *counters, *beside, *anchors}):
             device, module = place
             old = self._time_file(device, module)
             own_anchors = [key for key, _ in anchors[place]]
-            new = merge_time(old, device, times[place], update.sessions, counters[place], own_anchors, beside[place])
+            new = merge_time(
+                old, device, times[place], update.sessions, counters[place], own_anchors, beside[place], stays[place]
+            )
             plan += self.changed(module, old, new)
         return plan
 

@@ -74,9 +74,11 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
         for place in become_anchors(accepted, worker.options)
         if place not in times.update
     }
+    kept = {*moved, *times.counters, *times.beside} - times.update.keys()
+    stays = {place: record.identity for place in kept if (record := worker.store.time(*place)) is not None}
     update = Update(
         static=static, time=times.update, counters=times.counters, beside=times.beside, anchors=moved,
-        sessions=times.sessions, cubins=cubins, profile=worker.options.profile, asked=worker.targets,
+        stays=stays, sessions=times.sessions, cubins=cubins, profile=worker.options.profile, asked=worker.targets,
     )  # fmt: skip
     worker.store.write(update, progress_of(config))
     return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]

@@ -100,6 +100,29 @@ def test_what_was_accepted_in_one_step_stays_red_until_the_anchor_follows(frog: 
     assert frog.run("--gpuperf", "-k", "1024").ret == 0
 
 
+def test_what_another_update_has_recorded_meanwhile_is_not_accepted_on_purpose(frog: Suite) -> None:
+    """Its code is other code, which nobody who accepts the drift of this one has seen."""
+    commit(frog, 1, percent=5)
+    assert frog.run("--update-baselines", *QUICK).ret == 0
+    mine = frog.path / "baselines/simulated-gpu/test_suite.json"
+    before = mine.read_text()
+    commit(frog, 2, percent=5)
+    assert frog.run("--update-baselines", *QUICK).ret == 0
+    theirs = mine.read_text()
+    mine.write_text(before)
+    commit(frog, 1, percent=5)
+    hook = f"from pathlib import Path\n    Path({str(mine)!r}).write_text({theirs!r})"
+    conftest = (frog.path / "conftest.py").read_text()
+    first = "@pytest.hookimpl(tryfirst=True)\ndef pytest_sessionfinish(session):"
+    frog.write("conftest.py", f"{conftest}\n{first}\n    {hook}\n")
+    accepted = frog.run("--update-baselines=anchor", *QUICK)
+    assert accepted.ret == 11
+    accepted.stdout.fnmatch_lines([
+        "*test_work?1024? ?work?: another update has recorded other work meanwhile: run this one again"
+    ])  # fmt: skip
+    assert mine.read_text() == theirs
+
+
 def test_what_is_accepted_on_purpose_is_its_own_anchor_at_once(frog: Suite) -> None:
     commit(frog, 1, percent=3)
     assert frog.run("--update-baselines=anchor", *QUICK).ret == 0
