@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
+
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 
 
@@ -34,3 +36,22 @@ def static_baseline(
         return own
     free = (old for name, old in known.items() if name not in names and old.profile.code_hash not in codes)
     return next(free, None)
+
+
+def records_stood_for(
+    store: BaselineStore, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
+    workloads: Collection[WorkloadEvidence],
+) -> dict[Key, StaticRecord | None]:  # fmt: skip
+    """The records that an update of ``work`` writes anew, by their keys; ``old`` is what it is compared with.
+
+    Its own, or, of a kernel whose launches this run did not come to, those of all workloads that launch the old code.
+    """
+    of_test = store.static_tests(arch, work.key.module, work.toolchain).get(work.key.test, {})
+    if old is None or work.launched or work.key.workload in of_test:
+        return {work.key: old}
+    met = {one.key.workload for one in workloads}
+    return {
+        msgspec.structs.replace(work.key, workload=name): known
+        for name, known in of_test.items()
+        if name not in met and (known.kernel, known.profile.code_hash) == (old.kernel, old.profile.code_hash)
+    }

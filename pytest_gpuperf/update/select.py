@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
 from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
@@ -49,8 +49,9 @@ def wanted_static(
                 wanted = workload.key in timed or (judged is not None and takes(judged, options))
                 changed = old is not None and _figures(old) != _figures(record, old)
                 if old is None or without_code or (changed and wanted and options.update != "new"):
-                    kept = record if old is None else under_recorded_launch(record, old, arch)
-                    update[arch, workload.toolchain, workload.key] = kept
+                    for key, known in records_stood_for(store, arch, workload, old, evidence.workloads).items():
+                        kept = record if known is None else under_recorded_launch(record, known, arch)
+                        update[arch, workload.toolchain, key] = kept
     return update
 
 

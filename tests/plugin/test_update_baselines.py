@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import OTHER, TEST
+from suite_under_test import HOG, OTHER, TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.command_line import main
@@ -120,6 +120,38 @@ def test_recording_again_changes_no_byte(suite):
     first = suite.baseline_files()
     suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
     assert suite.baseline_files() == first
+
+
+BEFORE_ITS_LAUNCHES = """
+def test_k(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog")
+    a = gpu.random(4096, seed=1)
+    assert a.sum() > 0
+    for warps in (1, 2):
+        gpuperf(kernel.launch(grid=1, block=32 * warps, args=(a, gpu.empty(32 * warps))), name=f"warps {warps}")
+"""
+
+
+def test_a_kernel_that_stops_before_its_launches_is_accepted_for_the_workloads_that_launch_it(gpu_suite):
+    gpu_suite.write("hog.cu", HOG)
+    gpu_suite.write("test_suite.py", BEFORE_ITS_LAUNCHES)
+    gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    before = static_file(gpu_suite)["toolchains"].popitem()[1]["test_k"]
+    conftest = (gpu_suite.path / "conftest.py").read_text()
+    gpu_suite.write("conftest.py", "")
+    gpu_suite.edit("hog.cu", "void hog", "void __launch_bounds__(1024, 2) hog")
+    assert gpu_suite.run("--gpuperf").ret == 1
+    assert gpu_suite.run("--update-baselines").ret == 0
+    after = static_file(gpu_suite)["toolchains"].popitem()[1]["test_k"]
+    assert {name: record["block"] for name, record in after.items()} == {
+        name: record["block"] for name, record in before.items()
+    }  # fmt: skip
+    gpu_suite.run("--gpuperf", "--gpuperf-open=fail").stdout.fnmatch_lines(["1 workload: 1 UNCHANGED"])
+    gpu_suite.write("conftest.py", conftest)
+    on_a_gpu = gpu_suite.run("--gpuperf", "--gpuperf-open=fail").stdout.str()
+    assert "warps 1  SLOWER  on simulated-gpu" in on_a_gpu
+    assert "WORSE" not in on_a_gpu
+    assert "NOT-MEASURED" not in on_a_gpu
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged"])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from baseline_samples import NVRTC, make_key, make_static
 
-from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import StaticRecord
@@ -99,3 +99,19 @@ def test_a_callable_of_the_name_stands_for_no_machine_code(store: BaselineStore)
     on_record(store, **{KERNEL: static("a")})
     callable_of_the_name = workload(KERNEL, None, launched=True)
     assert found(store, workload(f"{KERNEL} [kernel]", static("b")), callable_of_the_name) == static("a")
+
+
+def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(store: BaselineStore) -> None:
+    on_record(store, fast=static("a"), slow=static("a"), met=static("a"), other=static("b"))
+
+    def stood_for(work: WorkloadEvidence, old: StaticRecord | None) -> list[str]:
+        works = [work, workload("met", static("a"), launched=True)]
+        return [key.workload for key in records_stood_for(store, ARCH, work, old, works)]
+
+    kernel = workload(KERNEL, static("c"))
+    assert stood_for(kernel, static("a")) == ["fast", "slow"]
+    assert stood_for(kernel, None) == [KERNEL]
+    assert stood_for(workload("fast", static("c"), launched=True), static("a")) == ["fast"]
+    on_record(store, **{KERNEL: static("a")})
+    store.forget()
+    assert stood_for(kernel, static("a")) == [KERNEL]
