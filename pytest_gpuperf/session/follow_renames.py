@@ -167,7 +167,8 @@ def _other_code(work: WorkloadEvidence, origin: Work, arch: str) -> str:
     if old is None or new is None:
         return ""
     compared = compare_static(work.key, arch, old, under_recorded_launch(new, old, arch))
-    if compared.verdict is Verdict.UNCHANGED:
+    same = old.profile.code_hash == new.profile.code_hash
+    if compared.verdict is Verdict.UNCHANGED or (same and old.block is None):
         return "the same machine code"
     worse = [str(change) for change in compared.changes if change.direction == "worse"]
-    return ", ".join([compared.reason.partition(":")[0], *worse])
+    return ", ".join(["the same machine code in another launch" if same else compared.reason.partition(":")[0], *worse])

@@ -223,6 +223,17 @@ def test_code_that_got_worse_is_told_with_its_figures(renaming: Run) -> None:
     assert ", " in told
 
 
+@pytest.mark.parametrize(
+    ("launch", "told"),
+    [({}, "the same machine code"), ({"block": (64, 1, 1)}, "the same machine code in another launch")],
+    ids=["not launched", "launched otherwise"],
+)
+def test_equal_code_is_not_told_as_changed_whatever_its_launch(renaming: Run, launch: dict, told: str) -> None:
+    on_record(renaming, old_key(), static_record(**launch))
+    found = followed(renaming, new(static={"sm_90": static_record(**LAUNCHED)}))
+    assert reasons(found)[0].startswith(f"was {MODULE}::test_old [copy], {told}: run `")
+
+
 def _with_figures(code: str = "c1", **figures: int) -> StaticRecord:
     record = static_record(code, **LAUNCHED)
     return msgspec.structs.replace(record, profile=msgspec.structs.replace(record.profile, **figures))
