@@ -62,6 +62,14 @@ STACK = Cause(
     family="sample4_local_memory",
     source="BLOG 4 and 5",
 )
+ADDRESS = Cause(
+    key="address of a local variable",
+    says="a variable of the thread is read by its address, as printf reads its arguments, and so it lives in local "
+    "memory",
+    remedy="leave out printf, inline the function that takes the address (__forceinline__), or hand on the value",
+    family="sample4_local_memory",
+    source="CUDA C++ Programming Guide, 'Local Memory' and 'Formatted Output'",
+)
 OCCUPANCY = Cause(
     key="occupancy lost",
     says="an SM holds fewer warps, and hides less latency",
@@ -152,7 +160,7 @@ LAUNCH = Cause(
 )
 
 CAUSES: tuple[Cause, ...] = (
-    UNCOALESCED, REDUNDANT_TRAFFIC, BANK_CONFLICTS, SPILLING, STACK, OCCUPANCY, DIVERGENCE, DOUBLE, DIVISION,
+    UNCOALESCED, REDUNDANT_TRAFFIC, BANK_CONFLICTS, SPILLING, STACK, ADDRESS, OCCUPANCY, DIVERGENCE, DOUBLE, DIVISION,
     INSTRUCTIONS, LATENCY, BARRIERS, VECTORISATION, TENSOR, CACHE, WORK_PER_THREAD, LAUNCH,
 )  # fmt: skip
 

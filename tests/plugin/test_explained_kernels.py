@@ -66,6 +66,16 @@ extern "C" __global__ void axpy(const Wide* x, Wide* y, float a, int n)
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) y[i] = fma_of(a, x[i], y[i]);
 }
 """
+COUNT = """
+extern "C" __global__ void count(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+#ifdef TRACE
+    if (i < n && x[i] < 0) printf("below zero: %d\\n", i);
+#endif
+}
+"""
 TESTS = """
 N = 4096
 
@@ -93,13 +103,18 @@ def test_bins(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel("bins.cu", "bins", options=["-DBIN=k"])
     x, which, y = gpu.random((8, N), seed=1), gpu.zeros((8, N), dtype="int32"), gpu.empty(N)
     gpuperf(kernel.launch(grid=N // 256, block=256, args=(x, which, y, N)))
+
+def test_count(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("count.cu", "count", options=["-DPLAIN"])
+    x, y = gpu.random(N, seed=1), gpu.empty(N)
+    gpuperf(kernel.launch(grid=N // 256, block=256, args=(x, y, N)))
 """
 CHANGES = {"top": ("INDEX=0", "INDEX=((int)(v*16)&15)"), "bins": ("BIN=k", "BIN=which[k*n+i]")}
 
 
 @pytest.fixture
 def kernels(suite):
-    sources = {"top": TOP, "bins": BINS, "gelu": GELU, "transpose": TRANSPOSE, "axpy": AXPY}
+    sources = {"top": TOP, "bins": BINS, "gelu": GELU, "transpose": TRANSPOSE, "axpy": AXPY, "count": COUNT}
     for name, text in ({f"{name}.cu": text for name, text in sources.items()} | {"test_kernels.py": TESTS}).items():
         suite.write(name, text)
     (suite.path / "test_suite.py").unlink()
@@ -116,6 +131,16 @@ def test_an_index_at_run_time_is_the_cause_of_the_stack_and_of_its_waits(kernels
     causes = [line for line in result.stdout.lines if "cause:" in line]
     assert len(causes) == 1
     assert f"cause: stack from run-time indexing ({arch})" in causes[0]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_a_printf_that_was_left_in_is_the_cause_of_the_stack_that_its_arguments_take(kernels, arch):
+    kernels.edit("test_kernels.py", "-DPLAIN", "-DTRACE")
+    result = kernels.run("--gpuperf", "-k", "count", f"--gpuperf-arch={arch}")
+    assert result.ret == 1
+    causes = [line for line in result.stdout.lines if "cause:" in line]
+    assert f"cause: address of a local variable ({arch})" in causes[0]
+    assert "run-time indexing" not in result.stdout.str()
 
 
 def test_the_cause_is_that_of_the_architecture_where_it_is_dearest(kernels):

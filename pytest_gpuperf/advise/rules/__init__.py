@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_gpuperf.advise.rule_case import Case, Finding
-from pytest_gpuperf.advise.rules import compute, memory, waiting
+from pytest_gpuperf.advise.rules import compute, local_memory, memory, waiting
 
 Rule = Callable[[Case], Finding | None]
 
 RULES: tuple[Rule, ...] = (
-    memory.register_spilling, memory.stack, memory.uncoalesced, memory.bank_conflicts, memory.redundant_traffic,
-    memory.lost_vectorisation, memory.cache_hit_loss, compute.lost_tensor_cores, compute.double_precision,
-    compute.division, compute.divergence, compute.instruction_growth, waiting.launch_configuration,
-    waiting.more_work_per_thread, waiting.occupancy_lost, waiting.barrier_stalls, waiting.exposed_latency,
+    local_memory.register_spilling, local_memory.stack, local_memory.address_taken, memory.uncoalesced,
+    memory.bank_conflicts, memory.redundant_traffic, memory.lost_vectorisation, memory.cache_hit_loss,
+    compute.lost_tensor_cores, compute.double_precision, compute.division, compute.divergence,
+    compute.instruction_growth, waiting.launch_configuration, waiting.more_work_per_thread, waiting.occupancy_lost,
+    waiting.barrier_stalls, waiting.exposed_latency,
 )  # fmt: skip
 """Among equal gains the one further up is named first: the more particular before the more general."""

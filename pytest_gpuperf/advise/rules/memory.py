@@ -1,4 +1,4 @@
-"""Causes that lie in memory traffic: spills, stack, coalescing, banks, redundancy, width, caches."""
+"""Causes that lie in traffic of global and shared memory: coalescing, banks, redundancy, width, caches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 
-LOCAL_GROWTH = 1.01
-"""Accesses to local memory; exact figures."""
 SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
 CONFLICT_GROWTH = 1.1
@@ -26,56 +24,6 @@ WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
 HIT_LOSS = 1.15
 """DRAM bytes per sector asked for; they vary by 2 % from run to run."""
-
-
-def register_spilling(case: Case) -> Finding | None:
-    """More spilled bytes; where nobody counted them, a larger stack that is used more."""
-    was, now = case.before.static, case.after.static
-    if was is None or now is None:
-        return None
-    before, after, what = was.profile.spill_bytes, now.profile.spill_bytes, "spilled bytes per thread"
-    if before is None or after is None:
-        before, after, what = was.profile.stack_bytes, now.profile.stack_bytes, "stack bytes per thread"
-        if not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
-            return None
-    if after <= before:
-        return None
-    evidence = (
-        change(what, before, after),
-        change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
-        change("registers", was.profile.registers, now.profile.registers),
-    )
-    return Finding(causes.SPILLING, evidence, _without_local(case), gates=True)
-
-
-def stack(case: Case) -> Finding | None:
-    """A larger stack that is not made of spilled registers."""
-    was, now = case.before.static, case.after.static
-    if was is None or now is None:
-        return None
-    stores, stores_now = was.profile.spill_store_bytes, now.profile.spill_store_bytes
-    if stores is None or stores_now is None or stores_now > stores:
-        return None
-    before, after = max(was.profile.stack_bytes - stores, 0), max(now.profile.stack_bytes - stores_now, 0)
-    if after <= before or not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
-        return None
-    frame = change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)
-    accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
-    return Finding(causes.STACK, (frame, accesses), _without_local(case), gates=True)
-
-
-def _without_local(case: Case) -> Usage:
-    """Without the local memory accesses that are new, and the instructions that make them."""
-    now = case.now
-    extra = max(now.local_requests - case.was.local_requests, 0)
-    share = extra / now.local_requests if now.local_requests else 0
-    dram = now.dram_bytes if now.dram_bytes is None else min(now.dram_bytes, case.was.dram_bytes or now.dram_bytes)
-    less = now.replace(local_requests=now.local_requests - extra, dram_bytes=dram)
-    less = less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
-    if less.alone is None or case.was.alone is None:
-        return less
-    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
-    return less.replace(alone=min(less.alone, case.was.alone))
 
 
 def uncoalesced(case: Case) -> Finding | None:
