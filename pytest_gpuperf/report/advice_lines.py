@@ -52,9 +52,8 @@ def _cause(one: Advice) -> list[str]:
 def gain_words(one: Advice) -> str:
     """``gain about 40 %, by the counters``."""
     source = "by the counters" if one.counted else "by the machine code"
-    if one.gain < 0.005:
-        return f"gain small, {source}"
-    return f"gain about {one.gain * 100:.0f} %, {source}"
+    percent = round(one.gain * 100)
+    return f"gain about {percent} %, {source}" if percent else f"gain small, {source}"
 
 
 def state_line(state: State) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.verdict import Change
@@ -43,8 +45,13 @@ def test_a_cause_of_what_gates_is_named_however_small_its_gain() -> None:
     assert worth_naming(several) == several[:2]
 
 
-def test_a_gain_too_small_for_a_figure() -> None:
-    assert gain_words(Advice(cause="stack", evidence=(), gain=0.004)) == "gain small, by the machine code"
+@pytest.mark.parametrize("gain", [0.0, 0.004, 0.005])
+def test_a_gain_too_small_for_a_figure(gain: float) -> None:
+    assert gain_words(Advice(cause="stack", evidence=(), gain=gain)) == "gain small, by the machine code"
+
+
+def test_the_least_gain_that_is_a_figure() -> None:
+    assert gain_words(Advice(cause="stack", evidence=(), gain=0.006)) == "gain about 1 %, by the machine code"
 
 
 def test_states() -> None:
