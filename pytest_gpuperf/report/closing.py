@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.config.flags import UPDATE_MODES
@@ -66,7 +67,8 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
         accept = (
             "" if options.against else f"; accept what is intended: pytest --update-baselines{accepting_mode(judged)}"
         )
-        return [f"next: see why: gpuperf explain '{red[0].node_id}'; fix it, and run pytest --gpuperf --lf{accept}"]
+        why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
+        return [f"next: see why: {why}; fix it, and run pytest --gpuperf --lf{accept}"]
     if undecided:
         return ["next: give what is undecided more time: pytest --gpuperf --lf --gpuperf-budget=4"]
     return []

@@ -248,7 +248,7 @@ def hints_of(work: WorkloadEvidence) -> list[str]:
     result = "its verdict is open" if Verdict.INCONCLUSIVE in verdicts else "nothing that gates got worse"
     return [
         f"the machine code changed, and {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
-        f"gpuperf explain {shlex.quote(work.key.node_id) if ' ' in work.key.node_id else work.key.node_id}"
+        f"gpuperf explain {shlex.quote(work.key.node_id)}"
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
     ]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
+import msgspec
 import pytest
 
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.closing import next_steps
 from pytest_gpuperf.report.remarks import LEAST_GAIN, hints
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
@@ -27,6 +31,17 @@ def test_a_likely_cause_is_told_with_its_gain_and_what_says_more() -> None:
         "suite/test_a.py::test_a [copy]: the machine code changed, and nothing that gates got worse; likely bank "
         "conflicts on sm_90 (gain about 20 %, by the machine code): gpuperf explain suite/test_a.py::test_a"
     ]
+
+
+def test_what_a_line_says_to_type_is_one_word_to_a_shell_whatever_the_test_is_called() -> None:
+    key = msgspec.structs.replace(KEY, test="test_a[it's $(date)]")
+    advice = (Advice(cause="bank conflicts", evidence=(), gain=0.2, arch="sm_90"),)
+    judged = [Judgement(key=key, target="sm_90", kind="static", verdict=one) for one in (Verdict.SAME, Verdict.WORSE)]
+    works = [WorkloadEvidence(key=key, judgements=(one,), advice=advice) for one in judged]
+    passed, red = ([TestEvidence(module=key.module, test=key.test, workloads=(work,))] for work in works)
+    for line in (*hints(passed), *next_steps(red, Options())):
+        command = line[line.index("gpuperf explain") :].partition("; fix it")[0]
+        assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
 
 
 def test_an_undecided_workload_is_not_said_to_be_no_worse() -> None:
