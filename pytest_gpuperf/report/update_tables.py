@@ -38,12 +38,16 @@ def folded_update_table(recorded: Sequence[Recorded]) -> Table:
     rows = sorted(functions.items(), key=lambda item: ("refused", "changed", "new").index(item[0][1]))
     for (name, change, refused), those in rows[:MOST_LINES]:
         targets = ", ".join(dict.fromkeys(one.target for one in those))
-        changes = [text for one in those if change == "changed" and (text := _change(one))]
-        table.row(name, targets, str(len(those)), refused or (changes[0] if changes else change),
-                  markup=("yellow",) if refused else ())  # fmt: skip
+        said = refused or (_first_change(those) if change == "changed" else change)
+        table.row(name, targets, str(len(those)), said, markup=("yellow",) if refused else ())
     if len(rows) > MOST_LINES:
         table.note(f"and {numbered(len(rows) - MOST_LINES, 'test function')} more; -v lists every baseline")
     return table
+
+
+def _first_change(recorded: Sequence[Recorded]) -> str:
+    first, *others = dict.fromkeys(map(_change, recorded))
+    return f"{first} (the first; they differ)" if others else first
 
 
 def _change(one: Recorded) -> str:
