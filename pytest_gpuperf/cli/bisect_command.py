@@ -26,6 +26,7 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
@@ -96,10 +97,9 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
     Raises one of ``PROBLEMS``.
     """
     git, node_id = GitFolder(start), _seen_from(start, node_id)
-    last = git.commit(bad)
-    first = git.commit(good) if good is not None else recorded_commit(node_id, start)
+    last, first = git.commit(bad), recorded_commit(node_id, start) if good is None else git.commit(good)
     commits = _between(start, first, last)
-    write(f"{len(commits) - 1} commits from {described(start, first)} to {described(start, last)}\n")
+    write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
     trials = _Trials(node_id, first, start, write)
     if trials.code(first) is not None and not trials.is_good(first):
         raise NothingToFind(f"the good end {first} is not good: {trials.why(first)}")
@@ -111,7 +111,7 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
     else:
         write(f"\n{described(start, found.bad)} made it slower\n")
     words = "".join(f"{line}\n" for line in trials.words(found.bad))
-    write(f"{words}against {described(start, first)}; {found.verdicts} verdicts\n")
+    write(f"{words}against {described(start, first)}; {numbered(found.verdicts, 'verdict')}\n")
     return 0 if found.culprit is not None else 1
 
 

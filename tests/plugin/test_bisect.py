@@ -74,6 +74,17 @@ def test_a_planted_spill_is_found(history: History, capsys: pytest.CaptureFixtur
     assert (history.folder / "test_hog.py").read_text() == "edited, and not looked at"
 
 
+def test_a_single_commit_and_a_single_verdict_are_counted_as_such(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options in (FREE, SPILLING):
+        history.add(options=options)
+    status, out, _ = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert status == 0
+    assert out.startswith(f"1 commit from {history.commits[0][:12]} ")
+    assert out.endswith("; 1 verdict\n")
+
+
 def test_commits_that_do_not_build_are_not_told_apart(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(6):
         source = "#error not today\n" if number in (2, 3) else f"{HOG}\n".replace("0.25f", f"0.{number + 2}f")
