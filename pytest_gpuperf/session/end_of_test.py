@@ -103,7 +103,11 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
         book.subtest_stopped = True
         _note_early_stop(worker, book, problem)
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"{book.status}: {book.reason}")
+        report.longrepr = (*_place_of(item), f"{book.status}: {book.reason}")
+
+
+def _place_of(item: pytest.Item) -> tuple[str, int]:
+    return str(item.path), (item.location[1] or 0) + 1
 
 
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
@@ -204,6 +208,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         item.user_properties.append(("gpuperf.status", book.status))
         if report.skipped and report.when == "call" and _was_gated(worker, book):
             report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
+        elif report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[0] == __file__:
+            report.longrepr = (*_place_of(item), report.longrepr[2])  # not the line here that raised it
     if book.faulted:
         report.gpuperf_fault = True  # type: ignore[attr-defined]
     if settings_of(item).xfail is None:

@@ -50,6 +50,15 @@ def test_a_test_that_reads_no_time_is_static_only_too(suite):
     result.stdout.fnmatch_lines(["*test_other STATIC ONLY*", "*1 static only*"])
 
 
+def test_a_test_of_which_nothing_could_be_compared_is_skipped_at_its_own_line(suite):
+    suite.run("-k", "other", "--junitxml=junit.xml")
+    (skipped,) = ElementTree.parse(suite.path / "junit.xml").getroot().iter("skipped")
+    line = 1 + (suite.path / "test_suite.py").read_text().splitlines().index(
+        "def test_other(cuda_kernel, gpu, gpuperf):"
+    )
+    assert skipped.text.startswith(f"{suite.path / 'test_suite.py'}:{line}: static only: ")
+
+
 def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite):
     hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
     result = hog_suite.run("--gpuperf", "test_hog.py", "--junitxml=junit.xml")
@@ -60,7 +69,7 @@ def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite)
     assert sorted(arch for archs in told for arch in archs.split(", ")) == ["sm_120", "sm_80", "sm_90"]
     assert text.count("spill stores 0 -> ") == len(told)
     assert "pytest --update-baselines" in text
-    assert "testrun.py" not in text
+    assert "end_of_test.py" not in text
     suite = ElementTree.parse(hog_suite.path / "junit.xml").getroot().find("testsuite")
     assert suite.get("failures") == "1"
 
