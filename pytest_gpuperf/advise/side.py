@@ -6,6 +6,7 @@ import math
 
 import msgspec
 
+from pytest_gpuperf.advise.usage import WARP
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -41,6 +42,12 @@ class Side(Record, frozen=True):
         """Threads of a block."""
         block = self.launch[1]
         return None if block is None else math.prod(block)
+
+    @property
+    def threads_per_warp(self) -> float | None:
+        """Of a block, on average; 32 if its size is a multiple of 32."""
+        size = self.block_size
+        return None if not size else size / math.ceil(size / WARP)
 
     @property
     def launch(self) -> tuple[Extent | None, Extent | None, int]:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.limiting_resource import why_no_roofline, why_unknown
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import WARP
 from pytest_gpuperf.formatting import duration, rate
 from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.model.warp_estimate import WarpEstimate
 from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
 from pytest_gpuperf.report.message import ALSO, NAMED, described
 
@@ -61,12 +61,12 @@ def _figures(side: Side) -> list[str]:
         if side.flops is not None:
             found.append(rate(side.flops / side.time_ns * 1e9, "FLOP/s"))
     if side.static is not None:
-        found += _static_figures(side.static, side.estimate, side.arch)
+        found += _static_figures(side, side.static)
     return found or ["none"]
 
 
-def _static_figures(record: StaticRecord, run: WarpEstimate | None, arch: str) -> list[str]:
-    profile = record.profile
+def _static_figures(side: Side, record: StaticRecord) -> list[str]:
+    profile, run = record.profile, side.estimate
     spilled = "unknown" if profile.spill_bytes is None else profile.spill_bytes
     found = [f"{profile.registers} registers", f"{spilled} spilled bytes"]
     if record.occupancy is not None:
@@ -78,8 +78,9 @@ def _static_figures(record: StaticRecord, run: WarpEstimate | None, arch: str) -
             found.append(f"{_mean(sectors):.3g} sectors per global request")
         if turns:
             found.append(f"{_mean(turns):.3g} passes per shared-memory access")
-        found.append(f"{run.lanes:.3g} of 32 lanes active")
-    return [*found[:-1], f"{found[-1]} ({arch})"]
+        lanes = run.lanes * (side.threads_per_warp or WARP) / WARP
+        found.append(f"{lanes:.3g} of {WARP} lanes active")
+    return [*found[:-1], f"{found[-1]} ({side.arch})"]
 
 
 def _mean(weighted: list[tuple[float, float]]) -> float:

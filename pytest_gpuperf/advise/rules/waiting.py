@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
+from pytest_gpuperf.advise.rules.compute import slimmer
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.usage import WARP, Usage
 from pytest_gpuperf.model.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
@@ -28,13 +29,14 @@ LOCAL_GROWTH = 1.01
 
 
 def launch_configuration(case: Case) -> Finding | None:
-    """The same code in other blocks, of which an SM holds less, or which touch more sectors."""
+    """The same code in other blocks, of which an SM holds less, which touch more sectors or leave lanes idle."""
     was, now = case.before.static, case.after.static
     if was is None or now is None or not _reshaped(case):
         return None
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
     fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS)
-    if not fewer and not spread:
+    idle = _idle_lanes(case)
+    if not fewer and not spread and not idle:
         return None
     evidence = [_block_change(case)]
     if fewer:
@@ -42,7 +44,18 @@ def launch_configuration(case: Case) -> Finding | None:
     if spread:
         touched, touches = (usage.global_sectors or 0 for usage in (case.was, case.now))
         evidence.append(change("sectors of global requests", touched, touches, case.per))
-    return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
+    if not idle:
+        return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
+    filled, fills = (side.threads_per_warp or WARP for side in (case.before, case.after))
+    evidence.append(change("threads per warp", filled, fills, f"of {WARP}"))
+    share = fills / filled  # so many warps would do
+    classes = {name: count * share for name, count in case.was.classes.items()}
+    return Finding(causes.LAUNCH, tuple(evidence), slimmer(case.was, case.was.issued * share, classes), gates=fewer)
+
+
+def _idle_lanes(case: Case) -> bool:
+    """Whether the last warp of a block, or its only one, has fewer threads than before."""
+    return grew(case.after.threads_per_warp, case.before.threads_per_warp, OCCUPANCY_LOSS)
 
 
 def _reshaped(case: Case) -> bool:
@@ -183,7 +196,7 @@ def _smaller_blocks(case: Case) -> bool:
     """Whether the same code runs in smaller blocks that an SM holds as many warps of: the grid may not make up."""
     was, now = case.before.block_size, case.after.block_size
     alike = case.before.same_code(case.after) and case.was.limit == case.now.limit and not case.counted
-    return alike and was is not None and now is not None and now < was
+    return alike and not _idle_lanes(case) and was is not None and now is not None and now < was
 
 
 def _block_change(case: Case) -> Change:

@@ -327,6 +327,19 @@ def test_launch_configuration() -> None:
     assert waiting.launch_configuration(case(now=now, before=before, after=hungry)) is None
 
 
+def test_blocks_that_are_no_multiple_of_a_warp_leave_lanes_idle() -> None:
+    before, after = side(record("a", block=256)), side(record("a", block=48))
+    odd = case(before=before, after=after)
+    found = waiting.launch_configuration(odd)
+    assert found is not None
+    assert [str(one) for one in found.evidence] == ["block 256x1x1 -> 48x1x1", "threads per warp 32 -> 24 of 32"]
+    assert found.without.issued == COPY.issued * 24 / 32
+    assert not found.gates
+    assert waiting.exposed_latency(odd) is None  # a smaller block, but it is the idle lanes that cost
+    assert waiting.launch_configuration(case(before=after, after=before)) is None
+    assert waiting.launch_configuration(case(before=before, after=side(record("a", block=1024)))) is None
+
+
 def test_more_work_per_thread() -> None:
     before = side(record("a"), grid=(100, 1, 1), sm_count=132)
     after = side(record("b"), grid=(25, 1, 1), sm_count=132)
