@@ -118,8 +118,9 @@ LATENCY = Cause(
 )
 BARRIERS = Cause(
     key="barrier stalls",
-    says="warps wait for each other at barriers",
-    remedy="fewer barriers: warp shuffles for the last 32, __syncwarp within a warp, or smaller blocks",
+    says="warps wait for each other at barriers, or for memory at fences",
+    remedy="fewer barriers: warp shuffles for the last 32, __syncwarp within a warp, or smaller blocks; "
+    "__threadfence only where other blocks read",
     family="reduce_sum",
     source="COURSE 'Warp primitives' (1.2-1.5x) and thresholds; GTC25 'Barriers'",
 )

@@ -105,7 +105,7 @@ def barrier_stalls(case: Case) -> Finding | None:
     each, each_now = (_barriers_of_warp(side) for side in (case.before, case.after))
     if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH) or not grew(each, each_now, BARRIER_GROWTH):
         return None
-    evidence = (change("barriers", case.was.barriers, case.now.barriers, case.per),)
+    evidence = (change("barriers and fences", case.was.barriers, case.now.barriers, case.per),)
     waited = max(case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0), 0)
     without = case.now.replace(barriers=case.was.barriers)
     if not _steps_between_barriers(case):

@@ -375,6 +375,7 @@ def test_barrier_stalls() -> None:
     found = waiting.barrier_stalls(case(was, now, before=_with_barriers(4), after=_with_barriers(9, "b")))
     assert found is not None
     assert found.without.alone == 850
+    assert str(found.evidence[0]) == "barriers and fences 4 -> 9 per warp"  # the class of instructions has both
     assert waiting.barrier_stalls(case(was, was, before=_with_barriers(4), after=_with_barriers(9))) is None
     assert (
         waiting.barrier_stalls(case(was, now, before=_with_barriers(4), after=_with_barriers(4))) is None
