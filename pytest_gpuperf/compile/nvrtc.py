@@ -24,7 +24,14 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, assembler_remedy, expression_hint, nvrtc_remedy
+from pytest_gpuperf.compile.remedies import (
+    UNOPENED,
+    Mistake,
+    assembler_remedy,
+    expression_hint,
+    macro_remedy,
+    nvrtc_remedy,
+)
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
@@ -188,7 +195,10 @@ def _compile_error(program: Program, log: str, status: str, given: frozenset[str
     file = mistake["file"]
     of_cuda = file.startswith(tuple(map(str, toolkit_folders())))
     refused = Mistake(file, int(mistake["line"]), mistake["what"], file == program.place, of_cuda)
-    remedy = nvrtc_remedy(refused, log, host_headers.only_of_the_host(given))
+    quoted = log[mistake.end() :].lstrip("\n").partition("\n")[0]
+    remedy = macro_remedy(refused, quoted, program.options) or nvrtc_remedy(
+        refused, log, host_headers.only_of_the_host(given)
+    )
     return CompileError(refused.file, refused.line, refused.what, log, remedy)
 
 

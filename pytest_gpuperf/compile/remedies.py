@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _HOST_WORDS = re.compile(
@@ -16,6 +17,9 @@ _HOST_WORDS = re.compile(
 
 _DEVICE_RUNTIME = re.compile(r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+")
 _UNRESOLVED = re.compile(r"Unresolved extern function '(\w+)'")
+_BUILTIN_HEADER = "__nv_nvrtc_builtin_header.h"
+"""That NVRTC reads before each source, with its types and functions by short names."""
+_DEFINE = "--define-macro="
 _SEPARATE = "requires separate compilation mode"
 _LAUNCH = "device-side kernel launch could not be processed"
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
@@ -117,6 +121,16 @@ def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
         return known
     maybe = _cut_or_nvcc(mistake, sure=False) if whole or _HOST_WORDS.search(log) is not None else ""
     return "\n".join(part for part in (_undefined_remedy(mistake.what, log), maybe) if part)
+
+
+def macro_remedy(mistake: Mistake, quoted: str, options: Iterable[str]) -> str:
+    """What to do about a macro of the ``options`` in the ``quoted`` line of NVRTC's own header; empty without one."""
+    defined = {option.partition("=")[2].partition("=")[0] for option in options if option.startswith(_DEFINE)}
+    names = sorted(defined & set(re.findall(r"\w+", quoted)))
+    if mistake.file != _BUILTIN_HEADER or not names:
+        return ""
+    one = "is a macro" if len(names) == 1 else "are macros"
+    return f"{', '.join(names)} {one} of options=, and a name in {mistake.file} too: call the macro otherwise."
 
 
 def nvcc_remedy(mistake: Mistake, log: str) -> str:

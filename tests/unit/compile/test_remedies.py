@@ -38,10 +38,26 @@ def compiles(text: str, *options: str, folder: Path = Path(), **more: object) ->
     return compile_kernel(source, "sm_90").profile.registers > 0
 
 
-def refused(text: str, **more: object) -> str:
+def refused(text: str, *options: str, **more: object) -> str:
     with pytest.raises(CompileError) as problem:
-        compiles(text, **more)  # type: ignore[arg-type]
+        compiles(text, *options, **more)  # type: ignore[arg-type]
     return str(problem.value)
+
+
+@pytest.mark.parametrize("option", ["-DT=8", "-DT", "--define-macro=T=8"])
+def test_a_macro_that_is_a_name_in_the_compilers_own_header_is_called_otherwise(option: str) -> None:
+    text = "__global__ void work(float* x) { x[0] = T + 0; }\n"
+    told = refused(text, option)
+    assert told.endswith("T is a macro of options=, and a name in __nv_nvrtc_builtin_header.h too: call the macro "
+                         "otherwise.")  # fmt: skip
+    assert compiles(text.replace("T", "TILE"), option.replace("-DT", "-DTILE").replace("=T", "=TILE"))
+
+
+def test_a_macro_that_stands_in_a_mistake_of_the_users_is_not_blamed(tmp_path: Path) -> None:
+    text = "__global__ void work(float* x) { x[0] = TILE }\n"
+    assert "is a macro of" not in refused(text, "-DTILE=8")
+    (tmp_path / "part.h").write_text(text)
+    assert "is a macro of" not in refused('#include "part.h"\n', "-DTILE=8", folder=tmp_path)
 
 
 def test_a_part_of_another_file_is_compiled_with_what_that_declares(compiler: str, tmp_path: Path) -> None:
