@@ -252,6 +252,14 @@ def test_double_precision() -> None:
     assert compute.double_precision(case(was, most)) is None
 
 
+def test_double_precision_costs_nothing_of_what_lost_coalescing_and_bank_conflicts_do() -> None:
+    now = TILE.replace(classes={**TILE.classes, "fp64": 2.0}, global_sectors=90.0, shared_turns=16.0, dram_bytes=5e6)
+    found = compute.double_precision(case(TILE.replace(dram_bytes=1e6), now))
+    assert found is not None
+    assert (found.without.global_sectors, found.without.shared_turns, found.without.dram_bytes) == (90, 16, 4.5e6)
+    assert "fp64" not in found.without.classes
+
+
 def test_double_precision_back_in_single_precision() -> None:
     was = COPY.replace(classes={**COPY.classes, "fp64": 10.0})
     found = compute.double_precision(case(was, COPY.replace(classes={"fp64": 20.0, "fp32": 10.0})))
