@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import re
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +45,18 @@ def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
     made = tmp_path / "causes.md"
     assert report.main(["--output", str(made)]) == 0
     assert made.read_text(encoding="utf-8") == (ROOT / "docs/results/causes.md").read_text(encoding="utf-8")
+
+
+def test_the_manual_says_of_the_right_causes_what_the_page_does() -> None:
+    page, manual = (
+        " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+        for name in ("results/causes.md", "explanation/why-slower.md")
+    )
+    found = re.search(
+        r"true cause in (\d+ of \d+) .* pairs by the machine code .* and in (\d+ of \d+) .* by counters", page
+    )
+    assert found is not None
+    assert f"named first in {found[1]} pairs by the machine code and the launch alone, and in {found[2]} by" in manual
 
 
 def test_enough_pairs_are_on_the_page(suite: Any) -> None:
