@@ -49,7 +49,8 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
     leave_opponent(item.config)
-    start_early(item)
+    if problem is None:
+        start_early(item)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)  # a fault too: nothing can be confirmed then
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
