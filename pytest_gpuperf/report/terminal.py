@@ -154,9 +154,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)
         lines += remarks.lenient_lines(evidence, options.zone())
-    if not book.judged_times:
-        lines += no_gpu_line(evidence, gates=options.gates)
-    return lines
+    return lines + no_gpu_line(evidence, gates=options.gates)
 
 
 def _shifts(outcome: Outcome) -> list[str]:

@@ -56,3 +56,11 @@ def test_records_that_cannot_be_read_ahead_are_named_at_the_end(told):
     result = told.run(*TWO, subprocess=True)
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*test_own.json*"])
+
+
+def test_workloads_of_a_worker_without_a_gpu_are_counted_beside_those_that_were_timed(recorded):
+    """A worker of another host may have none, and what it did not time is not proven."""
+    recorded.write("conftest.py", SIMULATED.replace("return Sim", "return None if worker else Sim"))
+    result = recorded.run("--gpuperf", "-n", "2", "--dist=load", subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["device time *", "timing needs a GPU: ? workload* judged by static evidence only (*"])
