@@ -16,7 +16,7 @@ import pytest
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
 from pytest_gpuperf.config import parse_options
-from pytest_gpuperf.context import marker, stash
+from pytest_gpuperf.context import marker, stash, xdist_groups
 from pytest_gpuperf.context.shared_fixtures import SharedFixtures
 from pytest_gpuperf.workload import self_pairs
 
@@ -91,8 +91,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         child_process.select(config, items, task)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
+    if config.stash[stash.OPTIONS].active:
+        xdist_groups.take_off(session.items)
     if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
         stash.run_state_of(config).self_pairs = self_pairs.choose(config, session.items)
     if config.stash[stash.OPTIONS].task is not None and session.items:

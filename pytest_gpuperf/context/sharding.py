@@ -15,6 +15,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.shard_plan import Planned, Shard, digest_of, shards_of
+from pytest_gpuperf.context.xdist_groups import group_of, plain_id
 
 TEST_S = 1.0
 """Of a test without timed workloads: its fixtures, its compilation and its check."""
@@ -34,15 +35,15 @@ class Sharding:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
         """After every other plugin has deselected what it wants to, whatever order it left."""
         yield
-        nodes = {item: _node_and_group(item) for item in items}
-        seconds = self._seconds({node for node, _ in nodes.values()})
+        nodes = {item: plain_id(item) for item in items}
+        seconds = self._seconds(set(nodes.values()))
         plan = shards_of(
-            (Planned(node, group or node, seconds[node]) for node, group in nodes.values()), self._shard.of
+            (Planned(node, group_of(item) or node, seconds[node]) for item, node in nodes.items()), self._shard.of
         )
         self._config.stash[stash.SHARD_PLAN] = digest_of(plan)
-        others = [item for item in items if plan[nodes[item][0]] != self._shard.index]
-        items[:] = [item for item in items if plan[nodes[item][0]] == self._shard.index]
-        self._config.stash[stash.OTHER_SHARDS] = frozenset(item.nodeid for item in others)
+        others = [item for item in items if plan[nodes[item]] != self._shard.index]
+        items[:] = [item for item in items if plan[nodes[item]] == self._shard.index]
+        self._config.stash[stash.OTHER_SHARDS] = frozenset(nodes[item] for item in others)
         if others:
             self._config.hook.pytest_deselected(items=others)
 
@@ -70,16 +71,3 @@ def _recorded_seconds(store: BaselineStore, nodes: set[str]) -> dict[str, float]
                 node = f"{module}::{test}"
                 found[node] = max(seconds, found.get(node, 0.0))
     return found
-
-
-def _node_and_group(item: pytest.Item) -> tuple[str, str]:
-    """Its node id as baselines have it, and its group of pytest-xdist, empty without.
-
-    Workers of ``--dist loadgroup`` append the group to the node id.
-    """
-    marks = list(item.iter_markers("xdist_group"))
-    if not marks:
-        return item.nodeid, ""
-    names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
-    group = "@" + "_".join(sorted(names))
-    return item.nodeid.removesuffix(group), group

@@ -98,6 +98,7 @@ class FindingTests:
     def pytest_collection_modifyitems(self) -> None:
         self._chosen = True
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if not self._chosen or session.config.pluginmanager.hasplugin("dsession"):
             return

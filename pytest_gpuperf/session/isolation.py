@@ -24,6 +24,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.gpu_watch import GpuWatch
 from pytest_gpuperf.context.replaced_process import ReplacedProcess, report_of, restored
+from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
 
@@ -159,7 +160,9 @@ class Isolation:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
         """Let the report on a worker that ended itself be the one that it left."""
-        note = _note(self._notes, crashitem) if self._notes is not None else None
+        report.nodeid = without_group(self._config, report.nodeid)
+        node = without_group(self._config, crashitem)
+        note = _note(self._notes, node) if self._notes is not None else None
         if note is not None and note.is_file():
             told = json.loads(note.read_text(encoding="utf-8"))
             vars(report).update(vars(restored(self._config, told)))

@@ -13,6 +13,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
+from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
@@ -71,7 +72,7 @@ class Reporting:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self._count_tests(len(ids))
         if self.options.ncu and self._runs_tests:
-            collect_counters.count_nodes(self.config, ids)
+            collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         stash.run_book_of(self.config).collect(report)
