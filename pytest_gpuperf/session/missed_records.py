@@ -54,7 +54,11 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
         return
     found = config.stash[stash.FINDING].found
     if found is None:
-        outcome.vanished = (NO_WORKER,) if book.tests_run and options.open == "fail" else ()
+        told = (NO_WORKER,) if book.tests_run else ()
+        if options.open == "fail":
+            outcome.vanished = told
+        else:
+            outcome.left_out += told
         return
     if session.exitstatus == pytest.ExitCode.OK:
         _tell_unfinished(config, outcome)

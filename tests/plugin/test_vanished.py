@@ -199,6 +199,25 @@ def test_xdist(under_ci):
     said(under_ci.run("--gpuperf", "-n", "2", "-k", "1024", subprocess=True), 0, "1 workload *not in it*")
 
 
+DIES_AT_ITS_END = """
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        import os, signal
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("opens", "status", "begin"), [("fail", EXIT_VANISHED, "ERROR: "), ("warn", 0, "")])
+def test_workers_that_die_after_their_last_test_cannot_tell_what_vanished(recorded, opens, status, begin):
+    recorded.write("conftest.py", (recorded.path / "conftest.py").read_text() + DIES_AT_ITS_END)
+    one = ("-n", "1", "--max-worker-restart=0")
+    result = recorded.run("--gpuperf", f"--gpuperf-open={opens}", *one, subprocess=True)
+    assert result.ret == status, result.stdout.str()
+    result.stdout.fnmatch_lines([f"{begin}what no test came to cannot be told: no worker of pytest-xdist told *"])
+
+
 @pytest.mark.parametrize("narrow", [("-k", "work"), ("--deselect", "test_suite.py::test_other"), ("-m", "not slow")])
 def test_a_run_that_deselects_says_nothing_of_what_it_left_out(under_ci, narrow):
     under_ci.write("pytest.ini", "[pytest]\nmarkers = slow: slow\n")
