@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import gc
 import os
+import re
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -43,9 +44,9 @@ FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 
 
 def worker_number(config: pytest.Config) -> int | None:
-    """Number of the pytest-xdist worker that this process is; None without workers."""
-    name = getattr(config, "workerinput", {}).get("workerid", "")
-    return int(name[2:]) if name.startswith("gw") else None
+    """Number of the pytest-xdist worker that this process is; None without workers, and of one that --tx names."""
+    number = re.fullmatch(r"gw([0-9]+)", getattr(config, "workerinput", {}).get("workerid", ""))
+    return int(number[1]) if number is not None else None
 
 
 class Worker:

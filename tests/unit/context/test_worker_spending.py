@@ -44,6 +44,7 @@ def test_shards_and_their_workers_spend_no_more_than_one_run(shards: int) -> Non
     assert alone.spending.alpha == ALPHA / shards
 
 
-def test_workers_that_were_given_names_share_alpha_like_others() -> None:
-    """By ``--tx ssh=one//id=build-box``."""
-    assert worker(workerid="build-box", workercount=2).spending == spending_of(0, 2)
+@pytest.mark.parametrize("name", ["build-box", "gwen", "gw", "gw1-box"])
+def test_workers_that_were_given_names_share_alpha_like_others(name: str) -> None:
+    """By ``--tx ssh=one//id=build-box``; those of pytest-xdist itself are called gw0, gw1 and so on."""
+    assert worker(workerid=name, workercount=2).spending == spending_of(0, 2)
