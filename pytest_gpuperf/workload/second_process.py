@@ -130,9 +130,12 @@ def _over_pairs(
         return judged
     disproven = disproven_by_pairs(ratios_of(pending, pairs)[1:], pending.policy.epsilon, spread)
     if not disproven and len(pairs) == 1 and is_not_slower(pending, second):
-        (another,), _ = _seen_by_second(item, worker, [pending], limit_s)
-        disproven = another is not None and is_not_slower(pending, another)
-        pairs += [another] if another is not None else []
+        (another,), problem = _seen_by_second(item, worker, [pending], limit_s)
+        if another is not None:
+            pairs.append(another)
+            disproven = is_not_slower(pending, another)
+            problem = f"a third pair of processes found x{ratios_of(pending, pairs)[-1]:.3f}"
+        judged = msgspec.structs.replace(judged, reason=f"{judged.reason}; {problem}")
     return slower_here_alone(judged, ratios_of(pending, pairs)[1:], pending.policy.epsilon) if disproven else judged
 
 

@@ -266,6 +266,16 @@ def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_
     assert (tmp_path / "counted").read_text() == "." * pairs
 
 
+def test_what_a_third_pair_finds_is_said(
+    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--gpuperf-report=found.json")
+    gated_at_paces(recorded_project, monkeypatch, "1.012 1.0 1.02", tmp_path / "counted")
+    found = (recorded_project.path / "found.json").read_text()
+    assert "not in a second" in found
+    assert "a third pair of processes found x1.0" in found
+
+
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
     result = recorded_project.run("--gpuperf", subprocess=True)
