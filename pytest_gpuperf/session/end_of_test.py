@@ -24,7 +24,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
-from pytest_gpuperf.workload.gate_process import start_early
+from pytest_gpuperf.workload.early_opponent import start_early
 from pytest_gpuperf.workload.opponent_process import leave_opponent
 
 
