@@ -36,8 +36,8 @@ UNCOALESCED = Cause(
 REDUNDANT_TRAFFIC = Cause(
     key="redundant global traffic",
     says="the same data goes to and from global memory more than once, or data that could be computed",
-    remedy="keep it in a register, or share it between threads in shared memory, and write it back once; compute what "
-    "takes few instructions",
+    remedy="keep it in a register, which const and __restrict__ let the compiler do, or share it between threads in "
+    "shared memory, and write it back once; compute what takes few instructions",
     family="sample1_redundant_access",
     source="BLOG 1 and 2; COURSE 'Shared memory' (2-5x); GTC25 'Stall avoidance strategies'",
 )
