@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import keyword
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +17,10 @@ MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""
 SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor"})
 """Folders whose kernels are hardly the repository's own; hidden ones are left out too."""
+BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
 SIGNATURE = re.compile(
-    r"(template\s*<[^;{}]*>\s*)?(?:\b(?:static|extern\s*\"C\")\s+)*"
-    r"\b__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)",
+    rf"(template\s*<[^;{{}}]*>\s*)?(?:\b(?:static|extern\s*\"C\")\s+)*{BOUNDS}"
+    rf"\b__global__\s+{BOUNDS}void\s+{BOUNDS}(\w+)\s*\(([^)]*)\)",
     re.DOTALL,
 )
 HOST = re.compile(r"<<<|\bcuda[A-Z]\w*\s*\(|\bmain\s*\(|\bstd::(?:vector|string)\b")
@@ -30,6 +32,8 @@ DTYPES = {
     "int32_t": "int32", "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64", "size_t": "uint64",
 }  # fmt: skip
 """What arguments of a kernel are in a test, by their C++ types."""
+TAKEN = frozenset({"cuda_kernel", "gpu", "gpuperf", "launch", "n"})
+"""Names that the test itself uses."""
 SAMPLE = """\
 // y += a * x
 extern "C" __global__ void axpy(const float* x, float* y, float a, int n)
@@ -168,16 +172,30 @@ def _skipped(path: Path) -> bool:
 
 
 def _test_of(kernel: FoundKernel) -> dict[Path, str]:
+    called = _names_in_python(name for _, name, _ in kernel.arguments)
     arrays = [
-        f'    {name} = gpu.random(n, "{DTYPES[kind]}", seed={place})'
+        f'    {called[name]} = gpu.random(n, "{DTYPES[kind]}", seed={place})'
         for place, (kind, name, pointer) in enumerate(kernel.arguments)
         if pointer
     ]
     numbers = {"float": "1.0", "double": "1.0"}
-    args = [name if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
+    args = [called[name] if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
     given = f"{args[0]}," if len(args) == 1 else ", ".join(args)
     text = FOUND_TEST.format(kernel=kernel.name, source=kernel.source.name, arrays="\n".join(arrays), args=given)
     return {kernel.source.with_name(f"test_{kernel.name}.py"): text}
+
+
+def _names_in_python(names: Iterable[str]) -> dict[str, str]:
+    """What the test calls each parameter: its own name, with a ``_`` behind it where Python or the test uses that."""
+    called = {name: name for name in names}
+    for name in called:
+        while (
+            keyword.iskeyword(called[name])
+            or called[name] in TAKEN
+            or (called[name] != name and called[name] in called)
+        ):
+            called[name] += "_"
+    return called
 
 
 def _sample(folder: Path) -> dict[Path, str]:

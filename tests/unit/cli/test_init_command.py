@@ -88,6 +88,37 @@ def test_a_kernel_of_cpp_gets_a_test_and_a_template_none(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    "head",
+    [
+        "__global__ __launch_bounds__(256) void",
+        "__launch_bounds__(256) __global__ void",
+        "__global__ void __launch_bounds__(256)",
+    ],
+)
+def test_a_kernel_is_found_wherever_its_launch_bounds_stand_and_its_template_too(tmp_path, head):
+    (tmp_path / "scale.cu").write_text(
+        f"template <typename T>\n{head} any_scale(float* x, int n) {{}}\n{head} scale(float* x, int n) {{}}\n"
+    )
+    assert [kernel.name for kernel in init_command.kernels_in(tmp_path)] == ["scale"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [
+        ("const float* in, float* out", ["in_", "out"]),
+        ("const float* in, float* in_", ["in__", "in_"]),
+        ("const float* gpu, float* n", ["gpu_", "n_"]),
+        ("const float* launch, float* gpuperf", ["launch_", "gpuperf_"]),
+    ],
+)
+def test_a_parameter_that_python_or_the_test_has_a_use_for_gets_another_name(tmp_path, parameters, names):
+    (tmp_path / "scale.cu").write_text(f"__global__ void scale({parameters}) {{}}\n")
+    assert main(["init", str(tmp_path)]) == 0
+    assert f"args=({', '.join(names)}))" in (tmp_path / "test_scale.py").read_text()
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "__global__ void scale(float* x, int n) {}\nint main() { return 0; }\n",
