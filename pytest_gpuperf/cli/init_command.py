@@ -213,12 +213,12 @@ def _nvrtc_version() -> str:
 
 
 def _attributes(path: Path, write: Callable[[str], object]) -> None:
-    """Add the lines that baselines need; what is there stays."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    missing = [line for line in ATTRIBUTES.splitlines() if line not in before.splitlines()]
+    """Add the lines that baselines need; what is there stays, byte for byte."""
+    before = path.read_bytes() if path.exists() else b""
+    missing = [line for line in ATTRIBUTES.encode().splitlines() if line not in before.splitlines()]
     if not missing:
         write(f"kept     {path.name}\n")
         return
-    joint = "" if not before or before.endswith("\n") else "\n"
-    path.write_text(before + joint + "\n".join(missing) + "\n", encoding="utf-8")
+    joint = b"" if not before or before.endswith(b"\n") else b"\n"
+    path.write_bytes(before + joint + b"\n".join(missing) + b"\n")
     write(f"{'added to' if before else 'written '} {path.name}\n")

@@ -56,6 +56,14 @@ def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsy
     assert (tmp_path / ".gitattributes").read_text() == attributes
 
 
+@pytest.mark.parametrize("mine", [b"# caf\xe9\n", b"*.png binary\r\n*.txt text\r\n"])
+def test_attributes_that_are_there_stay_byte_for_byte(tmp_path, mine):
+    attributes = tmp_path / ".gitattributes"
+    attributes.write_bytes(mine)
+    assert main(["init", str(tmp_path)]) == 0
+    assert attributes.read_bytes() == mine + init_command.ATTRIBUTES.encode()
+
+
 def test_a_kernel_that_is_there_gets_a_test_beside_it(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "build").mkdir()
