@@ -111,8 +111,8 @@ def _acquired(folder: Path, say: Say, timeout_s: float) -> filelock.BaseFileLock
 
 
 def _new_lock(folder: Path) -> filelock.BaseFileLock:
-    """One that whoever may write the folder may take."""
-    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    """One that whoever may write the folder may take, and its owner anyway: filelock takes no other mode."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666 | 0o600
     if _has_locks(folder / working_folder.IGNORE_FILE):
         return filelock.FileLock(folder / LOCK, mode=mode)
     return filelock.SoftFileLock(folder / MARKER, mode=mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -13,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,7 @@ def work(root: Path) -> Path:
     return root / working_folder.NAME
 
 
-@contextmanager
+@contextlib.contextmanager
 def another_process(root: Path, *words: str, before: str = "") -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lock until it is ended."""
     command = [sys.executable, "-c", before + HOLDER, str(root), *words]
@@ -65,7 +65,7 @@ def another_process(root: Path, *words: str, before: str = "") -> Iterator[subpr
             process.kill()
 
 
-@contextmanager
+@contextlib.contextmanager
 def one_thread_waits(root: Path, said: list[str], timeout_s: float) -> Iterator[list[BaselineError]]:
     """A thread that wants the lock meanwhile; what it raised."""
     problems: list[BaselineError] = []
@@ -164,6 +164,18 @@ def test_a_folder_that_a_group_may_write_has_a_lock_that_it_may_take(root: Path)
     with transaction.exclusive(root):
         assert (root / working_folder.NAME).stat().st_mode & 0o777 == 0o775
         assert (root / working_folder.NAME / "lock").stat().st_mode & 0o777 == 0o664
+
+
+def test_a_working_folder_that_may_not_be_written_is_named_if_its_lock_cannot_be_taken(root: Path, work: Path) -> None:
+    (work / "lock").touch(0o444)
+    work.chmod(0o555)
+    stopped = pytest.raises(BaselineLockError, match="Make the folder and this file writable")
+    superuser = os.access(work, os.W_OK)  # whom no permission stops
+    try:
+        with contextlib.nullcontext() if superuser else stopped, transaction.exclusive(root):
+            assert superuser
+    finally:
+        work.chmod(0o755)
 
 
 @pytest.mark.parametrize("name", ["", "lock", "held"])
