@@ -64,11 +64,15 @@ class GitFolder:
         found = run_git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if found.returncode == 0:
             return found.stdout.decode("ascii", "replace").strip()
-        remedy = (
-            "This clone is shallow: fetch the rest by git fetch --unshallow, in CI by a checkout with fetch-depth: 0"
-            if is_shallow(self._start)
-            else "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
-        )
+        if is_shallow(self._start):
+            remedy = (
+                "This clone is shallow: fetch the rest by git fetch --unshallow, "
+                "in CI by a checkout with fetch-depth: 0"
+            )
+        elif not run_git(self._start, "rev-list", "--max-count=1", "--all").stdout:
+            remedy = "The repository has no commit yet: make the first one by git add and git commit"
+        else:
+            remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
 
     def entries(self, commit: str) -> list[TreeEntry]:

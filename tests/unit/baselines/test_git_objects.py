@@ -80,6 +80,14 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(folder: Path, tmp_path: Pat
         GitFolder(tmp_path / "shallow" / "baselines").commit("HEAD~1")
 
 
+def test_a_repository_without_a_commit_is_told_to_make_one(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    with pytest.raises(
+        RevisionError, match=r"no revision 'HEAD' .*no commit yet: make the first one by git add and git c"
+    ):
+        GitFolder(tmp_path).commit("HEAD")
+
+
 def test_a_folder_in_no_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RevisionError, match="is in no git repository"):
         GitFolder(tmp_path)
