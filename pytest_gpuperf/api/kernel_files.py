@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,6 +47,12 @@ def cubin_content(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
     return str(path), _read(path, ".cubin", site, path.read_bytes)
 
 
+def _encoding(content: bytes) -> str:
+    """What a text that is no UTF-8 most likely is in: UTF-16 tells by its mark, as editors of Windows write it."""
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "utf-16" if marked and len(content) % 2 == 0 else "latin1"
+
+
 def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
     """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
     try:
@@ -58,7 +65,7 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
     except UnicodeDecodeError as problem:
         raise MissingSource(
             f"{path}: cannot be read: {problem}. Save it as UTF-8: "
-            f"iconv -f latin1 -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
+            f"iconv -f {_encoding(problem.object)} -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
         ) from None
     except OSError as problem:
         raise MissingSource(f"{path}: cannot be read: {problem}") from None

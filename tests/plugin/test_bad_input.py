@@ -40,6 +40,15 @@ def test_a_source_that_is_no_text_says_so(suite):
     assert "Save it as UTF-8: iconv -f latin1 -t utf-8 binary.cu -o binary_utf8.cu" in text
 
 
+@pytest.mark.parametrize(("encoding", "named"), [("utf-16", "utf-16"), ("latin-1", "latin1")])
+def test_the_remedy_for_a_source_in_another_encoding_keeps_its_text(suite, encoding, named):
+    text = "// caf\xe9\n" + (suite.path / "work.cu").read_text(encoding="utf-8")
+    (suite.path / "other.cu").write_bytes(text.encode(encoding))
+    said = run_body(suite, 'cuda_kernel("other.cu", "work")')
+    assert f"Save it as UTF-8: iconv -f {named} -t utf-8 other.cu -o other_utf8.cu" in said
+    assert (suite.path / "other.cu").read_bytes().decode(named) == text
+
+
 def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     (suite.path / "marked.cu").write_bytes(b"\xef\xbb\xbf" + (suite.path / "work.cu").read_bytes())
     suite.write(
