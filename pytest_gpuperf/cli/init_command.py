@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -85,12 +86,19 @@ No .cu file here holds a kernel that can be tested as it stands: no template, wi
 and without code of the host beside it. A sample takes its place. For your own: gpuperf docs other-compilers
 
 """
+ELSEWHERE = """\
+GitHub runs workflows at the top of a repository alone, which is {top}. Move the written one there, with a name of its
+own, and add below its "static:":
+
+    defaults: {{run: {{working-directory: {inside}}}}}
+
+"""
 NEXT = """\
 Next:
 
     pytest --update-baselines      # records; without a GPU, the machine code alone
     pytest --gpuperf               # gates: green
-    git add . && git commit -m "Gate the first kernel"
+    {git}git add . && git commit -m "Gate the first kernel"
 
 Then change the kernel and run pytest --gpuperf again. gpuperf docs first-regression tells more.
 """
@@ -134,8 +142,16 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
         path.write_text(text, encoding="utf-8")
         write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
-    write(f"\n{note}{NEXT}")
+    top = _repository(folder.resolve())
+    if top not in (None, folder.resolve()):
+        note += ELSEWHERE.format(top=top, inside=json.dumps(folder.resolve().relative_to(top).as_posix()))
+    write(f"\n{note}{NEXT.format(git='' if top else 'git init && ')}")
     return 0
+
+
+def _repository(folder: Path) -> Path | None:
+    """The top of the checkout that the folder is in."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def kernels_in(folder: Path) -> Iterator[FoundKernel]:

@@ -40,6 +40,25 @@ def test_the_workflow_sees_where_a_change_began_and_may_only_read(tmp_path):
     assert "pull_request_target" not in workflow
 
 
+def test_in_a_folder_of_a_repository_it_says_where_github_looks_for_workflows(tmp_path, capsys):
+    (tmp_path / ".git").mkdir()
+    part = tmp_path / "gpu part"
+    part.mkdir()
+    assert main(["init", str(part)]) == 0
+    said = capsys.readouterr().out
+    assert f"at the top of a repository alone, which is {tmp_path.resolve()}." in said
+    assert 'defaults: {run: {working-directory: "gpu part"}}' in said
+    assert "    git add . && git commit" in said
+    main(["init", str(tmp_path)])
+    assert "working-directory" not in capsys.readouterr().out
+
+
+def test_where_there_is_no_repository_the_next_commands_make_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(init_command, "_repository", lambda _: None)
+    assert main(["init", str(tmp_path)]) == 0
+    assert "    git init && git add . && git commit" in capsys.readouterr().out
+
+
 def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsys):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
     (tmp_path / ".gitattributes").write_text("*.png binary")
