@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
 
 MOST_FILES = 2000
@@ -139,7 +140,7 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
             write(f"kept     {path.relative_to(folder)}\n")
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
         write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
     top = _repository(folder.resolve())
@@ -236,5 +237,5 @@ def _attributes(path: Path, write: Callable[[str], object]) -> None:
         write(f"kept     {path.name}\n")
         return
     joint = b"" if not before or before.endswith(b"\n") else b"\n"
-    path.write_bytes(before + joint + b"\n".join(missing) + b"\n")
+    write_whole(path, before + joint + b"\n".join(missing) + b"\n")
     write(f"{'added to' if before else 'written '} {path.name}\n")

@@ -83,6 +83,20 @@ def test_attributes_that_are_there_stay_byte_for_byte(tmp_path, mine):
     assert attributes.read_bytes() == mine + init_command.ATTRIBUTES.encode()
 
 
+def test_what_a_full_disk_cuts_short_is_not_left_there_and_nothing_is_lost(tmp_path):
+    limited = (
+        "import resource, sys; from pytest_gpuperf.cli.command_line import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); sys.exit(main(['init', sys.argv[1]]))"
+    )
+    command = [sys.executable, "-B", "-c", limited, str(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == 1
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    main(["init", str(tmp_path)])
+    (tmp_path / ".gitattributes").write_bytes(b"*.png binary\n")
+    assert subprocess.run(command, check=False).returncode == 1
+    assert (tmp_path / ".gitattributes").read_bytes() == b"*.png binary\n"
+
+
 def test_a_kernel_that_is_there_gets_a_test_beside_it(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "build").mkdir()
