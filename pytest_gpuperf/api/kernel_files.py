@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -63,9 +64,10 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
         hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
         raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
     except UnicodeDecodeError as problem:
+        old, new = shlex.quote(path.name), shlex.quote(f"{path.stem}_utf8{path.suffix}")
         raise MissingSource(
             f"{path}: cannot be read: {problem}. Save it as UTF-8: "
-            f"iconv -f {_encoding(problem.object)} -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
+            f"iconv -f {_encoding(problem.object)} -t utf-8 {old} -o {new}"
         ) from None
     except OSError as problem:
         raise MissingSource(f"{path}: cannot be read: {problem}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ CLAIM = re.compile(r'"([A-Z0-9]+-\d+)"')
 NEXT = """\
 {count} files in {folder}. Next:
 
-    cd {folder}
+    cd {quoted}
     pytest --gpuperf --update-baselines     # records; without a GPU, the machine code alone
     pytest --gpuperf                        # green
 
@@ -59,7 +60,7 @@ def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], 
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", encoding="utf-8")
-    write(NEXT.format(count=len(files) + 1, folder=folder))
+    write(NEXT.format(count=len(files) + 1, folder=folder, quoted=shlex.quote(str(folder))))
     return 0
 
 

@@ -49,6 +49,12 @@ def test_the_remedy_for_a_source_in_another_encoding_keeps_its_text(suite, encod
     assert (suite.path / "other.cu").read_bytes().decode(named) == text
 
 
+def test_the_remedy_for_a_source_in_another_encoding_works_for_a_name_with_spaces(suite):
+    (suite.path / "my work.cu").write_bytes(b"// caf\xe9\n")
+    said = run_body(suite, 'cuda_kernel("my work.cu", "work")')
+    assert "iconv -f latin1 -t utf-8 'my work.cu' -o 'my work_utf8.cu'" in said
+
+
 def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     (suite.path / "marked.cu").write_bytes(b"\xef\xbb\xbf" + (suite.path / "work.cu").read_bytes())
     suite.write(

@@ -198,6 +198,12 @@ def test_families_are_listed_and_copied(tmp_path, capsys):
     assert "UNCHANGED" in done.stdout
 
 
+def test_the_command_that_enters_the_copied_folder_works_in_a_shell(tmp_path, capsys):
+    target = tmp_path / "my examples"
+    assert main(["examples", str(target), "reduce_sum"]) == 0
+    assert f"    cd '{target}'\n" in capsys.readouterr().out
+
+
 def test_copied_tests_pass_before_anything_is_gated_and_come_with_what_they_import_alone(tmp_path):
     target = tmp_path / "examples"
     assert main(["examples", str(target), "reduce_sum"]) == 0
