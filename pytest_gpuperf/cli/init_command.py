@@ -25,6 +25,8 @@ SIGNATURE = re.compile(
     rf"\b__global__\s+{BOUNDS}void\s+{BOUNDS}(\w+)\s*\(([^)]*)\)",
     re.DOTALL,
 )
+MOST_THREADS = re.compile(r"__launch_bounds__\s*\(\s*([1-9]\d*)\s*[,)]")
+USUAL_BLOCK = 256
 HOST = re.compile(r"<<<|\bcuda[A-Z]\w*\s*\(|\bmain\s*\(|\bstd::(?:vector|string)\b")
 """Of a file of a whole program, which NVRTC does not compile."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -58,7 +60,7 @@ FOUND_TEST = '''\
 def test_{kernel}(cuda_kernel, gpu, gpuperf):
     n = 1 << 20
 {arrays}
-    launch = cuda_kernel("{source}", "{kernel}").launch(grid=(n // 256,), block=(256,), args=({args}))
+    launch = cuda_kernel("{source}", "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
     gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
 ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
@@ -110,6 +112,8 @@ class FoundKernel(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str, bool], ...]
     """Type, name, and whether it is a pointer."""
+    block: int
+    """Threads that a block of the test has: as many as the launch bounds allow, where these are a number."""
 
 
 PROBLEMS = (OSError,)
@@ -159,10 +163,12 @@ def kernels_in(folder: Path) -> Iterator[FoundKernel]:
     """Kernels whose arguments a test can make up, in the order of their files."""
     for path in _sources(folder):
         text = COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
-        for template, name, parameters in [] if HOST.search(text) else SIGNATURE.findall(text):
+        for declared in [] if HOST.search(text) else SIGNATURE.finditer(text):
+            template, name, parameters = declared.groups()
             arguments = arguments_of(parameters)
             if arguments is not None and not template:
-                yield FoundKernel(path, name, arguments)
+                allowed = map(int, MOST_THREADS.findall(declared.group()))
+                yield FoundKernel(path, name, arguments, min([USUAL_BLOCK, *allowed]))
 
 
 def _sources(folder: Path) -> list[Path]:
@@ -198,7 +204,9 @@ def _test_of(kernel: FoundKernel) -> dict[Path, str]:
     numbers = {"float": "1.0", "double": "1.0"}
     args = [called[name] if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
     given = f"{args[0]}," if len(args) == 1 else ", ".join(args)
-    text = FOUND_TEST.format(kernel=kernel.name, source=kernel.source.name, arrays="\n".join(arrays), args=given)
+    text = FOUND_TEST.format(
+        kernel=kernel.name, source=kernel.source.name, arrays="\n".join(arrays), args=given, block=kernel.block
+    )
     return {kernel.source.with_name(f"test_{kernel.name}.py"): text}
 
 

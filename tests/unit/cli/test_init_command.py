@@ -144,6 +144,21 @@ def test_a_kernel_is_found_wherever_its_launch_bounds_stand_and_its_template_too
 
 
 @pytest.mark.parametrize(
+    ("bounds", "block"), [("128", 128), ("64, 4", 64), ("1024", 256), ("2 * 64", 256), ("1u << 10", 256)]
+)
+def test_a_block_has_as_many_threads_as_the_launch_bounds_allow(tmp_path, bounds, block):
+    (tmp_path / "scale.cu").write_text(f"__global__ void __launch_bounds__({bounds}) scale(float* x, int n) {{}}\n")
+    main(["init", str(tmp_path)])
+    assert f"grid=(n // {block},), block=({block},)" in (tmp_path / "test_scale.py").read_text()
+
+
+def test_a_test_for_a_kernel_with_small_launch_bounds_can_be_recorded(tmp_path):
+    (tmp_path / "scale.cu").write_text("__global__ void __launch_bounds__(128) scale(float* x, int n) {}\n")
+    main(["init", str(tmp_path)])
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize(
     ("parameters", "names"),
     [
         ("const float* in, float* out", ["in_", "out"]),
