@@ -30,7 +30,7 @@ from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
-from pytest_gpuperf.session.taken_back import fail_hidden
+from pytest_gpuperf.session.taken_back import fail_hidden, has_red
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
@@ -78,7 +78,7 @@ def finish(session: pytest.Session) -> None:
         if lacking:
             _end_with(session, EXIT_NOT_RECORDED)
     outcome.hidden = fail_hidden(book, worker.options)
-    if session.testsfailed or outcome.hidden:  # pytest.exit(..., returncode=0) may have ended the run
+    if session.testsfailed or has_red(book, worker.options):  # pytest.exit(..., returncode=0) may have ended the run
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(config, book, outcome)
     _watch(session, book, outcome)

@@ -6,7 +6,7 @@ The last word on a run's exit status is that of its verdicts, whatever came betw
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
@@ -35,20 +35,27 @@ def fail_expected(report: pytest.TestReport, judgements: Iterable[Judgement], op
 
 def fail_hidden(book: Book, options: Options) -> str:
     """Count tests as failed whose verdicts are red and that pytest calls green.  Returns what to say; empty of none."""
-    hidden = []
+    hidden = [(node, one) for node, one in _red(book, options) if book.answering_for(node).isdisjoint(book.failures)]
+    for node, one in hidden:
+        book.fail(node, f"{one.key.workload}  {one.verdict.value}, and pytest does not call the test failed")
+    return _hidden_line([node for node, _ in hidden]) if hidden else ""
+
+
+def has_red(book: Book, options: Options) -> bool:
+    """Whether a verdict of the run is red, whatever has become of pytest's count of failures."""
+    return any(True for _ in _red(book, options))
+
+
+def _red(book: Book, options: Options) -> Iterator[tuple[str, Judgement]]:
+    """Tests with verdicts that fail them and that nothing expects, each with the first of these."""
     for node, evidence in book.results.items():
         tests = book.answering_for(node)
-        expected = any(one in book.results and book.results[one].xfail for one in tests)
-        if expected or not tests.isdisjoint(book.failures):
+        if any(one in book.results and book.results[one].xfail for one in tests):
             continue
         found = [*evidence.judgements, *evidence.unreached]
         held = _held_against(found, options, xfailed=not tests.isdisjoint(book.failed_as_expected))
         if held:
-            hidden.append(node)
-            book.fail(
-                node, f"{held[0].key.workload}  {held[0].verdict.value}, and pytest does not call the test failed"
-            )
-    return _hidden_line(hidden) if hidden else ""
+            yield node, held[0]
 
 
 def last_word(status: int | None) -> int:

@@ -119,6 +119,16 @@ def test_an_end_of_the_run_that_calls_it_green(slower, end):
     result.stderr.fnmatch_lines(["gpuperf: this run ended *: see to the test, conftest or plugin that ends it"])
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_count_of_failures_that_a_hook_takes_back(slower, workers):
+    slower.write(
+        "conftest.py",
+        "import pytest\n@pytest.hookimpl(tryfirst=True)\ndef pytest_sessionfinish(session):\n"
+        "    session.testsfailed = session.exitstatus = 0\n",
+    )
+    assert slower.run("--gpuperf", *workers, subprocess=bool(workers)).ret == 1
+
+
 def test_a_hook_at_the_end_of_a_green_run_is_let_be(recorded):
     recorded.write("conftest.py", f"import pytest\n{ENDS['a wrapper'][0]}")
     assert recorded.run("--gpuperf").ret == 0
