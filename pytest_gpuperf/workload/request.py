@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, SupportsFloat
 
@@ -90,10 +91,17 @@ class Request:
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
 
+_LATER = (
+    (inspect.isgeneratorfunction, "it has a yield"), (inspect.iscoroutinefunction, "it is async"),
+    (inspect.isasyncgenfunction, "it is async"),
+)  # fmt: skip
+"""Functions that a call only prepares, and why."""
+
+
 def require_callable(workload: object) -> Callable[[], Any]:
     """The workload.  This and what follows checks what a test gave, and raises ``BadArgument``."""
     if callable(workload):
-        return workload
+        return _run_by_a_call("the workload", workload)
     given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
@@ -118,9 +126,19 @@ def name_of(workload: Any, given: object) -> str:
 
 
 def function(what: str, given: object) -> Callable[..., Any] | None:
-    if given is None or callable(given):
-        return given
+    if given is None:
+        return None
+    if callable(given):
+        return _run_by_a_call(f"{what}=", given)
     raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+
+
+def _run_by_a_call(what: str, given: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose body runs when it is called: that of a generator or a coroutine would never run."""
+    for kind, word in _LATER:
+        if kind(given):
+            raise BadArgument(f"gpuperf: {what} is called, and nothing in it would run: {word}. Give a plain function")
+    return given
 
 
 def arrays(what: str, given: object) -> tuple[Any, ...]:

@@ -43,7 +43,17 @@ def require_yes(name: str, check: Callable[..., Any], given: Mapping[str, Any]) 
 
 
 def refuse_no(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
+    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library.
+
+    Raises ``BadArgument`` for one that answers with what has not run yet: it has compared nothing.
+    """
+    if inspect.isroutine(answer) or inspect.isgenerator(answer) or inspect.iscoroutine(answer):
+        if not inspect.isroutine(answer):
+            answer.close()  # or Python warns of it, too
+        raise BadArgument(
+            f"{name}: the check of its result returned a {type(answer).__name__}, which did not run, so it compared "
+            f"nothing: run it in the check{UNTIMED}"
+        )
     is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
     if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
         said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"

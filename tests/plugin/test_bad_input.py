@@ -70,6 +70,28 @@ def test_an_unknown_kernel_lists_those_there_are(suite):
     assert "other" in text.replace("othr", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def later():\n    yield", "it has a yield"),
+        ("async def later(): ...", "it is async"),
+        ("async def later():\n    yield", "it is async"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("later", "the workload"),
+        ("print, check=later", "check="),
+        ("print, reset=later", "reset="),
+        ("print, accuracy=later", "accuracy="),
+    ],
+)
+def test_a_function_whose_body_a_call_does_not_run_is_refused(suite, text, why, call, what):
+    said = run_body(suite, f"{text}\ngpuperf({call})", fixtures="gpuperf")
+    assert f"gpuperf: {what} is called, and nothing in it would run: {why}. Give a plain function" in said
+
+
 def test_options_given_as_one_string_are_refused(suite):
     text = run_body(suite, 'cuda_kernel("other.cu", "other", options="-DX")')
     assert "it takes a list: options=['-DX']" in text

@@ -72,6 +72,26 @@ def test_a_check_that_returns_false_fails(gpu_suite):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
+        ("gpu.assert_equal", "a method"),
+        ("(gpu.assert_equal(b, 2 * a) for _ in range(1))", "a generator"),
+        ("awaited()", "a coroutine"),
+    ],
+)
+def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer, said):
+    gpu_suite.edit(
+        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
+    )
+    gpu_suite.edit("test_suite.py", "import pytest", "import pytest\nasync def awaited(): ...\n")
+    result = gpu_suite.run("-k", "1024")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [f"*the check of its result returned {said}, which did not run, so it compared nothing: run it in the check; *"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
         ("np.allclose(b, a + 1)", "False"),
         ("np.bool_(False)", "False"),
         ("np.array(False)", "False"),
