@@ -67,7 +67,8 @@ class Verdict(enum.Enum):
     shown and do not gate."""
     NOT_MEASURED = "NOT-MEASURED"
     """There is a baseline, and nothing to hold against it: the test was deleted, was skipped or ended early, there is
-    no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record."""
+    no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record.  Without a
+    baseline: the measurement raised, and the test caught that."""
 
     @property
     def is_regression(self) -> bool:

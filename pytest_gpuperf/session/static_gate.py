@@ -21,7 +21,7 @@ from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.session.proven_records import why_not_proven
@@ -153,18 +153,17 @@ WITHOUT_CODE = (
     "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
     "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf prune --yes"
 )
-UNFINISHED = (
-    "has a baseline, and its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let "
-    "it fail the test"
-)
+CAUGHT = "its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let it fail the test"
+UNFINISHED = f"has a baseline, and {CAUGHT}"
+NEVER_TIMED = f"has no baseline of its time, and {CAUGHT}"
 
 
 def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[Judgement]:
     """NOT-MEASURED for all on record that a test did not come to, ``stopped`` early or ended without it.
 
-    A workload that it did come to lacks what was not judged: machine code, its time, or a figure beside that.  Asked
-    after the static judgement.  A workload that is timed on other GPU models and not on this one, as others of
-    its test are, is not this GPU's.  Raises ``BaselineError``.
+    A workload that it did come to lacks what was not judged: machine code, its time, on record or not, or a figure
+    beside that.  Asked after the static judgement.  A workload that is timed on other GPU models and not on this one,
+    as others of its test are, is not this GPU's.  Raises ``BaselineError``.
     """
     passed = PASSED_WITHOUT if worker.revision is None else PASSED_WITHOUT_THEIRS
     why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else passed
@@ -174,18 +173,25 @@ def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[J
     missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=_why_unjudged(book, name, kind) or reason,
-                  for_want_of_gpu=for_want_of_gpu and not _why_unjudged(book, name, kind))
+                  reason=why_unjudged or reason, for_want_of_gpu=for_want_of_gpu and not why_unjudged)
         for target, kind, name in missed
         if not _is_of_another_gpu(worker, book, name)
+        for why_unjudged in [_why_unjudged(worker, book, target, kind, name)]
     ]  # fmt: skip
 
 
-def _why_unjudged(book: TestBook, name: str, kind: EvidenceKind) -> str:
+def _why_unjudged(worker: Worker, book: TestBook, target: str, kind: EvidenceKind, name: str) -> str:
     """What kept a workload that the test did come to from a verdict; empty where it did not come there."""
     if name not in book.workloads or not book.workloads[name].launched:
         return ""
-    return WITHOUT_CODE if kind == "static" else UNFINISHED
+    if kind == "static":
+        return WITHOUT_CODE
+    return UNFINISHED if name in _timed(worker, book, target) else NEVER_TIMED
+
+
+def _timed(worker: Worker, book: TestBook, target: str) -> Mapping[str, TimeRecord]:
+    """Times on record of the test's workloads, by name."""
+    return worker.store.time_tests(target, book.module).get(book.test, {})
 
 
 def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
@@ -245,7 +251,11 @@ def _toolchains(book: TestBook) -> set[str]:
 def _unreached_times(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
     if worker.has_gpu:
         target = worker.device.facts.slug
-        for name, old in worker.store.time_tests(target, book.module).get(book.test, {}).items():
+        recorded = _timed(worker, book, target)
+        for name, work in book.workloads.items():
+            if work.launched and name not in recorded and all(one.kind != "time" for one in work.judgements):
+                yield target, "time", name
+        for name, old in recorded.items():
             judged = {one.kind for one in book.workloads[name].judgements} if name in book.workloads else set()
             if "time" not in judged:
                 yield target, "time", name

@@ -58,6 +58,34 @@ def test_a_measurement_whose_error_is_caught(under_ci, raised):
     ])  # fmt: skip
 
 
+@pytest.mark.parametrize("before", [None, "--update-baselines=new"], ids=["new", "its machine code recorded"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    launch = cuda_kernel('other.cu', 'other').launch(1, 32, (gpu.empty(1), gpu.empty(1), 0))\n",
+        "    def launch(): ...\n",
+    ],
+    ids=["launch", "callable"],
+)
+def test_a_measurement_that_was_never_recorded_and_whose_error_is_caught(recorded, monkeypatch, lines, before):
+    recorded.write(
+        "test_new.py",
+        f"import pytest\ndef test_new(cuda_kernel, gpu, gpuperf):\n{lines}"
+        "    with pytest.raises(AssertionError):\n        gpuperf(launch, name='new', check=lambda: False)\n",
+    )
+    if before:
+        recorded.run(before)
+    result = recorded.run("--gpuperf")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "test_new.py::test_new: new has no baseline of its time, and its measurement did not come to an end: *"
+    ])  # fmt: skip
+    monkeypatch.setenv("CI", "true")
+    result = recorded.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["new  NOT-MEASURED  on simulated-gpu (time)"])
+
+
 def test_an_error_beside_the_time_that_is_caught(recorded, monkeypatch):
     launch = "kernel.launch(grid=8, block=256, args=(a, b, size))"
     instead(

@@ -204,6 +204,11 @@ def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> 
     assert [one.key.workload for one in unreached(run.worker, book)] == ["copy", "scale"]
     book.add(workload("copy"))
     assert [one.reason for one in unreached(run.worker, book) if one.key == key()] == [static_gate.UNFINISHED]
+    book.add(workload("new"))
+    assert [one.reason for one in unreached(run.worker, book) if one.key == key("new")] == [static_gate.NEVER_TIMED]
+    for other in (workload("new", launched=False), workload("new", time_judgement("new"))):
+        book.add(other)
+        assert key("new") not in [one.key for one in unreached(run.worker, book)]
     run.worker.has_gpu = False
     assert unreached(run.worker, book) == []
 
@@ -295,7 +300,7 @@ def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_li
     run.worker.has_gpu = has_gpu
     record(run, static_record("c9"), compiler=compiler)
     book = TestBook(MODULE, TEST)
-    book.add(workload("copy", static={"sm_80": static_record()}, toolchain=compiler))
+    book.add(workload("copy", time_judgement("copy"), static={"sm_80": static_record()}, toolchain=compiler))
     assert (unreached(run.worker, book, stopped=False) == []) == reached
 
 
