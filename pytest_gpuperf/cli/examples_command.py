@@ -51,6 +51,10 @@ def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], 
     unknown = [name for name in families if name not in there]
     if unknown:
         raise ExamplesError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
+    if not families and str(folder) in there:
+        raise ExamplesError(
+            f"{folder} is a family, and the folder to copy to comes first: gpuperf examples DIR {folder}"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExamplesError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
     chosen = list(families) or [name for name in USUAL if name in there]

@@ -69,6 +69,17 @@ def test_a_check_that_returns_false_fails(gpu_suite):
     result.stdout.fnmatch_lines(["*the check of its result returned False; nothing was timed*"])
 
 
+def failed_by_its_check(gpu_suite, answer, needs):
+    """A run of one test whose check gives this answer, by a line that the test file needs."""
+    gpu_suite.edit(
+        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
+    )
+    gpu_suite.edit("test_suite.py", "import pytest", f"import pytest\n{needs}")
+    result = gpu_suite.run("-k", "1024")
+    result.assert_outcomes(failed=1)
+    return result
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -78,12 +89,7 @@ def test_a_check_that_returns_false_fails(gpu_suite):
     ],
 )
 def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer, said):
-    gpu_suite.edit(
-        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
-    )
-    gpu_suite.edit("test_suite.py", "import pytest", "import pytest\nasync def awaited(): ...\n")
-    result = gpu_suite.run("-k", "1024")
-    result.assert_outcomes(failed=1)
+    result = failed_by_its_check(gpu_suite, answer, "async def awaited(): ...\n")
     result.stdout.fnmatch_lines(
         [f"*the check of its result returned {said}, which did not run, so it compared nothing: run it in the check; *"]
     )
@@ -99,12 +105,7 @@ def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer
     ],
 )
 def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, said):
-    gpu_suite.edit(
-        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
-    )
-    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
-    result = gpu_suite.run("-k", "1024")
-    result.assert_outcomes(failed=1)
+    result = failed_by_its_check(gpu_suite, answer, "import numpy as np")
     result.stdout.fnmatch_lines([f"*the check of its result returned {said}; nothing was timed*"])
 
 

@@ -243,6 +243,13 @@ def test_examples_go_nowhere_where_something_is(tmp_path, capsys, families, ther
     assert [path.name for path in tmp_path.iterdir()] == (["mine.txt"] if there else [])
 
 
+def test_a_family_is_not_taken_for_the_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["examples", "bank_conflicts"]) == 1
+    assert "gpuperf examples DIR bank_conflicts" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_pages_of_the_documentation_are_printed(capsys):
     assert main(["docs"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
