@@ -9,6 +9,7 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT, canary_shifts
 from pytest_gpuperf.model.evidence import Session, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.workload_records import rounds_on
 
 UNKNOWN_CAUSES = "clocks, temperature or what else runs on this GPU"
 
@@ -70,7 +71,7 @@ class Recording:
 
 def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now: Session) -> Recording:
     """The rounds taken on this GPU if there are any, else all; those of an unknown session are another GPU's."""
-    here = tuple(one for one in baseline.rounds if one.session in sessions and sessions[one.session].uuid == now.uuid)
+    here = rounds_on(now.uuid, baseline, sessions)
     rounds = here or baseline.rounds
     named = dict.fromkeys(one.session for one in rounds)
     compared = [sessions[name] for name in named if name in sessions]

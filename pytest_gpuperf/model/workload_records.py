@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 
 class WorkloadRecords(NamedTuple):
@@ -20,3 +22,8 @@ class WorkloadRecords(NamedTuple):
         """What it launches, as the user names it; empty for a callable."""
         names = [one.kernel for one in self.static.values()] + [one.kernel for one in self.times.values()]
         return next(filter(None, names), "")
+
+
+def rounds_on(uuid: str, record: TimeRecord, sessions: Mapping[str, Session]) -> tuple[RecordedRound, ...]:
+    """Those that were taken on this GPU; those of a session that is not among ``sessions`` are another GPU's."""
+    return tuple(one for one in record.rounds if one.session in sessions and sessions[one.session].uuid == uuid)

@@ -13,7 +13,8 @@ from pytest_gpuperf.timing.rounds import Clock
 from pytest_gpuperf.timing.taken_block import Block
 
 LEANING_BUDGETS = 4.0
-"""Budgets that a case may take which leans to slower and is not decided: going on costs no error rate."""
+"""Budgets that a case may take which is not decided, and leans to slower or is a pair of processes: going on costs no
+error rate."""
 
 Patience = Literal["none", "leaning", "undecided"]
 """Who goes on when the time is over: nobody; what leans to slower, and clear cases; all that is not decided."""
@@ -46,8 +47,9 @@ def until_decided(
             continue
         clear = len(r) < blocks_to_decide(r, policy) < math.inf
         time_left = done <= began + LEANING_BUDGETS * (ends - began)
-        more = time_left and _wants_more(judge_blocks(r, policy, stopped=True, tails=tails), patience)
-        if patience == "none" or not (clear or more):
+        if patience == "none" or not (
+            clear or (time_left and _wants_more(judge_blocks(r, policy, stopped=True, tails=tails), patience))
+        ):
             break
     return judge_blocks(r, policy, stopped=True, tails=tails), blocks
 

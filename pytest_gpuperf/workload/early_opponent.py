@@ -11,6 +11,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.workload_records import rounds_on
 from pytest_gpuperf.timing.turns import OtherSideLost
 from pytest_gpuperf.workload.changed_callables import may_have_changed
 from pytest_gpuperf.workload.opponent_process import opponent_for
@@ -28,15 +29,16 @@ def start_early(item: pytest.Item) -> None:
     """
     config, module = item.config, item.nodeid.partition("::")[0]
     worker, done = stash.worker_of(config), config.stash.setdefault(EARLY, set())
-    options = worker.options
-    if module in done or worker.opened is None or worker.revision is not None or options.pair_callables == "off":
+    options, found = worker.options, config.stash[stash.FINDING].found if stash.FINDING in config.stash else None
+    applies = options.gates and options.update is None and options.pair_callables != "off" and worker.revision is None
+    if not applies or found is None or worker.opened is None or module in done:
         return
     done.add(module)
-    if not options.gates or options.update is not None:
-        return
-    to_come = {other.nodeid for other in item.session.items} - {item.nodeid}
     with contextlib.suppress(NotPaired, OtherSideLost, BaselineError):
-        key = next((key for key in _to_be_paired(worker, module) if key.node_id in to_come), None)
+        to_come = (
+            key for key in _to_be_paired(worker, module) if key.node_id in found.selected and key.node_id != item.nodeid
+        )
+        key = next(to_come, None)
         if key is not None:
             opponent_for(worker, opponent_revision(worker, key))
 
@@ -56,6 +58,5 @@ def _to_be_paired(worker: Worker, module: str) -> Iterator[Key]:
             key = Key(module=module, test=test, workload=name)
             if record.identity.launch != "callable":
                 continue
-            uuids = {sessions[one.session].uuid for one in record.rounds if one.session in sessions}
-            if worker.device.facts.uuid not in uuids or may_have_changed(worker, key):
+            if not rounds_on(worker.device.facts.uuid, record, sessions) or may_have_changed(worker, key):
                 yield key
