@@ -20,11 +20,13 @@ from pytest_gpuperf.judge.comparability import explain, other_arguments, same_wo
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.process_pairs import disproven_by_pairs
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.tail import SHARE
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
-from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
+from pytest_gpuperf.judge.two_sample import Spread, compare_rounds, process_spread
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
+from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 
@@ -52,6 +54,8 @@ def judge_pairs(
     of_recording = () if case.of_revision else recording.notes
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
+    if verdict is Verdict.FASTER and not case.identity.code and not case.of_revision:
+        verdict, reason = _faster_callable(policy, first, case.baseline)
     if first.by_tail:
         reason = f"{reason}: {_tail(first, slow_launches)}"
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
@@ -123,6 +127,18 @@ def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verd
         words = f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
     return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {first.blocks} block{'s' if first.blocks != 1 else ''}"
+
+
+def _faster_callable(policy: Policy, first: Paired, baseline: TimeRecord) -> tuple[Verdict, str]:
+    """A pair of processes is one observation: its gain has to be above what processes of the record are apart."""
+    gain = env_shift.amount(policy.delta)
+    if disproven_by_pairs([first.ratio], 1 / (1 + policy.delta) - 1, process_spread(baseline.rounds)):
+        return Verdict.FASTER, f"proven to be more than {gain} faster"
+    less = f"proven to be less than {env_shift.amount(policy.epsilon)} slower"
+    return Verdict.NOT_SLOWER, (
+        f"{less}; more than {gain} faster in this pair of processes, "
+        "but not by more than two that run the same may be apart"
+    )
 
 
 def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:

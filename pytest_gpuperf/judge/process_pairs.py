@@ -41,12 +41,12 @@ def proven_by_pairs(ratios: Sequence[float], delta: float, known: ProcessSpread)
     return bool(logs.mean() > _margin(logs, known))
 
 
-def disproven_by_pairs(ratios: Sequence[float], epsilon: float, known: ProcessSpread) -> bool:
-    """Whether ``ratios`` of pairs that had nothing else to run are below ``1 + epsilon`` by more than luck.
+def disproven_by_pairs(ratios: Sequence[float], bound: float, known: ProcessSpread) -> bool:
+    """Whether ``ratios``, candidate over baseline of each pair of processes, are below ``1 + bound`` by more than luck.
 
     One of them is enough where the record has told how little its processes are apart.
     """
-    logs = np.log(np.asarray(ratios, dtype=float)) - math.log1p(epsilon)
+    logs = np.log(np.asarray(ratios, dtype=float)) - math.log1p(bound)
     return bool(logs.mean() < -_margin(logs, known))
 
 

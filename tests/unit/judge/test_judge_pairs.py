@@ -8,7 +8,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from judge_samples import EDITED, IDENTITY, KEY, session, time_case
+from judge_samples import EDITED, IDENTITY, KEY, identity, session, time_case
 
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.block_scores import process_of
@@ -18,6 +18,7 @@ from pytest_gpuperf.judge.time_case import TimeStep
 from pytest_gpuperf.model.verdict import UNDECIDED, Verdict
 
 POLICY = Policy(alpha=1e-3)
+CALLABLE = identity(code="")
 BASE = [[100.0, 100.1]] * 5
 CASE = time_case(BASE, [100.0, 100.1] * 2, new=EDITED)
 
@@ -89,6 +90,29 @@ def test_at_the_tolerances_themselves_it_does_not_lie_between_them(ratio: float,
     policy = Policy(delta=0.5, epsilon=1.0)
     first, second = (dataclasses.replace(one, ratio=ratio) for one in (pairs(0.02), confirming(0.0)))
     assert words in judge_pairs(CASE, policy, first, second).judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("gain", "apart", "verdict"),
+    [
+        (0.013, 0.013, Verdict.NOT_SLOWER),  # as of a library's product, whose time depends on the power it draws
+        (0.013, 0.0006, Verdict.FASTER),
+        (0.25, 0.013, Verdict.FASTER),
+        (0.0, 0.013, Verdict.SAME),
+    ],
+)
+def test_a_callable_is_faster_by_more_than_its_processes_are_apart(gain: float, apart: float, verdict: Verdict) -> None:
+    recorded = [[100.0 * math.exp(one * apart)] for one in (-1.0, 1.0, 0.0, -1.2, 1.2)]
+    case = time_case(recorded, [100.0] * 4, new=CALLABLE)
+    judgement = judge_pairs(case, POLICY, pairs(-gain)).judgement
+    assert judgement.verdict is verdict
+    told = "but not by more than two that run the same may be apart"
+    assert (told in judgement.reason) is (verdict is Verdict.NOT_SLOWER)
+
+
+def test_a_faster_callable_of_another_revision_has_no_processes_on_record() -> None:
+    case = time_case([[100.0]], [100.0] * 4, new=CALLABLE, of_revision=True)
+    assert judge_pairs(case, POLICY, pairs(-0.013)).judgement.verdict is Verdict.FASTER
 
 
 @pytest.mark.parametrize(
