@@ -17,7 +17,7 @@ from pytest_gpuperf.workload.changed_callables import may_have_changed
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.opponent_process import OtherWork, give_up, opponent_for
 from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
-from pytest_gpuperf.workload.timed_rounds import TimedWorkload
+from pytest_gpuperf.workload.timed_rounds import ROUNDS_SHARE, TimedWorkload
 
 
 def pairs_by_commit(work: TimedWorkload, case: TimeCase, step: TimeStep) -> bool:
@@ -43,7 +43,8 @@ def pair_with_revision(
 ) -> tuple[Pairing, Policy]:
     """Paired blocks of the callable against the revision's, and the policy that they were judged by.
 
-    Raises ``NotPaired``.
+    ``left_s`` is what rounds have left of the budget.  Where they took more than their share, since nobody knew that
+    pairs would follow, these have theirs all the same.  Raises ``NotPaired``.
     """
     worker, request, revision = work.worker, work.request, opponent_revision(work.worker, work.key)
     delta, epsilon = zone_of(policy.delta, policy.epsilon, duration_ns)
@@ -55,7 +56,8 @@ def pair_with_revision(
         _require_same_work(work, opponent.arrive(work.key))
         pairing = pair_processes(
             worker.device, work.timer, opponent.link, request.workload, policy, seed=secrets.randbits(32),
-            reset=request.reset, cache=request.cache, duration_ns=duration_ns, budget_s=left_s,
+            reset=request.reset, cache=request.cache, duration_ns=duration_ns,
+            budget_s=max(left_s, (1 - ROUNDS_SHARE) * request.budget_s),
         )  # fmt: skip
     except OtherWork as problem:
         raise NotPaired(str(problem)) from None

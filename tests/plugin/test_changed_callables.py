@@ -32,8 +32,8 @@ def recorded(gpu_suite: Suite) -> Suite:
     return gpu_suite
 
 
-def gated(suite: Suite) -> tuple[int, str]:
-    result = suite.run("--gpuperf", "-rA", subprocess=True)
+def gated(suite: Suite, *flags: str) -> tuple[int, str]:
+    result = suite.run("--gpuperf", "-rA", *flags, subprocess=True)
     return int(result.ret), result.stdout.str()
 
 
@@ -58,6 +58,36 @@ def test_a_loss_that_rounds_do_not_resolve_is_red(recorded: Suite, committed: bo
 def test_equal_code_after_a_change_is_the_same(recorded: Suite) -> None:
     recorded.write("steps_of_work.py", "STEPS = 300  # as before\n")
     assert_pairs_say(recorded, "SAME")
+
+
+LONG_ROUNDS = """
+
+def pytest_configure(config):
+    import time
+    import simulated_gpu
+    from pytest_gpuperf.workload import gate_process
+    timed, paired, began = simulated_gpu.SimulatedTimer.measure, gate_process.pair_processes, []
+
+    def measure(self, slots, cache):
+        time.sleep(0.0 if began else 0.3)
+        return timed(self, slots, cache)
+
+    def pair_processes(*given, budget_s, **named):
+        began.append(time.time())
+        print(f"pairs have {budget_s:.3g} s")
+        return paired(*given, budget_s=budget_s, **named)
+
+    simulated_gpu.SimulatedTimer.measure, gate_process.pair_processes = measure, pair_processes
+"""
+
+
+def test_rounds_that_took_the_whole_budget_leave_pairs_their_time(recorded: Suite) -> None:
+    """Work of milliseconds, of which nobody knew when its rounds were taken that it would be paired."""
+    recorded.write("conftest.py", (recorded.path / "conftest.py").read_text() + LONG_ROUNDS)
+    status, said = gated(recorded, "--gpuperf-budget=0.6")
+    assert status == 0, said
+    assert "pairs have 0.45 s" in said
+    assert "1 SAME, 2 UNCHANGED" in said
 
 
 @pytest.mark.parametrize(
