@@ -152,6 +152,6 @@ def _of_its_own(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     if config.pluginmanager.hasplugin("cacheprovider"):  # --lf and --ff need the plugin, and find nothing here
         yield from ("-o", f"cache_dir={own / 'cache'}", "--last-failed-no-failures=all")
     named = {flag for option, flag in WRITES if config.getoption(option, None)}
-    if config.getini("log_file"):
+    if config.pluginmanager.hasplugin("logging") and config.getini("log_file"):
         named.add("--log-file")
     yield from (f"{flag}={own / flag.lstrip('-')}" for flag in sorted(named))

@@ -38,6 +38,14 @@ def test_an_update_records_whatever_choice_of_tests_is_configured(recorded, flag
     assert "1 baseline written" in result.stdout
 
 
+@pytest.mark.parametrize("plugin", ["logging", "cacheprovider", "junitxml", "xdist", "tmpdir"])
+def test_a_regression_is_confirmed_without_plugins_of_pytest(recorded, plugin):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    result = run(recorded, "--gpuperf", "-k", "1024", "-p", f"no:{plugin}")
+    assert result.returncode == 1, result.stdout
+    assert ", in two processes; " in result.stdout
+
+
 FIRST = """
 import logging
 
