@@ -27,6 +27,7 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
 
     ``ci`` names the variable by which ``options.ci`` was found; empty where it was not.
     """
+    _refuse_missing_parts(config)
     _refuse_ci_update(options, ci)
     _refuse_trust_by_file(config, options, ci)
     _refuse_with_revision(config, options)
@@ -42,6 +43,17 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
         raise pytest.UsageError(
             "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
             "leaves them out"
+        )
+
+
+def _refuse_missing_parts(config: pytest.Config) -> None:
+    """A change under test may edit the ini file: a gate without its report says nothing of what was not judged."""
+    blocked = [name for name, part in config.pluginmanager.list_name_plugin() if part is None]
+    given = [f"-p no:{name}" for name in blocked if name.startswith("gpuperf-")]
+    if given:
+        raise pytest.UsageError(
+            f"{', '.join(given)}: a part of pytest-gpuperf cannot be left out: take it out of the command line, "
+            "PYTEST_ADDOPTS or addopts of the ini file. -p no:gpuperf leaves out the whole plugin"
         )
 
 

@@ -47,6 +47,15 @@ def test_a_child_without_its_task_says_so(suite, text, words):
     result.stderr.fnmatch_lines([f"*--gpuperf-task=task.json: *{words}*"])
 
 
+@pytest.mark.parametrize("part", ["reporting", "finding-tests", "isolation", "messages", "fixtures", "shared-fixtures"])
+def test_no_part_of_the_plugin_can_be_left_out(suite, part):
+    """Without its reporting a run would be green whatever its tests skip."""
+    suite.pytester.makeini(f"[pytest]\naddopts = -p no:gpuperf-{part}\n")
+    result = suite.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*-p no:gpuperf-{part}: *take it out of the command line*addopts*"])
+
+
 def test_an_architecture_with_a_suffix_is_as_good_as_one_without(suite):
     result = suite.run("--gpuperf", "--gpuperf-arch=sm_90a,sm_120f", "-k", "other")
     assert result.ret == 0
