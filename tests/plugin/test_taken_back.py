@@ -66,6 +66,35 @@ def test_an_exit_of_the_process(slower, workers, status):
         result.stderr.fnmatch_lines(["gpuperf: this run ended before its verdicts were told: *"])
 
 
+@pytest.mark.parametrize("call", ["execv('/bin/true', ['true'])", "execlp('true', 'true')"])
+@pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
+def test_another_program_in_the_place_of_the_run(slower, call, workers, status):
+    slower.write("test_zz.py", f"import os\ndef test_z():\n    os.{call}\n")
+    result = slower.run("--gpuperf", *workers, subprocess=True)
+    assert result.ret == status
+    if not workers:
+        result.stderr.fnmatch_lines(["gpuperf: this run ended before its verdicts were told: *"])
+
+
+@pytest.mark.parametrize("red", [False, True], ids=["green", "red"])
+def test_another_program_after_the_verdicts(recorded, red):
+    call = "os.execlp('echo', 'echo', 'another', 'program')"
+    recorded.write("conftest.py", f"import os, sys\ndef pytest_unconfigure():\n    sys.stdout.flush()\n    {call}\n")
+    if red:
+        recorded.edit("work.cu", "float x = a[i];", "double x = a[i];")
+    result = recorded.run("--gpuperf", subprocess=True)
+    assert result.ret == red
+    assert ("another program" in result.outlines) is not red
+
+
+def test_a_program_that_is_not_there_ends_nothing(recorded):
+    recorded.write(
+        "test_a.py",
+        "import os, pytest\ndef test_a():\n    with pytest.raises(OSError):\n        os.execlp('no-such', 'no-such')\n",
+    )
+    assert recorded.run("--gpuperf", subprocess=True).ret == 0
+
+
 @pytest.mark.parametrize("red", [False, True], ids=["green", "red"])
 def test_an_exit_after_the_verdicts_keeps_their_status(recorded, red):
     recorded.write("conftest.py", "import os\ndef pytest_unconfigure():\n    os._exit(0)\n")
@@ -74,10 +103,11 @@ def test_an_exit_after_the_verdicts_keeps_their_status(recorded, red):
     assert recorded.run("--gpuperf", subprocess=True).ret == red
 
 
-def test_an_exit_of_a_forked_process_is_its_own(recorded):
+@pytest.mark.parametrize("call", ["_exit(0)", "execv('/bin/true', ['true'])"])
+def test_an_end_of_a_forked_process_is_its_own(recorded, call):
     recorded.write(
         "test_a.py",
-        "import os\ndef test_a():\n    child = os.fork()\n    if not child:\n        os._exit(0)\n"
+        f"import os\ndef test_a():\n    child = os.fork()\n    if not child:\n        os.{call}\n"
         "    assert os.waitpid(child, 0)[1] == 0\n",
     )
     assert recorded.run("--gpuperf", subprocess=True).ret == 0
