@@ -71,7 +71,7 @@ def nothing_measured(book: Book, options: Options, *, passed: bool) -> str:
 def _nothing_gathered(book: Book, options: Options) -> str:
     if book.tests_run == 0:
         return (
-            "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
+            "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
             "a gate that selects nothing would always be green."
         )
     if not options.gates:

@@ -14,6 +14,14 @@ def test_a_selection_of_nothing_fails(suite, workers):
     result.stdout.fnmatch_lines(["*nothing was measured: no test ran.*"])
 
 
+@pytest.mark.parametrize("flag", ["--setup-only", "--setup-plan"])
+def test_a_run_of_nothing_but_fixtures_fails_and_names_its_flag(suite, monkeypatch, flag):
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # leaves out the plugins of these flags
+    result = suite.run("--gpuperf", flag)
+    assert result.ret == EXIT_NOTHING_MEASURED
+    result.stdout.fnmatch_lines([f"*nothing was measured: no test ran. Check *{flag}* of this run: *"])
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_a_suite_that_never_calls_the_fixtures_fails(suite, workers):
     (suite.path / "test_suite.py").unlink()

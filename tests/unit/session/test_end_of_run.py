@@ -63,7 +63,7 @@ def test_a_run_without_a_test_fails_in_its_own_words(run: Run, status: int) -> N
     found, outcome = finished(run, status)
     assert found == EXIT_NOTHING_MEASURED == 10
     assert outcome.nothing == (
-        "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
+        "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
         "a gate that selects nothing would always be green."
     )
 
