@@ -40,12 +40,16 @@ class Gpu:
         self.measured_peaks: dict[str, float] = {}
         """Ceilings that were asked for so far, by name."""
         self._no_peaks = no_peaks
+        self.facts_asked = False
+        """Whether a test has asked what this GPU is, or whether there is one, since its fixture was set up."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
         if not name.startswith("_"):
             try:
-                return getattr(self._device.facts, name)
+                fact = getattr(self._device.facts, name)
+                self.facts_asked = True
+                return fact
             except AttributeError:
                 pass
         near = difflib.get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=3)
@@ -61,6 +65,7 @@ class Gpu:
     @property
     def available(self) -> bool:
         """True if there is a GPU."""
+        self.facts_asked = True
         return not isinstance(self._device, PlaceholderDevice)
 
     @property

@@ -21,6 +21,9 @@ Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
 RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
 """What to do about other work, where there is a record."""
+SAME_CODE = "the machine code is that of the baseline"
+LAUNCHED_OTHERWISE = f"{SAME_CODE}; the launch changed"
+"""How a reason begins where the code is on record, and the launch is another."""
 _UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
@@ -97,14 +100,18 @@ def tuned_otherwise(old: str, new: str) -> str:
 
 def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
     if cause == "environment":
-        return "the machine code is that of the baseline: a difference in time comes from the environment"
+        return f"{SAME_CODE}: a difference in time comes from the environment"
     if cause == "arguments":
-        return "the machine code is that of the baseline"
-    launch = f"the launch changed from {old.launch} to {new.launch}"
+        return SAME_CODE
+    both = f"from {old.launch} to {new.launch}"
     if cause == "launch":
-        return f"the machine code is that of the baseline; {launch}"
+        return f"{LAUNCHED_OTHERWISE} {both}"
     tuned = tuned_otherwise(old.config, new.config)
-    return "; ".join(filter(None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else launch]))
+    return "; ".join(
+        filter(
+            None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else f"the launch changed {both}"]
+        )
+    )
 
 
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:

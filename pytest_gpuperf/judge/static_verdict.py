@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.judge import static_rules
-from pytest_gpuperf.judge.comparability import tuned_otherwise
+from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, tuned_otherwise
 from pytest_gpuperf.judge.static_rules import Direction, Rule
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN, is_known, same_toolchain
@@ -51,11 +51,14 @@ def compare_static(
         verdict, reason = Verdict.WORSE, _reason("the machine code got worse", changes, "worse")
     elif "better" in directions:
         verdict, reason = Verdict.BETTER, _reason("the machine code got better", changes, "better")
+    elif old.profile.code_hash == new.profile.code_hash:
+        verdict, reason = Verdict.SAME, f"{LAUNCHED_OTHERWISE} ({', '.join(map(str, changes))}): its time will tell"
     else:
-        verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
+        verdict, reason = Verdict.SAME, NOTHING_GATES
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes)
 
 
+NOTHING_GATES = "the machine code changed, and nothing in it that gates"
 _SETTLE = (
     "figures of two configurations are no measure for each other. Accept this one with pytest --update-baselines, or "
     "leave the autotuner no choice"

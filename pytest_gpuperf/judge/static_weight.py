@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.judge import static_rules as rules
+from pytest_gpuperf.judge.static_verdict import NOTHING_GATES
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
@@ -103,7 +104,7 @@ def _verdict(
     elif set(better) - OCCUPANCY and not outranked and not slower:
         verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
     else:
-        verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
+        verdict, reason = Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
         if outranked and whole is not None:
             reason = (
                 f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks "

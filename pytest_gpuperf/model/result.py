@@ -13,7 +13,7 @@ from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.ledger import PairingNote
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
@@ -30,6 +30,8 @@ class WorkloadEvidence(Record, frozen=True):
     """That made the machine code: ``nvrtc 13.0.88``; empty without static evidence."""
     identity: Identity | None = None
     """What ran; None where nothing did."""
+    cache: CacheMode | None = None
+    """State of the L2 that it would be timed in, of what ran or would run; None where nothing would."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)

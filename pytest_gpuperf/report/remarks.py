@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable
 
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
+from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.tolerance import COARSE, Tolerance
@@ -191,6 +192,21 @@ def distrust_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         "base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
         for why, keys in found.items()
     ]
+
+
+# --- launched otherwise, without a GPU -----------------------------------------------------------
+
+
+def launched_otherwise_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """What runs the code on record in another launch, of tests that stopped for want of a GPU."""
+    found = {
+        str(judgement.key): judgement.reason
+        for one in evidence
+        if one.status == "static only"
+        for judgement in one.judgements
+        if judgement.verdict is Verdict.SAME and judgement.reason.startswith(LAUNCHED_OTHERWISE)
+    }
+    return said_once(list(found.items()), A_LINE_EACH)
 
 
 # --- not reached ---------------------------------------------------------------------------------

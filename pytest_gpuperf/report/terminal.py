@@ -150,6 +150,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     lines = [*_not_paired(evidence), *remarks.distrust_lines(evidence)]
     if not options.update:
         lines += remarks.accepted_lines(evidence)
+        lines += remarks.launched_otherwise_lines(evidence)
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)

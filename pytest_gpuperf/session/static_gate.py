@@ -25,6 +25,7 @@ from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.session.proven_records import why_not_proven
+from pytest_gpuperf.session.recorded_work import as_recorded
 
 
 def judge_static(
@@ -49,7 +50,8 @@ def judge_static(
     judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
         judged = _accepted_elsewhere(store, judged, workload, olds)
-    return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
+    found = (as_recorded(worker, workload, one) for one in judged.values())
+    return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
 
 
 def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgement:

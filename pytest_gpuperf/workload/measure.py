@@ -105,7 +105,7 @@ def _with_beside(worker: Worker, book: TestBook, request: Request, found: Measur
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """Static evidence is all there is, and what would run."""
-    evidence = msgspec.structs.replace(evidence, identity=request.identity())
+    evidence = msgspec.structs.replace(evidence, identity=request.identity(), cache=request.cache)
     book.add(evidence)
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))

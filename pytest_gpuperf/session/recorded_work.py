@@ -1,0 +1,48 @@
+"""Whether a workload that no GPU times here is still the work that its times on record are of.
+
+Machine code does not tell: the same code does other work on other arguments.  What a test made of the facts of a GPU
+is not compared, since without one they are those of a typical GPU.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, Comparability, same_work
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+
+
+def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:
+    """A judgement on machine code as it is of the work on record, NOT-COMPARABLE in the place of a pass of other work.
+
+    UNCHANGED is SAME where the launch alone is another, whose time will tell.  Raises ``BaselineError``.
+    """
+    if not (judgement.verdict.is_pass or judgement.verdict is Verdict.BETTER):
+        return judgement
+    found = _nearest_on_record(worker, workload)
+    if found is not None and found.relation == "not comparable":
+        reason = f"{found.reason}, on a GPU"
+        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.reason.startswith(LAUNCHED_OTHERWISE)
+    if found is not None and found.cause == "launch" and same_code:
+        reason = f"{found.reason}: its time will tell"
+        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason)
+    return judgement
+
+
+def _nearest_on_record(worker: Worker, workload: WorkloadEvidence) -> Comparability | None:
+    """How the workload relates to its times on record, of the GPU where that differs least; None if it is not known."""
+    identity, cache = workload.identity, workload.cache
+    if worker.has_gpu or identity is None or cache is None or worker.gpu.facts_asked:
+        return None
+    recorded = (worker.store.time(device, workload.key) for device in worker.store.devices())
+    found = [_relation(old, identity, cache) for old in recorded if old is not None]
+    return min(found, key=lambda one: (one.relation == "not comparable", one.cause == "launch"), default=None)
+
+
+def _relation(old: TimeRecord, identity: Identity, cache: CacheMode) -> Comparability:
+    """The same but for the machine code, which is judged by itself."""
+    return same_work(old, msgspec.structs.replace(identity, code=old.identity.code), old.timer, cache)

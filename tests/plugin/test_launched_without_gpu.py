@@ -1,0 +1,92 @@
+"""What a run without a GPU says of a launch that is not the one that its time on record is of."""
+
+from __future__ import annotations
+
+import pytest
+from suite_under_test import Suite
+
+ARGUMENT = "the workload changed: argument 3 was int32=1024 and is int32=512: record the baseline anew with"
+LAUNCHES = "the launch changed from grid=(8, 1, 1) block=(256, 1, 1) shared=0 to "
+
+
+@pytest.fixture
+def without_gpu(recorded: Suite) -> Suite:
+    """With times on record of a GPU that this machine lacks."""
+    recorded.write("conftest.py", "")
+    return recorded
+
+
+def changed(suite: Suite, old: str, new: str, *flags: str) -> pytest.RunResult:
+    suite.edit("test_suite.py", old, new)
+    return suite.run("--gpuperf", "-k", "1024", *flags)
+
+
+def test_the_launch_on_record_is_unchanged(without_gpu: Suite) -> None:
+    result = without_gpu.run("--gpuperf")
+    assert result.stdout.lines[-2] == "3 workloads: 3 UNCHANGED"
+    assert "the launch changed" not in result.stdout.str()
+
+
+def test_other_arguments_are_not_comparable(without_gpu: Suite) -> None:
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*: work  NOT-COMPARABLE  on sm_90 (static)", f"    {ARGUMENT}*, on a GPU"])
+
+
+def test_other_arguments_fail_under_ci(without_gpu: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    assert changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").ret == 1
+
+
+def test_another_cache_state_is_not_comparable(without_gpu: Suite) -> None:
+    result = changed(without_gpu, "bytes=2", 'cache="warm", bytes=2')
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "    the cache state changed from cold to warm: record *"])
+
+
+def test_changed_code_of_other_work_is_not_comparable_either(without_gpu: Suite) -> None:
+    without_gpu.change_code()
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
+    result.stdout.fnmatch_lines(["*: work  NOT-COMPARABLE  on sm_90 (static)"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "launch"),
+    [
+        ("grid=8", "grid=16", "grid=(16, 1, 1) block=(256, 1, 1) shared=0"),
+        ("block=256", "block=128", "grid=(8, 1, 1) block=(128, 1, 1) shared=0"),
+        ("block=256", "block=256, shared_bytes=64", "grid=(8, 1, 1) block=(256, 1, 1) shared=64"),
+        ("block=256", "block=256, cooperative=True", "grid=(8, 1, 1) block=(256, 1, 1) shared=0 cooperative"),
+        ("block=256", "block=256, cluster=2", "grid=(8, 1, 1) block=(256, 1, 1) shared=0 cluster=(2, 1, 1)"),
+    ],
+)
+def test_another_launch_of_the_same_code_is_left_to_its_time_and_told(
+    without_gpu: Suite, old: str, new: str, launch: str
+) -> None:
+    result = changed(without_gpu, old, new)
+    assert result.ret == 0
+    assert f"the machine code is that of the baseline; {LAUNCHES}{launch}: its time will tell" in result.stdout.str()
+    assert result.stdout.lines[-2] == "1 workload: 1 SAME"
+
+
+@pytest.mark.parametrize("asks", ["gpu.sm_count // 132", "1 + gpu.available"])
+def test_work_that_a_test_fits_to_its_gpu_is_not_compared(without_gpu: Suite, asks: str) -> None:
+    result = changed(without_gpu, "args=(a, b, size)", f"args=(a, b, 0 * ({asks}) + size // 2)")
+    assert "NOT-COMPARABLE" not in result.stdout.str()
+    assert "UNCHANGED" in result.stdout.str()
+
+
+def test_what_another_test_asked_of_its_gpu_keeps_none_from_being_compared(without_gpu: Suite) -> None:
+    text = (without_gpu.path / "test_suite.py").read_text()
+    first = "def test_first(gpu):\n    assert gpu.sm_count\n\n"
+    without_gpu.write("test_suite.py", text.replace("@pytest", f"{first}@pytest", 1))
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)", "-k", "first or 1024")
+    assert "NOT-COMPARABLE" in result.stdout.str()
+
+
+def test_the_time_of_one_gpu_on_record_will_do(without_gpu: Suite) -> None:
+    folder = without_gpu.path / "baselines" / "another-gpu"
+    folder.mkdir()
+    text = (without_gpu.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    other = text.replace("simulated-gpu", "another-gpu").replace("int32=1024", "int32=512")
+    (folder / "test_suite.json").write_text(other)
+    assert "UNCHANGED" in changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").stdout.str()
