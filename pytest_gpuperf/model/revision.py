@@ -8,12 +8,19 @@ import msgspec
 
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, is_below
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, is_below
 from pytest_gpuperf.model.result import TestEvidence
 
 REVISION_FILE = "revision.json"
 REVISIONS_FOLDER = "revisions"
 """In the cache folder: evidence of revisions, a folder for each run."""
+
+
+class UntimedWork(Record, frozen=True):
+    """What would run, where no GPU runs it."""
+
+    identity: Identity
+    cache: CacheMode
 
 
 class Revision(Record, frozen=True):
@@ -35,6 +42,8 @@ class Revision(Record, frozen=True):
     """The worktree that it is checked out in, for as long as the run lasts."""
     checks: dict[str, str] = msgspec.field(default_factory=dict)
     """Fingerprints of what checks its workloads' results, by ``str`` of their keys."""
+    untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
+    """What would run of its workloads where there is no GPU, by ``str`` of their keys."""
     collected: frozenset[str] = frozenset()
     """Test files that its own run collected, as in node ids."""
     root: Path = Path()

@@ -33,7 +33,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence, unpacked
-from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound
+from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session.revision_side import FOUND_FILE
@@ -74,8 +74,15 @@ def begin(config: pytest.Config, options: Options) -> Options:
     root = tree / config.rootpath.resolve().relative_to(top)
     submodules = {os.path.relpath(tree / path, root): _WITHOUT_IT.format(path) for path in empty_submodules(tree)}
     checks = {str(work.key): work.check for test in found.tests for work in test.workloads if work.launched}
+    untimed = {
+        str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
+        for test in found.tests
+        for work in test.workloads
+        if work.identity is not None and work.cache is not None
+    }
     revision = Revision(
         checks=checks,
+        untimed=untimed,
         commit=commit,
         name=name,
         archs=archs,

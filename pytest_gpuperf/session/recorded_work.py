@@ -6,12 +6,15 @@ is not compared, since without one they are those of a typical GPU.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, Comparability, same_work
-from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
+from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, RECORD_ANEW, Comparability, same_work
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.revision import UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 
@@ -24,7 +27,8 @@ def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement
         return judgement
     found = _nearest_on_record(worker, workload)
     if found is not None and found.relation == "not comparable":
-        reason = f"{found.reason}, on a GPU"
+        told = found.reason.removesuffix(RECORD_ANEW)
+        reason = told if worker.revision is not None else f"{found.reason}, on a GPU"
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
     same_code = judgement.verdict is Verdict.UNCHANGED or judgement.reason.startswith(LAUNCHED_OTHERWISE)
     if found is not None and found.cause == "launch" and same_code:
@@ -36,13 +40,23 @@ def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement
 def _nearest_on_record(worker: Worker, workload: WorkloadEvidence) -> Comparability | None:
     """How the workload relates to its times on record, of the GPU where that differs least; None if it is not known."""
     identity, cache = workload.identity, workload.cache
-    if worker.has_gpu or identity is None or cache is None or worker.gpu.facts_asked:
+    if worker.has_gpu or identity is None or cache is None:
         return None
-    recorded = (worker.store.time(device, workload.key) for device in worker.store.devices())
-    found = [_relation(old, identity, cache) for old in recorded if old is not None]
+    found = [_relation(old, identity, cache) for old in _on_record(worker, workload.key)]
     return min(found, key=lambda one: (one.relation == "not comparable", one.cause == "launch"), default=None)
 
 
-def _relation(old: TimeRecord, identity: Identity, cache: CacheMode) -> Comparability:
-    """The same but for the machine code, which is judged by itself."""
-    return same_work(old, msgspec.structs.replace(identity, code=old.identity.code), old.timer, cache)
+def _on_record(worker: Worker, key: Key) -> Iterator[UntimedWork]:
+    """What was timed, or what a revision would run here: on a GPU that is told the same facts."""
+    if worker.revision is not None:
+        if str(key) in worker.revision.untimed:
+            yield worker.revision.untimed[str(key)]
+    elif not worker.gpu.facts_asked:
+        times = (worker.store.time(device, key) for device in worker.store.devices())
+        yield from (UntimedWork(identity=one.identity, cache=one.cache) for one in times if one is not None)
+
+
+def _relation(old: UntimedWork, identity: Identity, cache: CacheMode) -> Comparability:
+    """The same but for the machine code, which is judged by itself, and for timers."""
+    timed = TimeRecord(identity=old.identity, timer="graph", cache=old.cache, rounds=())
+    return same_work(timed, msgspec.structs.replace(identity, code=old.identity.code), timed.timer, cache)
