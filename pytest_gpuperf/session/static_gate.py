@@ -172,10 +172,12 @@ def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[J
     where = "has a baseline" if worker.revision is None else f"is in {worker.revision.name}"
     reason = f"{where} and was not reached: {why}"
     for_want_of_gpu = stopped and book.status == "static only"
-    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
+    never = () if stopped else _never_launched(worker, book)
+    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book), *never])
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=why_unjudged or reason, for_want_of_gpu=for_want_of_gpu and not why_unjudged)
+                  reason=why_unjudged or reason,
+                  for_want_of_gpu=(for_want_of_gpu or (kind == "time" and not worker.has_gpu)) and not why_unjudged)
         for target, kind, name in missed
         if not _is_of_another_gpu(worker, book, name)
         for why_unjudged in [_why_unjudged(worker, book, target, kind, name)]
@@ -248,6 +250,18 @@ def _toolchains(book: TestBook) -> set[str]:
         return {*found, toolchain()}
     except ToolchainMissing:  # nothing of NVRTC's can be compared here, reached or not
         return found
+
+
+def _never_launched(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
+    """Times on record that no GPU could take, since the test launches nothing of these names.
+
+    Not where the test asked whether there is a GPU.
+    """
+    if not worker.has_gpu and not worker.gpu.facts_asked:
+        for target in worker.store.devices():
+            for name in _timed(worker, book, target):
+                if name not in book.workloads or not book.workloads[name].launched:
+                    yield target, "time", name
 
 
 def _unreached_times(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:

@@ -90,3 +90,26 @@ def test_the_time_of_one_gpu_on_record_will_do(without_gpu: Suite) -> None:
     other = text.replace("simulated-gpu", "another-gpu").replace("int32=1024", "int32=512")
     (folder / "test_suite.json").write_text(other)
     assert "UNCHANGED" in changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").stdout.str()
+
+
+EARLY = ("    result = gpuperf(kernel", "    return\n    result = gpuperf(kernel")
+
+
+def test_a_test_that_launches_nothing_any_more_is_named_and_does_not_fail(
+    without_gpu: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    result = changed(without_gpu, *EARLY)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["test_suite.py::test_work[[]1024[]]: work has a baseline and was not reached: the test passed without it. *"]
+    )
+
+
+def test_a_test_that_launches_nothing_fails_where_what_is_missing_does(without_gpu: Suite) -> None:
+    assert changed(without_gpu, *EARLY, "--gpuperf-missing=fail").ret == 1
+
+
+def test_a_test_that_asked_whether_there_is_a_gpu_need_not_launch_without_one(without_gpu: Suite) -> None:
+    result = changed(without_gpu, EARLY[0], f"    if not gpu.available:\n        return\n{EARLY[0]}")
+    assert "NOT-MEASURED" not in result.stdout.str()

@@ -97,7 +97,7 @@ class Run:
             device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")), opened=None,
             no_device=None if has_gpu else "no driver\nand more words", session=None, revision=None, measured_peaks={},
             trust=BaselineTrust(self.options, folder),
-            compile_cache=object(), give_memory_back=lambda: None,
+            compile_cache=object(), gpu=SimpleNamespace(facts_asked=False), give_memory_back=lambda: None,
         )  # fmt: skip
         self.config: Any = SimpleNamespace(
             stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(**dict.fromkeys(ONLY_LISTED, False)),
