@@ -45,13 +45,15 @@ def compare_static(
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
     directions = {change.direction for change in changes}
+    same_code = old.profile.code_hash == new.profile.code_hash
+    what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
         verdict, reason = Verdict.CONFIG_CHANGED, f"{tuned}: {_SETTLE}"
     elif "worse" in directions:
-        verdict, reason = Verdict.WORSE, _reason("the machine code got worse", changes, "worse")
+        verdict, reason = Verdict.WORSE, _reason(f"{what} got worse", changes, "worse")
     elif "better" in directions:
-        verdict, reason = Verdict.BETTER, _reason("the machine code got better", changes, "better")
-    elif old.profile.code_hash == new.profile.code_hash:
+        verdict, reason = Verdict.BETTER, _reason(f"{what} got better", changes, "better")
+    elif same_code:
         verdict, reason = Verdict.SAME, f"{LAUNCHED_OTHERWISE} ({', '.join(map(str, changes))}): its time will tell"
     else:
         verdict, reason = Verdict.SAME, NOTHING_GATES

@@ -99,7 +99,9 @@ def _verdict(
     slower: bool,
 ) -> Judgement:
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
-    if worse:
+    if worse and worse == [one.what for one in judgement.changes if one.direction == "worse"]:
+        verdict, reason = Verdict.WORSE, judgement.reason
+    elif worse:
         verdict, reason = Verdict.WORSE, f"the machine code got worse: {', '.join(worse)}"
     elif set(better) - OCCUPANCY and not outranked and not slower:
         verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"

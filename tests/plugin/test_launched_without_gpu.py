@@ -92,6 +92,14 @@ def test_the_time_of_one_gpu_on_record_will_do(without_gpu: Suite) -> None:
     assert "UNCHANGED" in changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").stdout.str()
 
 
+def test_a_launch_that_costs_occupancy_is_worse_and_not_its_machine_code(without_gpu: Suite) -> None:
+    result = changed(without_gpu, "block=256", "block=256, shared_bytes=100_000", "--tb=no")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["    occupancy 100 -> 25 % *", "    the launch of the same machine code got worse: occupancy"]
+    )
+
+
 EARLY = ("    result = gpuperf(kernel", "    return\n    result = gpuperf(kernel")
 
 
