@@ -89,7 +89,7 @@ DOUBLE = Cause(
     key="double-precision literals",
     says="the kernel computes in double precision",
     remedy="write 1.0f instead of 1.0, powf instead of pow, and in a template static_cast<T>(1.0); "
-    "sinf and cosf carry some for large angles, sinpif and __sinf do not",
+    "sinf and cosf carry some for large angles, sinpif, __sinf and --use_fast_math do not",
     family="polynomial",
     source="GTC25 'Use only the precision your application needs'; BLOG 4",
 )
@@ -98,7 +98,7 @@ DIVISION = Cause(
     says="a division or square root that is not exact by construction carries a slow path, or an integer is divided by "
     "what is known at run time only",
     remedy="multiply by the inverse, move the divisor across the comparison, make it a compile-time constant, or use "
-    "__fdividef where its accuracy will do",
+    "__fdividef, or --use_fast_math for all of them, where that is accurate enough",
     family="segment_intersection",
     source="GTC25 'Avoiding division', 'Cost hierarchy'",
 )

@@ -600,3 +600,23 @@ def test_a_new_workload_of_a_test_that_is_expected_to_fail_stays_expected(suite,
     suite.write("test_hog.py", HOG_TEST.replace("def test_hog", XFAIL) + "    assert False\n")
     result = suite.run("--gpuperf", "test_hog.py")
     assert result.ret == 0, result.stdout.str()
+
+
+ANGLES = """
+extern "C" __global__ void angles(float* a) { a[threadIdx.x] = sinf(a[threadIdx.x]) / 3.0f; }
+"""
+ANGLES_TEST = """
+def test_angles(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("angles.cu", "angles", options=["--use_fast_math"])
+    gpuperf(kernel.launch(grid=1, block=32, args=(gpu.empty(32),)))
+"""
+
+
+def test_a_dropped_use_fast_math_is_among_the_remedies(suite):
+    suite.write("angles.cu", ANGLES)
+    suite.write("test_angles.py", ANGLES_TEST)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_angles.py")
+    suite.edit("test_angles.py", '"--use_fast_math"', "")
+    result = suite.run("--gpuperf", "test_angles.py")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*sinpif, __sinf and --use_fast_math do not"])
