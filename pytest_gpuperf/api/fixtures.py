@@ -41,8 +41,8 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     worker = worker_of(request.config)
     book_of(request.node)  # the book of a test that needs the GPU says so if there is none
     worker.device.release_unused()
-    worker.gpu.facts_asked = False
     yield worker.gpu
+    worker.gpu.facts_asked = False
     worker.let_go_of_gpu()
 
 

@@ -41,7 +41,7 @@ class Gpu:
         """Ceilings that were asked for so far, by name."""
         self._no_peaks = no_peaks
         self.facts_asked = False
-        """Whether a test has asked what this GPU is, or whether there is one, since its fixture was set up."""
+        """Whether this test has asked what the GPU is, or whether there is one."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""

@@ -83,6 +83,18 @@ def test_what_another_test_asked_of_its_gpu_keeps_none_from_being_compared(witho
     assert "NOT-COMPARABLE" in result.stdout.str()
 
 
+def test_what_another_test_asked_is_not_held_against_one_without_the_fixture(recorded: Suite) -> None:
+    without = "def test_null(cuda_kernel, gpuperf):\n    kernel = cuda_kernel('other.cu', 'other')\n"
+    launch = "    gpuperf(kernel.launch(grid=2, block=256, args=(None, None, {})))\n"
+    asks = "def test_asks(gpu):\n    assert gpu.sm_count\n\n"
+    recorded.edit("conftest.py", "    b[:] = a", "    pass")
+    recorded.write("test_null.py", asks + without + launch.format(0))
+    assert recorded.run("--update-baselines=new", "test_null.py").ret == 0
+    recorded.write("conftest.py", "")
+    recorded.write("test_null.py", asks + without + launch.format(1))
+    assert "argument 3 was int32=0 and is int32=1" in recorded.run("--gpuperf", "test_null.py").stdout.str()
+
+
 def test_the_time_of_one_gpu_on_record_will_do(without_gpu: Suite) -> None:
     folder = without_gpu.path / "baselines" / "another-gpu"
     folder.mkdir()
