@@ -66,10 +66,14 @@ def remaining(seconds: float) -> str:
     return f", about {words} to go"
 
 
+ROUNDED_UP = 0.9995
+"""From this share of a unit on, three significant digits are a whole one: 999.6 us are 1 ms."""
+
+
 def duration(ns: float) -> str:
     """``51.2 us``: three significant digits in the unit that fits."""
     for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
-        if ns < limit:
+        if ns < limit * ROUNDED_UP:
             return f"{_digits(ns / scale)} {unit}"
     return f"{_digits(ns / 1e9)} s"
 
@@ -77,7 +81,7 @@ def duration(ns: float) -> str:
 def rate(per_second: float, unit: str) -> str:
     """``4.21 TB/s``; ``unit`` is ``B/s`` or ``FLOP/s``."""
     for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if per_second >= limit:
+        if per_second >= limit * ROUNDED_UP:
             return f"{_digits(per_second / limit)} {prefix}{unit}"
     return f"{_digits(per_second)} {unit}"
 
@@ -85,14 +89,14 @@ def rate(per_second: float, unit: str) -> str:
 def quantity(value: float, unit: str = "") -> str:
     """``12.3 MB``, ``1.05 G``: a count or an amount, by powers of ten."""
     for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= limit:
+        if abs(value) >= limit * ROUNDED_UP:
             scale = 1e3 if prefix == "k" else limit
             return f"{_digits(value / scale)} {prefix}{unit}"
     return f"{value:.4g} {unit}".rstrip()
 
 
 def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 1000 * ROUNDED_UP else f"{value:.0f}"
 
 
 def percent(fraction: float) -> str:
