@@ -204,8 +204,18 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
     path: Path = config.invocation_params.dir / given
     if not ncu:
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is nothing to write without --gpuperf-ncu")
-    if not path.parent.is_dir():
-        raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
+    return _writable(path, f"--gpuperf-ncu-json={given}")
+
+
+def _writable(path: Path, said: str) -> Path:
+    """The file, if there can be one.  Raises ``pytest.UsageError``."""
+    try:
+        if not path.parent.is_dir():
+            raise pytest.UsageError(f"{said}: there is no folder {path.parent}: make it, or name another file")
+        if path.is_dir():
+            raise pytest.UsageError(f"{said} is a folder: name a file")
+    except OSError as problem:
+        raise pytest.UsageError(f"{said}: {problem.strerror}: name another file") from None
     return path
 
 
@@ -221,11 +231,7 @@ def _report(config: pytest.Config, given: str) -> str:
         return given
     by_hand = config.getoption("gpuperf_reports") is not None
     name = "--gpuperf-report" if by_hand else "ini setting gpuperf_report"
-    path = _path(config, given, by_hand=by_hand)
-    if not path.parent.is_dir():
-        raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
-    if path.is_dir():
-        raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
+    path = _writable(_path(config, given, by_hand=by_hand), f"{name}: {given}")
     if path.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
         raise pytest.UsageError(f"{name}: {given} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
     return str(path)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
 
 
-def write_json(collected: Collected, path: Path) -> None:
-    """Write ``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures.
-
-    Raises ``OSError`` if the file cannot be written.
-    """
+def as_json(collected: Collected) -> bytes:
+    """Its ``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures."""
     workloads: dict[str, dict[str, Any]] = {}
     for one in collected.workloads:
         workloads.setdefault(one.key.node_id, {})[one.key.workload] = _workload(one)
@@ -23,7 +19,7 @@ def write_json(collected: Collected, path: Path) -> None:
         "seconds": round(collected.seconds, 2), "processes": collected.processes, "notes": list(collected.notes),
         "problem": collected.problem, "remedy": collected.remedy, "log": list(collected.log), "workloads": workloads,
     }  # fmt: skip
-    path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _workload(one: CollectedWorkload) -> dict[str, Any]:

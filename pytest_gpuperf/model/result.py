@@ -184,7 +184,7 @@ class Outcome:
     reports: tuple[str, ...] = ()
     """Files that reports were written to."""
     unwritten: tuple[str, ...] = ()
-    """What kept others from being written."""
+    """What kept others from being written, or the file of counters."""
 
     @property
     def errors(self) -> list[str]:

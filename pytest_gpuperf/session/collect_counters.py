@@ -21,7 +21,7 @@ from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment, Collection
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected
-from pytest_gpuperf.counters.json_dump import write_json
+from pytest_gpuperf.counters.json_dump import as_json
 from pytest_gpuperf.counters.locate_ncu import find_ncu
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.ncu_report import read_report
@@ -30,6 +30,7 @@ from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.device.visible_devices import first_architecture
 from pytest_gpuperf.formatting import numbered, remaining
+from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
@@ -161,14 +162,18 @@ def _architecture(config: pytest.Config) -> str:
     return found
 
 
-def counters_at_end(config: pytest.Config) -> tuple[str, ...]:
-    """What to say of the collection in the summary; writes the JSON file if one was asked for."""
+def counters_at_end(config: pytest.Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Words on the collection for the summary, and what kept the JSON file from being written, if one is wanted."""
     collected = collected_of(config)
     target = config.stash[stash.OPTIONS].ncu_json
+    unwritten: tuple[str, ...] = ()
     if target is not None:
-        write_json(collected, target)
+        try:
+            write_file("file of counters", target, as_json(collected))
+        except NotWritten as problem:
+            unwritten = (str(problem),)
     log = ("the last lines of the profiled tests:", *(f"    {line}" for line in collected.log)) if collected.log else ()
-    return (*collected.notes, *log)
+    return (*collected.notes, *log), unwritten
 
 
 def _folder(config: pytest.Config) -> Path:

@@ -68,7 +68,7 @@ def finish(session: pytest.Session) -> None:
         words = (with_itself(config, worker.revision), chosen_by_name(book, worker.revision))
         outcome.left_out += tuple(filter(None, words))
     if worker.options.ncu:
-        outcome.counter_notes = counters_at_end(config)
+        outcome.counter_notes, outcome.unwritten = counters_at_end(config)
     if worker.options.update is not None:
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
             outcome.problem = UNWRITTEN
@@ -89,6 +89,8 @@ def finish(session: pytest.Session) -> None:
     if outcome.vanished:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
+    if outcome.unwritten:
+        _end_with(session, EXIT_NOT_RECORDED)
 
 
 def _end_with(session: pytest.Session, status: int) -> None:
@@ -114,9 +116,8 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         branch=branch_of(session.config.rootpath), shard=shard, part=part,
         code=code_differences(stash.worker_of(session.config).store, evidence),
     )  # fmt: skip
-    outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
-    if outcome.unwritten:
-        _end_with(session, EXIT_NOT_RECORDED)
+    written, unwritten = write_reports(document, options.reports)
+    outcome.reports, outcome.unwritten = tuple(written), (*outcome.unwritten, *unwritten)
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:

@@ -230,6 +230,16 @@ def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if "gpuperf-ncu" in path.name] == []
 
 
+def test_a_file_of_counters_that_cannot_be_written_takes_nothing_else_along(counted):
+    flags = ("--gpuperf-ncu-json=/proc/all.json", "--gpuperf-report=all.md")
+    result = counted.run("--gpuperf", "--gpuperf-ncu", *flags)
+    assert result.ret == 11
+    result.stdout.fnmatch_lines([
+        "report written to *all.md", "ERROR: the file of counters /proc/all.json could not be written (*",
+        "3 workloads: 3 UNCHANGED",
+    ])  # fmt: skip
+
+
 def test_collecting_only_starts_nothing(counted):
     counted.run("--gpuperf-ncu", "--collect-only")
     assert counted.ncu_calls() == []
@@ -242,7 +252,15 @@ def test_collecting_only_starts_nothing(counted):
             ("--gpuperf-ncu-json=all.json",),
             "--gpuperf-ncu-json=all.json: there is nothing to write without --gpuperf-ncu",
         ),
-        (("--gpuperf-ncu", "--gpuperf-ncu-json=no/all.json"), "--gpuperf-ncu-json=no/all.json: there is no folder *no"),
+        (
+            ("--gpuperf-ncu", "--gpuperf-ncu-json=no/all.json"),
+            "--gpuperf-ncu-json=no/all.json: there is no folder *no: make it, or name another file",
+        ),
+        (("--gpuperf-ncu", "--gpuperf-ncu-json=."), "--gpuperf-ncu-json=. is a folder: name a file"),
+        (
+            ("--gpuperf-ncu", f"--gpuperf-ncu-json={'n' * 300}"),
+            "--gpuperf-ncu-json=n*n: File name too long: name another file",
+        ),
         (("--gpuperf-ncu", "--gpuperf-ncu-timeout=0"), "--gpuperf-ncu-timeout: '0' is not valid: it accepts a number*"),
     ],
 )

@@ -250,9 +250,10 @@ def test_an_update_whose_first_take_fails_has_none(run: Run, profiled: Profiled,
 
 def test_the_summary_has_the_notes_and_the_last_lines_of_the_tests(run: Run, tmp_path: Path) -> None:
     run.config.stash[stash.COLLECTED] = brought(notes=("a note",), log=("E  wrong",))
-    assert counters_at_end(run.config) == ("a note", "the last lines of the profiled tests:", "    E  wrong")
+    notes = ("a note", "the last lines of the profiled tests:", "    E  wrong")
+    assert counters_at_end(run.config) == (notes, ())
     run.config.stash[stash.COLLECTED] = brought()
-    assert counters_at_end(run.with_options(ncu_json=tmp_path / "counters.json").config) == ()
+    assert counters_at_end(run.with_options(ncu_json=tmp_path / "counters.json").config) == ((), ())
     assert json.loads((tmp_path / "counters.json").read_text(encoding="utf-8"))["ncu"] == "ncu 2025.3.1"
 
 
