@@ -13,7 +13,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
-from pytest_gpuperf.report.remarks import accepting_mode
+from pytest_gpuperf.report.remarks import accepting_command
 from pytest_gpuperf.report.verdict_order import rank_of
 
 
@@ -64,14 +64,23 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
     undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
-        accept = (
-            "" if options.against else f"; accept what is intended: pytest --update-baselines{accepting_mode(judged)}"
-        )
+        regressed = [one for one in judged if one.verdict.is_regression]
+        accept = "" if options.against else f"; accept what is intended: {accepting_command(regressed)}"
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
-        return [f"next: see why: {why}; fix it, and run pytest --gpuperf --lf{accept}"]
+        return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]
     if undecided:
-        return ["next: give what is undecided more time: pytest --gpuperf --lf --gpuperf-budget=4"]
+        return [f"next: give what is undecided more time: {_again(options)} --gpuperf-budget=4"]
     return []
+
+
+def _again(options: Options) -> str:
+    """The command that judges failed tests as this run did: by counters too, and against the same revision."""
+    words = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
+    if options.ncu:
+        words.append(f"--gpuperf-ncu={','.join(options.ncu)}")
+    if options.against:
+        words.append(f"--gpuperf-against={options.against}")
+    return shlex.join([*words, "--lf"])
 
 
 def no_gpu_line(evidence: Sequence[TestEvidence], *, gates: bool) -> list[str]:

@@ -7,7 +7,7 @@ early for, and causes that advice sees in kernels that changed and did not fail.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
 from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE
@@ -136,9 +136,11 @@ def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
 ON_PURPOSE = "accept that on purpose with pytest --update-baselines=anchor"
 
 
-def accepting_mode(judged: Iterable[Judgement]) -> str:
-    """What the flag of an update has behind it to accept these: a slower time stays red until its anchor moves too."""
-    return "=anchor" if any(one.kind == "time" and one.verdict.is_regression for one in judged) else ""
+def accepting_command(judged: Collection[Judgement]) -> str:
+    """The update that accepts these: a slower time stays red until its anchor moves too, and counters are collected."""
+    ncu = " --gpuperf-ncu" if any(one.kind == "counters" for one in judged) else ""
+    slower = any(one.kind == "time" and one.verdict.is_regression for one in judged)
+    return f"pytest{ncu} --update-baselines{'=anchor' if slower else ''}"
 
 
 def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:

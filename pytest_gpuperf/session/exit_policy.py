@@ -16,7 +16,7 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import RENAMED, UNDECIDED, Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.report.remarks import STALE, accepting_mode
+from pytest_gpuperf.report.remarks import STALE, accepting_command
 from pytest_gpuperf.update.modes import takes
 
 
@@ -124,8 +124,7 @@ def failure_message(
     if revision:
         lines.append(f"Compared with {revision}; a baseline would keep what is intended.")
     elif regressed:
-        accept = f"pytest{ncu} --update-baselines{accepting_mode(regressed)}"
-        lines.append(f"If this change is intended: {accept}, and commit what it writes.")
+        lines.append(f"If this change is intended: {accepting_command(failed)}, and commit what it writes.")
     remedies = [] if revision else [words.format(ncu=ncu) for words in map(_remedy, failed) if words]
     lines += dict.fromkeys(remedies)
     return "\n".join(lines)

@@ -44,6 +44,27 @@ def test_what_a_line_says_to_type_is_one_word_to_a_shell_whatever_the_test_is_ca
         assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "again", "accept"),
+    [
+        ("static", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines"),
+        ("time", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines=anchor"),
+        ("static", {"enabled": True, "against": "merge-base:main"},
+         "pytest --gpuperf --gpuperf-against=merge-base:main --lf", ""),
+        ("counters", {"enabled": True, "ncu": ("default", "a.sum")},
+         "pytest --gpuperf --gpuperf-ncu=default,a.sum --lf", "pytest --gpuperf-ncu --update-baselines"),
+        ("counters", {"enabled": False, "ncu": ("memory",)},
+         "pytest --gpuperf-ncu=memory --lf", "pytest --gpuperf-ncu --update-baselines"),
+    ],
+)  # fmt: skip
+def test_what_is_run_again_is_judged_as_it_was(kind: Any, options: dict[str, Any], again: str, accept: str) -> None:
+    judged = Judgement(key=KEY, target="sm_90", kind=kind, verdict=Verdict.WORSE)
+    work = WorkloadEvidence(key=KEY, judgements=(judged,))
+    (line,) = next_steps([TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))], Options(**options))
+    words = f"; accept what is intended: {accept}" if accept else ""
+    assert line.partition("; fix it, and run ")[2] == f"{again}{words}"
+
+
 def test_an_undecided_workload_is_not_said_to_be_no_worse() -> None:
     (line,) = told(Verdict.INCONCLUSIVE)
     assert "the machine code changed, and its verdict is open; likely bank conflicts" in line
