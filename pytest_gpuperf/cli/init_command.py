@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
+from pytest_gpuperf.context.repository import checkout_around
 
 MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""
@@ -147,16 +148,11 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
         write_whole(path, text.encode())
         write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
-    top = _repository(folder.resolve())
+    top = checkout_around(folder.resolve())
     if top not in (None, folder.resolve()):
         note += ELSEWHERE.format(top=top, inside=json.dumps(folder.resolve().relative_to(top).as_posix()))
     write(f"\n{note}{NEXT.format(git='' if top else 'git init && ')}")
     return 0
-
-
-def _repository(folder: Path) -> Path | None:
-    """The top of the checkout that the folder is in."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def kernels_in(folder: Path) -> Iterator[FoundKernel]:

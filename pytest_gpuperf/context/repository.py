@@ -24,6 +24,11 @@ class Commit(NamedTuple):
     """Whether tracked files differ from it."""
 
 
+def checkout_around(folder: Path) -> Path | None:
+    """The top of the checkout that the folder is in, without asking git; None outside of one."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
 def commit_of(folder: Path, apart: Path | None = None) -> Commit:
     """The commit of the repository around ``folder``; changes in the folder ``apart`` do not make it dirty."""
     name = _git(folder, "rev-parse", "HEAD")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.config.flags import GITHUB
+from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.formatting import visible
 
 MOST = 10
@@ -15,16 +17,21 @@ MOST = 10
 MOST_CHARACTERS = 2000
 
 
-def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str]) -> list[str]:
-    """A line for each failure of the gate, where a job of GitHub asks for its report."""
+def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str], root: Path) -> list[str]:
+    """A line for each failure of the gate, where a job of GitHub asks for its report.
+
+    Files are named as GitHub knows them, from the top of the checkout, which pytest's ``root`` may lie below.
+    """
     if GITHUB not in reports or os.environ.get("GITHUB_ACTIONS") != "true":
         return []
+    below = root.relative_to(checkout_around(root) or root)
     lines = []
     for report in failed:
         if getattr(report, "gpuperf_red", ""):
             path, line, name = report.location
             text = report.longreprtext[:MOST_CHARACTERS]
-            place = f"file={_property(path)},line={(line or 0) + 1},title={_property(name)}"
+            file = Path(os.path.normpath(below / path)).as_posix()
+            place = f"file={_property(file)},line={(line or 0) + 1},title={_property(name)}"
             lines.append(f"::error {place}::{_escaped(text)}")
     return lines[:MOST]
 

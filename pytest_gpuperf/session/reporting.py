@@ -117,7 +117,7 @@ class Reporting:
                 terminalreporter.write_line(f"{more} not shown (-v shows all)")
         if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
-            for line in error_lines(groups.worst, self.options.reports) if groups else ():
+            for line in error_lines(groups.worst, self.options.reports, self.config.rootpath) if groups else ():
                 terminalreporter.write_line(line)
         yield
         if groups:

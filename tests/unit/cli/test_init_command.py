@@ -54,7 +54,7 @@ def test_in_a_folder_of_a_repository_it_says_where_github_looks_for_workflows(tm
 
 
 def test_where_there_is_no_repository_the_next_commands_make_one(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(init_command, "_repository", lambda _: None)
+    monkeypatch.setattr(init_command, "checkout_around", lambda _: None)
     assert main(["init", str(tmp_path)]) == 0
     assert "    git init && git add . && git commit" in capsys.readouterr().out
 
