@@ -45,9 +45,9 @@ class Vote:
 class SlowerByRuns:
     """A candidate that many runs together prove slower."""
 
-    runs: int
+    votes: int
     ratio: float
-    """Median over the runs."""
+    """Median over the votes."""
     log_e: float
 
 
@@ -55,13 +55,13 @@ class SlowerByRuns:
 class SlowDrift:
     """Slow growth from commit to commit."""
 
-    runs: int
+    votes: int
     """From its beginning on."""
     since: str
     """Commit of the first run with which it is likeliest to have begun."""
     until: str
     ratio: float
-    """Of the last runs: the median of up to seven."""
+    """Of the last votes: the median of up to seven."""
 
 
 def slower_by_runs(votes: Sequence[Vote], tolerance: float = TOLERANCE) -> SlowerByRuns | None:

@@ -86,11 +86,12 @@ def _proven(lines: Sequence[LedgerLine], new: Sequence[LedgerLine], options: Opt
         if slower is not None:
             yield (
                 f"{workload} on {device}: x{slower.ratio:.4f}, slower than {tolerance:.2%} by "
-                f"{numbered(slower.runs, 'run')} together (E={_power(slower.log_e)}): what it was accepted as is faster"
+                f"{numbered(slower.votes, 'vote')} together (E={_power(slower.log_e)}): what it was accepted as is "
+                "faster"
             )
         elif drifting is not None:
             begin, end = (commit[:12] or "an unknown commit" for commit in (drifting.since, drifting.until))
-            over = numbered(drifting.runs, "run")
+            over = numbered(drifting.votes, "vote")
             yield (
                 f"{workload} on {device}: x{drifting.ratio:.4f} by {over} of {end}: what it was accepted as is faster"
                 if begin == end

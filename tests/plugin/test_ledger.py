@@ -51,12 +51,21 @@ def test_many_runs_prove_what_one_does_not(recorded: Suite, flag: str, status: i
     rewrite(recorded.path / ".gpuperf/ledger.jsonl", math.log1p(0.002), 20)
     result = recorded.run(*GATED, f"--gpuperf-ledger={flag}")
     assert result.ret == status
-    said = "*test_work?1024? ?work? on simulated-gpu: x1.0020, slower than 0.05% by 22 runs together*"
+    said = "*test_work?1024? ?work? on simulated-gpu: x1.0020, slower than 0.05% by 22 votes together*"
     if flag == "off":
-        result.stdout.no_fnmatch_line("*runs together*")
+        result.stdout.no_fnmatch_line("*votes together*")
         assert len(lines(recorded)) == 21
     else:
         result.stdout.fnmatch_lines([said])
+
+
+def test_what_proves_is_counted_in_votes_of_which_a_confirmed_run_has_two(recorded: Suite) -> None:
+    recorded.edit("test_suite.py", "STEPS=100", "STEPS=105")
+    recorded.run(*GATED)
+    rewrite(recorded.path / ".gpuperf/ledger.jsonl", math.log1p(0.002), 20)
+    result = recorded.run(*GATED)
+    assert len(lines(recorded)) == 24
+    result.stdout.fnmatch_lines(["*slower than 0.05% by 24 votes together (E=*"])
 
 
 def test_another_file_serves_a_team(recorded: Suite) -> None:

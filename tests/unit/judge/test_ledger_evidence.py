@@ -19,7 +19,7 @@ def test_thirteen_runs_that_agree_prove_it_and_twelve_do_not() -> None:
     assert slower_by_runs(votes(*[0.2] * 12)) is None
     found = slower_by_runs(votes(*[0.2] * 13))
     assert found is not None
-    assert (found.runs, round(found.ratio, 4)) == (13, 1.002)
+    assert (found.votes, round(found.ratio, 4)) == (13, 1.002)
     assert found.log_e > -math.log(ALPHA)
 
 
@@ -107,7 +107,7 @@ def test_a_drift_is_what_the_detector_finds_by_its_definition() -> None:
                 for start in range(len(slower))
             ]
             first = likeliest.index(max(likeliest))
-            assert (found.runs, found.since) == (len(slower) - first, f"c{first}")
+            assert (found.votes, found.since) == (len(slower) - first, f"c{first}")
 
 
 def test_two_candidates_may_drift_and_the_ratio_is_of_the_last_seven_runs() -> None:
@@ -115,7 +115,7 @@ def test_two_candidates_may_drift_and_the_ratio_is_of_the_last_seven_runs() -> N
     last = votes(0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4)
     found = drift([*older, *last])
     assert found is not None
-    assert (found.ratio, found.runs) == (pytest.approx(1.004), 20)
+    assert (found.ratio, found.votes) == (pytest.approx(1.004), 20)
 
 
 def test_of_an_even_number_of_runs_the_ratio_lies_between_the_middle_two() -> None:

@@ -109,7 +109,7 @@ def test_many_runs_that_are_slower_fail_the_next(noting: Run) -> None:
     runs(noting, 0.02)
     red, outcome = ended(noting, book(note(1000, 0.02)))
     assert red
-    head = f"{NAME} on nvidia-h200: x1.0202, slower than 0.50% by 61 runs together (E="
+    head = f"{NAME} on nvidia-h200: x1.0202, slower than 0.50% by 61 votes together (E="
     assert outcome.drifted.startswith(head)
     evalue, _, rest = outcome.drifted.removeprefix(head).partition(")")
     assert float(evalue) > 100
@@ -131,10 +131,10 @@ def test_a_huge_proof_is_a_number_still(noting: Run) -> None:
     [
         (
             [f"{number:02}" * 20 for number in range(30)],
-            "it drifts, x1.0202 by now, over 31 runs from 000000000000 to an unknown commit: "
+            "it drifts, x1.0202 by now, over 31 votes from 000000000000 to an unknown commit: "
             "gpuperf bisect finds a single step",
         ),
-        ([""] * 30, "x1.0202 by 31 runs of an unknown commit: what it was accepted as is faster"),
+        ([""] * 30, "x1.0202 by 31 votes of an unknown commit: what it was accepted as is faster"),
     ],
 )
 def test_losses_of_one_candidate_after_the_other_are_a_drift(noting: Run, commits: list[str], told: str) -> None:
