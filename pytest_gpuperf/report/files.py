@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,13 @@ from pytest_gpuperf.report.markdown import as_markdown
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file that GitHub shows as the summary of a job; outside of one it is not set."""
+
+
+REMEDIES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make its folder writable, or "),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there, or "),
+}
+"""What may help besides another file, by what the system says."""
 
 
 class NotWritten(Exception):
@@ -50,10 +58,10 @@ def write_file(what: str, path: Path, content: bytes) -> None:
 
 def why_not_written(what: str, path: Path, problem: OSError) -> str:
     """The user's own name of the file and a remedy; it is written under another name first."""
-    there = path.parent.is_dir()
+    there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
     why = problem.strerror or problem if there else f"there is no folder {path.parent}"
-    remedy = "make its folder writable" if there else "make it"
-    return f"the {what} {path} could not be written ({why}): {remedy}, or name another file"
+    remedy = REMEDIES.get(problem.errno or 0, "") if there else "make it, or "
+    return f"the {what} {path} could not be written ({why}): {remedy}name another file"
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:

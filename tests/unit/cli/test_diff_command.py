@@ -285,7 +285,7 @@ def test_a_page_escapes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ),
         (
             "taken.md",
-            "the difference taken.md could not be written (Is a directory): make its folder writable, or name another",
+            "the difference taken.md could not be written (Is a directory): name another file",
         ),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +24,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import markdown, page
 from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
-from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
+from pytest_gpuperf.report.files import NotWritten, why_not_written, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.page import as_page
 from pytest_gpuperf.report.verdict_order import MARKUP
@@ -216,3 +218,20 @@ def test_every_verdict_that_is_marked_in_the_terminal_has_a_colour_on_the_page()
     template = (Path(page.__file__).parent / "templates" / page.TEMPLATE).read_text(encoding="utf-8")
     styled = set(re.findall(r"\.([A-Z][A-Z-]+)(?=[, ])", template))
     assert {verdict.value for verdict in MARKUP} <= styled
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "(No space left on device): make room there, or name another file"),
+        (errno.EACCES, "(Permission denied): make its folder writable, or name another file"),
+        (errno.EROFS, "(Read-only file system): make its folder writable, or name another file"),
+        (errno.EISDIR, "(Is a directory): name another file"),
+    ],
+)
+def test_the_remedy_for_a_report_that_is_not_written_is_one_for_what_kept_it(
+    tmp_path: Path, number: int, says: str
+) -> None:
+    file = tmp_path / "a.md"
+    problem = OSError(number, os.strerror(number))
+    assert why_not_written("report", file, problem) == f"the report {file} could not be written {says}"
