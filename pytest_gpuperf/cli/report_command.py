@@ -55,7 +55,7 @@ def read_report(path: Path) -> Document:
         return document_from(msgspec.json.decode(content, type=RunReport))
     except OSError as problem:
         raise ReportError(f"{path} cannot be read ({problem}): {remedy}") from problem
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
         raise ReportError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,18 @@ def test_an_option_that_this_version_does_not_know_is_refused(merged, tmp_path, 
     assert status == 2
     assert said.startswith(f"gpuperf merge: {tmp_path}/1.json: {words}")
     assert said.endswith("merge by the version that the shards ran, 0.1.0\n")
+
+
+def test_a_report_of_impossible_figures_is_none(merged, tmp_path, capsys) -> None:
+    merged(shard(1), shard(2))
+    report = json.loads((tmp_path / "1.json").read_text())
+    judged = {"time": {"method": "paired", "log_e": 1e9, "log_e_needed": 5.0, "blocks": 9}}
+    key = {"module": "t.py", "test": "t", "workload": "w"}
+    judgement = {"key": key, "target": "g", "kind": "time", "verdict": "SLOWER", **judged}
+    report["tests"] = [{"module": "t.py", "test": "t", "workloads": [{"key": key, "judgements": [judgement]}]}]
+    (tmp_path / "1.json").write_text(json.dumps(report))
+    assert main(["merge", str(tmp_path / "1.json"), str(tmp_path / "2.json")]) == 2
+    assert "1.json is no report of a run (math range error)" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_report(merged, tmp_path, capsys) -> None:
