@@ -86,7 +86,8 @@ def series_of(records: Iterable[PastRecord]) -> list[Series]:
 
 def _reported(report: RunReport) -> Iterator[PastRecord]:
     """What a run found, as one more commit."""
-    commit = PastCommit(report.commit or "a run", report.date, f"run of {report.date}")
+    changes = ", with changes" if report.dirty else ""
+    commit = PastCommit(report.commit or "a run", report.date, f"run of {report.date}{changes}")
     for test in report.tests:
         for work in test.workloads:
             for arch, static in work.static.items():

@@ -16,7 +16,11 @@ from record_samples import static_of, time_of
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.evidence import Key, Session
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.files import write_report
 
 KEY = Key(module="tests/test_scale.py", test="test_scale[=1+1]", workload="scale")
 QUIET = Key(module="tests/test_quiet.py", test="test_quiet", workload="<b>quiet</b>")
@@ -76,6 +80,24 @@ def test_a_history_is_drawn_and_exported(history, tmp_path, monkeypatch, capsys)
     assert {row["measure"] for row in rows} == {"time", "registers", "instructions"}
     assert json.loads(bencher)[f"{KEY} on nvidia-h200"]["latency"]["value"] == pytest.approx(51_500, rel=0.02)
     assert {one["unit"] for one in json.loads(action)} == {"ns", "registers", "instructions"}
+
+
+@pytest.mark.parametrize(("dirty", "changes"), [(False, ""), (True, ", with changes")])
+def test_a_step_of_a_run_is_not_blamed_on_a_commit_that_was_changed_since(
+    history, tmp_path, monkeypatch, capsys, dirty, changes
+):
+    root, names = history
+    monkeypatch.chdir(root)
+    work = WorkloadEvidence(key=KEY, static={"sm_90": static_of(registers=63)}, toolchain="nvrtc 13.0.88")
+    tests = [TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))]
+    document = document_of(
+        tests, date="2026-11-22T10:00:00Z", plugin="0.1.0", task="gate", exit_status=1, problems=(), warnings=(),
+        machines=(), commit=Commit(names[-1], dirty=dirty),
+    )  # fmt: skip
+    file = write_report(document, str(tmp_path / "run.json"))
+    assert main(["history", "--report", file]) == 0
+    step = f"    +50.0 % at {names[-1][:12]} (2026-11-22, run of 2026-11-22T10:00:00Z{changes})"
+    assert step in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(
