@@ -151,6 +151,15 @@ def steps(text: str) -> dict[str, str]:
     return found
 
 
+def test_the_action_does_not_try_to_comment_on_a_request_of_a_fork():
+    """Whose token may not: the step would fail, and with it a job whose gate is green."""
+    comment_step = ACTION.read_text().partition("- name: Comment\n")[2].partition("      shell:")[0]
+    assert " ".join(comment_step.split()) == (
+        "if: >- inputs.comment == 'true' && github.event_name == 'pull_request' "
+        "&& github.event.pull_request.head.repo.full_name == github.repository"
+    )
+
+
 def test_the_actions_steps_gate_and_keep_one_comment(service, tmp_path, github):
     """In a folder of their own, with nothing of this process's environment but the path."""
     found = steps(ACTION.read_text())
