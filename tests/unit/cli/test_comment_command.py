@@ -204,3 +204,5 @@ def test_the_actions_steps_gate_and_keep_one_comment(service, tmp_path, github):
     assert [method for method, _ in service.asked if method != "GET"] == ["POST", "PATCH"]
     assert "## gpuperf: 1 NEW" in (runner / "summary").read_text()
     assert {path.name for path in (runner / "gpuperf").iterdir()} == {"report.json", "report.md", "report.html"}
+    shell("Gate", AGAINST="", ARGUMENTS="--no-such-flag")  # a second use of the action, whose run does not begin
+    assert list((runner / "gpuperf").iterdir()) == []
