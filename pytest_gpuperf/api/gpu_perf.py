@@ -29,7 +29,8 @@ class GpuPerf:
       kernels.
     * ``name``: unique within the test; by default the kernel's or the callable's own.
     * ``check``: called after the first run, and again after the timing.  The test fails if it raises an exception or
-      answers ``False``, Python's own or an array of bool that is not true everywhere; what fails at first is not timed.
+      answers ``False``, Python's own or an array of bool that is not true everywhere, alone or in a tuple, list or
+      dict; what fails at first is not timed.  Answers that are neither yes nor no, such as numbers, are refused.
     * ``reset``: restores inputs that a run overwrites, before every run; not timed.
     * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.

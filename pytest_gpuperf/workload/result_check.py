@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import reprlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
@@ -45,10 +46,15 @@ def require_yes(name: str, check: Callable[..., Any], given: Mapping[str, Any]) 
 def refuse_no(name: str, answer: Any) -> None:
     """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library.
 
-    Raises ``BadArgument`` for one that answers with what has not run yet: it has compared nothing.
+    Several answers, in a tuple, list or dict, are each taken at their word.  Raises ``BadArgument`` for one that says
+    neither yes nor no, above all for what has not run yet: it has compared nothing.
     """
-    if inspect.isroutine(answer) or inspect.isgenerator(answer) or inspect.iscoroutine(answer):
-        if not inspect.isroutine(answer):
+    if isinstance(answer, tuple | list | Mapping):
+        for one in answer.values() if isinstance(answer, Mapping) else answer:
+            refuse_no(name, one)
+        return
+    if callable(answer) or isinstance(answer, Iterator | Awaitable | AsyncIterator):
+        if inspect.iscoroutine(answer):
             answer.close()  # or Python warns of it, too
         raise BadArgument(
             f"{name}: the check of its result returned a {type(answer).__name__}, which did not run, so it compared "
@@ -58,3 +64,8 @@ def refuse_no(name: str, answer: Any) -> None:
     if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
         said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
         raise WrongResult(f"{name}: the check of its result returned {said}{UNTIMED}")
+    if answer is not None and answer is not True and not is_array_of_bool:
+        raise BadArgument(
+            f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}, which "
+            f"says neither yes nor no: compare in the check, which returns True or False, or raises{UNTIMED}"
+        )

@@ -86,10 +86,13 @@ def failed_by_its_check(gpu_suite, answer, needs):
         ("gpu.assert_equal", "a method"),
         ("(gpu.assert_equal(b, 2 * a) for _ in range(1))", "a generator"),
         ("awaited()", "a coroutine"),
+        ("map(gpu.assert_equal, [b], [2 * a])", "a map"),
+        ("functools.partial(gpu.assert_equal, b, 2 * a)", "a partial"),
+        ("(gpu.assert_equal, b, 2 * a)", "a method"),
     ],
 )
 def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer, said):
-    result = failed_by_its_check(gpu_suite, answer, "async def awaited(): ...\n")
+    result = failed_by_its_check(gpu_suite, answer, "import functools\nasync def awaited(): ...\n")
     result.stdout.fnmatch_lines(
         [f"*the check of its result returned {said}, which did not run, so it compared nothing: run it in the check; *"]
     )
@@ -102,6 +105,9 @@ def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer
         ("np.bool_(False)", "False"),
         ("np.array(False)", "False"),
         ("b == a + 1", "an array that is not true everywhere"),
+        ("(True, False)", "False"),
+        ("[np.allclose(b, a), np.allclose(b, a + 1)]", "False"),
+        ("{'b': b == a + 1}", "an array that is not true everywhere"),
     ],
 )
 def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, said):
@@ -109,7 +115,35 @@ def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, 
     result.stdout.fnmatch_lines([f"*the check of its result returned {said}; nothing was timed*"])
 
 
-@pytest.mark.parametrize("answer", ["None", "True", "np.array(True)", "b == a", "(gpu.assert_equal(b, a),)"])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("float(abs(b - a - 1).max())", "1.0, of type float"),
+        ("(False == True) + 0", "0, of type int"),
+        ("'they differ'", "'they differ', of type str"),
+        ("AssertionError('they differ')", "AssertionError('they differ'), of type AssertionError"),
+        ("b - a", "array(*), of type ndarray"),
+    ],
+)
+def test_a_check_that_says_neither_yes_nor_no_is_refused(gpu_suite, answer, said):
+    result = failed_by_its_check(gpu_suite, answer, "")
+    result.stdout.fnmatch_lines(
+        [f"*returned {said}, which says neither yes nor no: compare in the check, which returns True or False, or *"]
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "None",
+        "True",
+        "np.array(True)",
+        "b == a",
+        "(gpu.assert_equal(b, a),)",
+        "[True, np.allclose(b, a)]",
+        "{'b': b == a}",
+    ],
+)
 def test_a_check_that_does_not_say_no_passes(gpu_suite, answer):
     gpu_suite.edit(
         "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
