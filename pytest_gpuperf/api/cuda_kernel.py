@@ -23,7 +23,7 @@ from pytest_gpuperf.compile.numba_code import read_numba
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
-from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
+from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
@@ -88,7 +88,8 @@ class KernelCompiler:
         site = self._site()
         path, text = source_text(site, path_or_source)
         source = KernelSource(
-            text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
+            text=text, name=plain_text(name), path=path, options=tuple(options),
+            name_expression=None if name_expression is None else plain_text(name_expression),
             headers=header_places(site, headers), compiler=compiler,
         )  # fmt: skip
         self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
@@ -114,12 +115,12 @@ class KernelCompiler:
         Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``,
         ``UnknownArchitecture``, ``ToolchainMissing``, and ``LoadError`` if there is no code for this GPU.
         """
-        require("from_cubin", "symbol", symbol, str)
+        symbol, called = one_line("from_cubin", "symbol", symbol), one_line("from_cubin", "name", name) if name else ""
         site = self._site()
         given = code_of(site, cubin)
         asked = arch is not None or bool(self._worker.options.archs)
         chosen = Chosen(self._targets(arch), asked, self._worker.native_arch)
-        binaries, targets, native = binaries_of(given, symbol, chosen, name=name or "", source=source)
+        binaries, targets, native = binaries_of(given, symbol, chosen, name=called, source=source)
         self._note({target: binaries[target] for target in targets})
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, given.place))  # fmt: skip
@@ -231,7 +232,7 @@ class KernelCompiler:
         architecture.  ``symbol`` names one of several kernels in it; ``name`` is what baselines and reports call it.
         Raises ``UnsupportedDslKernel`` with the remedy where its machine code was not kept, and as ``from_cubin``.
         """
-        codes = read_cute(compiled, symbol, name)
+        codes = read_cute(compiled, symbol, one_line("from_cute", "name", name) if name else "")
         first = next(iter(codes.values())).binary
         native = self._worker.native_arch
         if native not in codes:
@@ -250,7 +251,7 @@ class KernelCompiler:
         """
         targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
         native, wanted = self._wanted(targets)
-        code = compile_cutile(kernel, signature, wanted, name)
+        code = compile_cutile(kernel, signature, wanted, one_line("from_cutile", "name", name) if name else "")
         self._note({target: code.binaries[target] for target in targets})
         return CutileKernel(code, device=self._worker.device, native=native, targets=targets)
 
@@ -279,9 +280,9 @@ class KernelCompiler:
         if arch is None:
             return self._worker.targets
         if isinstance(arch, str):
-            return (arch,)
+            return (plain_text(arch),)
         require_list("cuda_kernel", "arch", arch, str)
-        targets = tuple(arch)
+        targets = tuple(map(plain_text, arch))
         if not targets:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
         return targets

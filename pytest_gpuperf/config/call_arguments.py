@@ -23,6 +23,18 @@ def require(call: str, name: str, value: object, *kinds: type) -> None:
         raise BadArgument(f"{call}: {name} is {_described(value)}; it takes {_words(kinds)}")
 
 
+def plain_text(given: str) -> str:
+    """The same text as Python's own ``str``: records take no type that is derived from it, such as NumPy's."""
+    return str.__str__(given)
+
+
+def one_line(call: str, name: str, given: object) -> str:
+    """The argument, which is part of lines in reports and a key of baselines.  Raises ``BadArgument``."""
+    if not isinstance(given, str) or not given or not given.isprintable():
+        raise BadArgument(f"{call}: {name}={given!r} is not valid: it takes text of one line, printable")
+    return plain_text(given)
+
+
 def require_list(call: str, name: str, values: object, *kinds: type) -> None:
     """Raise ``BadArgument`` unless the argument is a list or the like, and all in it is of the ``kinds``, if any."""
     if isinstance(values, str | bytes | os.PathLike):

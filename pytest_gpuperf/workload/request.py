@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, SupportsFloat
 
-from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind
+from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
@@ -119,10 +119,8 @@ def fraction(given: object, what: str = "tolerance") -> float | None:
 def name_of(workload: Any, given: object) -> str:
     """A key of the baselines and part of a line in the report; else a launch's kernel, or a callable's own."""
     if given is None:
-        return workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
-    if not isinstance(given, str) or not given or not given.isprintable():
-        raise _refused("name", given, "text of one line, printable")
-    return given
+        given = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
+    return one_line("gpuperf", "name", given)
 
 
 def function(what: str, given: object) -> Callable[..., Any] | None:

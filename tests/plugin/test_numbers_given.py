@@ -70,3 +70,20 @@ def test_what_is_no_number_or_name_is_refused_in_the_test(gpu_suite, call, words
     text = result.stdout.str()
     assert words in text
     assert "pytest_gpuperf/" not in text, "the traceback must end in the test"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gpuperf(launch", "gpuperf(launch, name=np.str_('doubling')"),
+        ('"other")', 'np.str_("other"))'),
+        ('"other")', '"other", name_expression=np.str_("other"))'),
+        ('"other")', '"other", arch=np.str_("sm_90"))'),
+        ('"other")', '"other", arch=np.array(["sm_90"]))'),
+    ],
+)
+def test_text_of_numpy_is_recorded_as_text(gpu_suite, old, new):
+    gpu_suite.write("test_body.py", BODY.format(launch="", call="", then="pass").replace(old, new))
+    result = gpu_suite.run("test_body.py", "--update-baselines", "--gpuperf-processes=1", "--gpuperf-force-update")
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["2 baselines written"])
