@@ -148,15 +148,15 @@ def arrays(what: str, given: object) -> tuple[Any, ...]:
 
 
 def amount(what: str, given: Any) -> int | None:
-    """Of bytes or operations as Python's int, whichever library's type it has; ``2e9`` is one, too."""
+    """Of bytes or operations as Python's int of 64 bits, whichever library's type it has; ``2e9`` is one, too."""
     if given is None:
         return None
     try:
         number = int(given)
     except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
         number = 0
-    if isinstance(given, str | bool) or number < 1 or number != given:
-        raise _refused(what, given, "a whole number above 0")
+    if isinstance(given, str | bool) or not 0 < number < 2**63 or number != given:
+        raise _refused(what, given, "a whole number above 0 and below 2**63")
     return number
 
 

@@ -58,6 +58,8 @@ def test_declared_bytes_of_numpy_make_a_bandwidth(gpu_suite):
     [
         (", bytes=4096.5", "gpuperf: bytes=4096.5 is not valid: it takes a whole number above 0"),
         (", bytes=-1", "gpuperf: bytes=-1 is not valid: it takes a whole number above 0"),
+        (", bytes=10**400", "is not valid: it takes a whole number above 0 and below 2**63"),
+        (", flops=1e300", "gpuperf: flops=1e+300 is not valid: it takes a whole number above 0 and below 2**63"),
         (", flops='2e9'", "gpuperf: flops='2e9' is not valid: it takes a whole number above 0"),
         (", flops=float('inf')", "gpuperf: flops=inf is not valid: it takes a whole number above 0"),
         (", name=32", "gpuperf: name=32 is not valid: it takes text of one line"),
