@@ -1,7 +1,8 @@
 """Baselines of two branches and of where they parted, merged record by record.  Pure.
 
 A record that one side changed is taken from it.  One that both changed stays as ours, and is named: neither side has
-evidence of the merged code.  Rounds of equal records are kept of both.
+evidence of the merged code.  Rounds of equal records are kept of both; of their counters and figures each is taken from
+the side that changed it, and stays as ours where both did.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFi
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import merge_time
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
+from pytest_gpuperf.baselines.rounding import with_counts
+from pytest_gpuperf.judge.counter_scatter import Counts, replaced
+from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS
 
@@ -79,7 +84,7 @@ def merge_times(versions: Versions[TimeFile], target: str, module: str) -> Resol
     file = merge_time(
         TimeFile(target=target, sessions=sessions[1], tests=tests, schema=SCHEMA_VERSION),
         target,
-        [(_key(module, name), _changed_by(theirs[name], base.get(name))) for name in sorted(alike)],
+        [(_key(module, name), _changed_by(theirs[name], base.get(name), ours[name])) for name in sorted(alike)],
         sessions[2],
     )
     return _resolved(file, module, [name for name in picked.differ if name not in alike], ours, theirs)
@@ -138,16 +143,33 @@ def _alike(ours: TimeRecord, theirs: TimeRecord) -> bool:
     return bare[0] == bare[1] and ours.identity.same_execution(theirs.identity)
 
 
-def _changed_by(theirs: TimeRecord, was: TimeRecord | None) -> TimeRecord:
-    """Their record without the counters and the figures beside its time that it only kept: ours may be newer."""
-    if was is None:
-        return theirs
-    if (theirs.counters, theirs.counter_ranges) == (was.counters, was.counter_ranges):
-        theirs = msgspec.structs.replace(theirs, counters={}, counter_ranges={})
-    if theirs.beside is None or was.beside is None:
-        return theirs
-    kept = {name: None for name in BESIDE_FIELDS.values() if getattr(theirs.beside, name) == getattr(was.beside, name)}
-    return msgspec.structs.replace(theirs, beside=msgspec.structs.replace(theirs.beside, **kept))
+def _changed_by(theirs: TimeRecord, was: TimeRecord | None, ours: TimeRecord) -> TimeRecord:
+    """Their record without the counters and figures beside its time that it only kept, and those that ours changed."""
+    base = Counts({}) if was is None else Counts.of(was)
+    counts = Counts.of(theirs)
+    counts = Counts({}) if counts == base else replaced(counts, _changed_counts(Counts.of(ours), base), theirs.cache)
+    if theirs.beside is None:
+        return with_counts(theirs, counts)
+    old, mine = (Beside() if one is None or one.beside is None else one.beside for one in (was, ours))
+    kept = {
+        name: None
+        for name in BESIDE_FIELDS.values()
+        if getattr(theirs.beside, name) == getattr(old, name) or getattr(mine, name) not in (None, getattr(old, name))
+    }
+    return with_counts(msgspec.structs.replace(theirs, beside=msgspec.structs.replace(theirs.beside, **kept)), counts)
+
+
+def _changed_counts(counts: Counts, base: Counts) -> Counts:
+    """Those that are not as in ``base``, with the passes, which tell what the traffic of others can stand beside."""
+    if counts == base:
+        return Counts({})
+    names = {
+        name
+        for name, value in counts.values.items()
+        if name == PASSES or (value, counts.ranges.get(name)) != (base.values.get(name), base.ranges.get(name))
+    }
+    values = {name: value for name, value in counts.values.items() if name in names}
+    return Counts(values, {name: ends for name, ends in counts.ranges.items() if name in names})
 
 
 def _resolved(
