@@ -6,6 +6,7 @@ as a counter-based generator: element ``i`` depends on the seed and on ``i`` alo
 
 from __future__ import annotations
 
+import operator
 from functools import cached_property
 from typing import Any
 
@@ -40,8 +41,11 @@ INTEGERS = (
 
 
 def stream_of(seed: int) -> int:
-    """Start of a seed's numbers: mixed, so that neighbouring seeds have nothing in common."""
-    z = (seed * _GOLDEN + _GOLDEN) & _MASK
+    """Start of a seed's numbers: mixed, so that neighbouring seeds have nothing in common.
+
+    A seed may be of NumPy.  Raises ``TypeError`` for what is no whole number.
+    """
+    z = (operator.index(seed) * _GOLDEN + _GOLDEN) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
     return z ^ (z >> 31)

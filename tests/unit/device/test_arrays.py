@@ -27,6 +27,11 @@ def test_the_stream_of_a_seed_is_split_mix() -> None:
     assert len({stream_of(seed) for seed in range(-50, 50)}) == 100
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.int32, np.uint8])
+def test_a_seed_of_numpy_is_the_same_seed(kind: type[np.integer[Any]]) -> None:
+    assert stream_of(kind(3)) == stream_of(3)
+
+
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "int8", "uint64", "complex64", "complex128", "bool"]
 )
