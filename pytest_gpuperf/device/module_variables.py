@@ -94,6 +94,9 @@ def _content(kernel: str, name: str, value: Any) -> bytes:
             f"{kernel}: set_constant({name!r}) takes a NumPy array or scalar in host memory, of the variable's type, "
             f"not {type(value).__name__}: np.array(values, dtype=...)"
         )
+    if value.dtype.hasobject or not value.dtype.isnative:
+        what = "Python objects" if value.dtype.hasobject else "numbers in another byte order than the GPU's"
+        raise LaunchError(f"{kernel}: set_constant({name!r}) was given {what}: np.array(values, dtype=...)")
     return np.ascontiguousarray(value).tobytes()
 
 
