@@ -92,7 +92,7 @@ class GpuPerf:
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
             reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
-            inputs=function("inputs", inputs), outputs=arrays("outputs", outputs),
+            inputs=function("inputs", inputs, "seed"), outputs=arrays("outputs", outputs),
             precision=fraction(precision, "precision"), accuracy=function("accuracy", accuracy),
             measure={**measures(settings.measure or ()), **measures(measure)},
         )  # fmt: skip

@@ -71,6 +71,11 @@ class Request:
         if self.inputs is None and not self.outputs:
             if self.precision is not None:
                 raise BadArgument("gpuperf: precision= is for workloads with inputs= or outputs=: give one of them")
+            if self.check is not None and asked_of(self.check):
+                raise BadArgument(
+                    f"gpuperf: check takes {', '.join(asked_of(self.check))}, which only inputs= or outputs= give it: "
+                    "give one of them, or check=lambda: ..."
+                )
             return
         if self.check is None:
             raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
@@ -123,18 +128,26 @@ def name_of(workload: Any, given: object) -> str:
     return one_line("gpuperf", "name", given)
 
 
-def function(what: str, given: object) -> Callable[..., Any] | None:
+def function(what: str, given: object, *arguments: str) -> Callable[..., Any] | None:
+    """One that is called with these arguments; what a check asks for is seen with the rest of the request."""
     if given is None:
         return None
-    if callable(given):
-        return _run_by_a_call(f"{what}=", given)
-    raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+    if not callable(given):
+        raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+    if what != "check":
+        try:
+            inspect.signature(given).bind(*arguments)
+        except ValueError:  # of a builtin
+            pass
+        except TypeError as problem:
+            raise BadArgument(f"gpuperf: {what}= is called as {what}({', '.join(arguments)}): {problem}") from None
+    return _run_by_a_call(f"{what}=", given)
 
 
 def _run_by_a_call(what: str, given: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose body runs when it is called: that of a generator or a coroutine would never run."""
     for kind, word in _LATER:
-        if kind(given):
+        if kind(given) or kind(type(given).__call__):  # of an object, whose class has the function
             raise BadArgument(f"gpuperf: {what} is called, and nothing in it would run: {word}. Give a plain function")
     return given
 

@@ -76,6 +76,7 @@ def test_an_unknown_kernel_lists_those_there_are(suite):
         ("def later():\n    yield", "it has a yield"),
         ("async def later(): ...", "it is async"),
         ("async def later():\n    yield", "it is async"),
+        ("class Later:\n    def __call__(self):\n        yield\nlater = Later()", "it has a yield"),
     ],
 )
 @pytest.mark.parametrize(
@@ -193,6 +194,11 @@ result = gpuperf(launch, {})
         (r"name='two\nlines'", r"name='two\nlines' is not valid"),
         (r"name='\ud800'", r"name='\ud800' is not valid"),
         ("check=True", "check=True is not valid: it takes a function, which gpuperf calls: check=lambda: ..."),
+        ("check=lambda result: None", "check takes result, which only inputs= or outputs= give it: give one of them"),
+        ("check=lambda x: None", "check takes x: with inputs= or outputs= it may take result, inputs, seed"),
+        ("reset=lambda x: None", "reset= is called as reset(): missing a required argument: 'x'"),
+        ("accuracy=lambda x: 0", "accuracy= is called as accuracy(): missing a required argument: 'x'"),
+        ("inputs=lambda: (a,), check=print", "inputs= is called as inputs(seed): too many positional arguments"),
         ("reset=a", "is not valid: it takes a function, which gpuperf calls: reset=lambda: ..."),
         ("tolerance='0.01'", "tolerance='0.01' is not valid: it takes a fraction up to 0.5"),
         ("cache='hot'", "cache='hot' is not valid: it takes 'cold' or 'warm'"),
