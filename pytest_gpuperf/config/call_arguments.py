@@ -40,7 +40,7 @@ def require_list(call: str, name: str, values: object, *kinds: type) -> None:
     if isinstance(values, str | bytes | os.PathLike):
         given = str(values) if isinstance(values, os.PathLike) else values
         raise BadArgument(f"{call}: {name}={given!r} is a single one; it takes a list: {name}=[{given!r}]")
-    if isinstance(values, Mapping) or not isinstance(values, Collection):
+    if isinstance(values, Mapping | set | frozenset) or not isinstance(values, Collection):  # a set has no order
         raise BadArgument(f"{call}: {name} is {_described(values)}; it takes a list")
     for value in values if kinds else ():
         if not isinstance(value, kinds):

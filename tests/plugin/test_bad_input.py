@@ -115,6 +115,8 @@ def test_a_single_folder_of_headers_is_refused(suite, headers):
             '"other.cu", "other", options={"-DX": 1}',
             "options is {'-DX': 1}, of type dict; it takes a list",
         ),
+        ('"other.cu", "other", options={"-DX"}', "options is {'-DX'}, of type set; it takes a list"),
+        ('"other.cu", "other", arch=frozenset(["sm_90"])', "arch is frozenset({'sm_90'}), of type frozenset; it takes"),
         (
             '"other.cu", "other", headers=[3]',
             "headers holds 3, of type int; each of them is a string or a path",
