@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, SupportsFloat
+from typing import Literal, SupportsFloat, TypeGuard
 
 BesideKind = Literal["memory", "host", "compile"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host", "compile")
@@ -55,6 +55,14 @@ def _words(kinds: tuple[type, ...]) -> str:
     return " or ".join(_WORDS[kind] for kind in kinds)
 
 
+def is_fraction(given: object) -> TypeGuard[SupportsFloat]:
+    """Whether it is a number above 0 and up to 0.5, of whichever library."""
+    try:
+        return isinstance(given, SupportsFloat) and 0 < float(given) <= 0.5
+    except (TypeError, OverflowError):  # an array of several, a number that no float can hold
+        return False
+
+
 def measures(given: object) -> dict[BesideKind, float | None]:
     """``measure=`` of a test, read: what to measure beside the time, each with its tolerance or None for the usual.
 
@@ -68,7 +76,7 @@ def measures(given: object) -> dict[BesideKind, float | None]:
         known = next((kind for kind in BESIDE_KINDS if kind == name), None)
         if known is None:
             raise BadArgument(f"measure: there is no {name!r}; it takes {takes}")
-        if tolerance is not None and not (isinstance(tolerance, SupportsFloat) and 0 < float(tolerance) <= 0.5):
+        if tolerance is not None and not is_fraction(tolerance):
             raise BadArgument(
                 f"measure: the tolerance {tolerance!r} of {name} is not valid: it takes a fraction up to 0.5"
             )

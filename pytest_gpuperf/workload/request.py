@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, SupportsFloat
+from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, one_line
+from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
@@ -116,7 +116,7 @@ def fraction(given: object, what: str = "tolerance") -> float | None:
     """A fraction as Python's float, whichever library's type it has."""
     if given is None:
         return None
-    if not isinstance(given, SupportsFloat) or not 0 < float(given) <= 0.5:
+    if not is_fraction(given):
         raise _refused(what, given, "a fraction up to 0.5")
     return float(given)
 
