@@ -160,6 +160,7 @@ def _all_of_one_run(reports: Sequence[tuple[str, RunReport]]) -> list[ShardRepor
         )
     _refuse_differences(shards)
     _refuse_targets(shards)
+    _refuse_figures(shards)
     return shards
 
 
@@ -236,3 +237,15 @@ def _refuse_targets(shards: Sequence[ShardReport]) -> None:
 
 def _said(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value) or "none"
+
+
+def _refuse_figures(shards: Sequence[ShardReport]) -> None:
+    """Ratios and canaries that no run can have."""
+    for one in shards:
+        try:
+            whole_run.of_the_machine(_book([one]))
+        except (ValueError, OverflowError) as problem:
+            raise MergeRefused(
+                f"{one.file} has a ratio or a canary that no run can have ({problem}): run shard {one.index} again "
+                "and give the report that it writes"
+            ) from None
