@@ -42,13 +42,18 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
     plain = cubin_path(root, sha256, PLAIN)
-    path = plain if plain.is_file() else cubin_path(root, sha256)
+    path = cubin_path(root, sha256)
     try:
+        path = plain if plain.is_file() else path
         content = read_bounded(path, MAX_CUBIN_BYTES)
         if content is not None and path != plain:
             content = _decompressed(path, content)
     except UnreadableBaselineError as error:
         raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
+    except OSError as error:  # a folder that may not be entered
+        raise CubinError(
+            f"{path}: the baseline's machine code cannot be reached: {error.strerror}. {_REMEDY}"
+        ) from error
     if content is None:
         raise MissingCubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()

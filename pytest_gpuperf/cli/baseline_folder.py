@@ -18,10 +18,17 @@ class NoFolderError(Exception):
 
 def folder_of(given: Path | None, start: Path) -> Path:
     """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name."""
-    folder = given or _of_last_run(start) or _nearest(start)
+    try:
+        folder = given or _of_last_run(start) or _nearest(start)
+        is_there = folder is not None and folder.is_dir()
+    except OSError as problem:  # a name that is too long, a folder that may not be entered
+        raise NoFolderError(
+            f"{problem.filename} cannot be reached ({problem.strerror}): repair that, or name another folder with "
+            "--baselines DIR"
+        ) from problem
     if folder is None:
         raise NoFolderError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
-    if not folder.is_dir():
+    if not is_there:
         raise NoFolderError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
     return folder
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.formatting import first_of
@@ -32,19 +33,13 @@ class PruneRefusedError(Exception):
     """The collection does not tell which baselines are unused; the message says why and what to do."""
 
 
-PROBLEMS = (BaselineError, CollectionError, PruneRefusedError)
+PROBLEMS = (BaselineError, CollectionError, NoFolderError, PruneRefusedError)
 """What can keep the command from an answer."""
-
-
-def require_folder(baselines: Path) -> None:
-    """Raise ``PruneRefusedError`` if the folder that was named does not exist: its name is probably misspelt."""
-    if not baselines.is_dir():
-        raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if parsed.baselines is not None:
-        require_folder(Path(parsed.baselines))
+        folder_of(Path(parsed.baselines), Path.cwd())
     return run(collect(parsed.paths, parsed.baselines), confirmed=parsed.yes, write=write, only_check=parsed.check)
 
 

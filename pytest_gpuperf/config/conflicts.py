@@ -37,6 +37,7 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
         _refuse_idle_flags(config)
     else:
         _refuse_bytes(config.rootpath, config.invocation_params.dir, options.baselines)
+        _refuse_unreachable(options.baselines)
         if not options.is_child and options.update is None:
             _refuse_missing_folder(config, options)
     if options.pair_all and options.changed_only:
@@ -126,6 +127,18 @@ def _refuse_bytes(*folders: Path) -> None:
                 f"{str(folder)!a}: the name of this folder is not UTF-8, as the JSON of reports and processes has "
                 "to be: rename it, or run in another checkout"
             ) from None
+
+
+def _refuse_unreachable(folder: Path) -> None:
+    """A name that is too long, or a folder above that may not be entered."""
+    try:
+        folder.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise pytest.UsageError(
+            f"--gpuperf-baselines: {folder} cannot be reached ({problem.strerror}): name another folder, or repair that"
+        ) from problem
 
 
 def _refuse_missing_folder(config: pytest.Config, options: Options) -> None:

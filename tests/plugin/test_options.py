@@ -234,6 +234,14 @@ def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_
     assert suite.run("--gpuperf", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
 
 
+@pytest.mark.parametrize("flag", ["--gpuperf", "--update-baselines"])
+@pytest.mark.parametrize(("folder", "why"), [("x" * 300, "File name too long"), ("work.cu/b", "Not a directory")])
+def test_a_folder_of_baselines_that_cannot_be_reached_is_refused(suite, flag, folder, why):
+    result = suite.run(flag, f"--gpuperf-baselines={folder}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --gpuperf-baselines: */{folder} cannot be reached ({why}): name another *"])
+
+
 def test_a_folder_whose_name_is_no_text_is_refused(suite):
     folder = Path(os.fsdecode(os.fsencode(suite.path) + b"/x\xff"))
     folder.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from baseline_samples import (
@@ -258,6 +259,14 @@ def test_an_oversized_cubin_is_not_read(store: BaselineStore, root: Path, ending
 def test_only_a_sha256_names_a_cubin(store: BaselineStore, name: str) -> None:
     with pytest.raises(CubinError, match="is no SHA-256"):
         store.cubin(name)
+
+
+def test_a_cubin_in_a_folder_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_file", Mock(side_effect=PermissionError(13, "Permission denied")))
+    with pytest.raises(
+        CubinError, match=r"0.cubin.z: the baseline's machine code cannot be reached: Permission denied"
+    ):
+        BaselineStore(tmp_path).cubin("0" * 64)
 
 
 def test_a_target_of_the_wrong_kind_is_refused(store: BaselineStore) -> None:

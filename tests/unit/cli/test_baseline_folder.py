@@ -113,3 +113,8 @@ def test_a_folder_that_the_last_run_named_and_that_is_gone_is_told(project: Path
     run_in(project, project / "gone")
     with pytest.raises(NoFolderError, match=r"there is no folder .*gone: name that of the baselines"):
         folder_of(None, project)
+
+
+def test_a_folder_whose_name_is_too_long_is_refused_by_name(project: Path) -> None:
+    with pytest.raises(NoFolderError, match=r"x{300}.*: .*--baselines DIR"):
+        folder_of(Path("x" * 300), project)

@@ -112,7 +112,9 @@ def test_prune_of_a_folder_that_does_not_exist_is_refused(pytester, monkeypatch,
         folder.touch()
     assert command_line.main(["prune", "--baselines", str(folder)]) == 1
     written = capsys.readouterr()
-    assert written.err == f"gpuperf prune: --baselines {folder}: there is no such folder.\n"
+    assert written.err == (
+        f"gpuperf prune: there is no folder {folder}: name that of the baselines with --baselines DIR\n"
+    )
     assert written.out == ""
 
 
