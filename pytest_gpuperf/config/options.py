@@ -36,6 +36,8 @@ class Options:
     """Rewrite baselines of workloads that are new, new or changed, the same with their anchors, or all of them."""
     named: tuple[str, ...] = ()
     """Node ids of tests that the command line names, with or without parameters; no files, folders or classes."""
+    repeated: tuple[str, ...] = ()
+    """Flags of this run, as they were given, that another one needs to judge and to record alike."""
     require_gpu: bool = False
     """No GPU is an error."""
     archs: tuple[str, ...] = ()

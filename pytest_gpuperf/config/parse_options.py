@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "CODEBUILD_BUILD_ID")
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 
+REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
+"""Fields of ``Options`` whose flags the summary repeats where it says what to run."""
+
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and its ini setting."""
@@ -88,6 +91,11 @@ def read_options(config: pytest.Config) -> Options:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     by_hand = config.getoption("gpuperf_baselines") is not None
     values["named"] = tuple(_named(config))
+    values["repeated"] = tuple(
+        f"{flag.name}={given}"
+        for flag in FLAGS
+        if flag.field in REPEATED and (given := config.getoption(f"gpuperf_{flag.field}")) is not None
+    )
     values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,

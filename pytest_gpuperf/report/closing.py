@@ -65,7 +65,7 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
         regressed = [one for one in judged if one.verdict.is_regression]
-        accept = "" if options.against else f"; accept what is intended: {accepting_command(regressed)}"
+        accept = "" if options.against else f"; accept what is intended: {_with(options, accepting_command(regressed))}"
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
         return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]
     if undecided:
@@ -74,13 +74,18 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
 
 
 def _again(options: Options) -> str:
-    """The command that judges failed tests as this run did: by counters too, and against the same revision."""
+    """The command that judges failed tests as this run did: by counters too, and against the same opponent."""
     words = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
     if options.ncu:
         words.append(f"--gpuperf-ncu={','.join(options.ncu)}")
     if options.against:
         words.append(f"--gpuperf-against={options.against}")
-    return shlex.join([*words, "--lf"])
+    return f"{_with(options, shlex.join(words))} --lf"
+
+
+def _with(options: Options, command: str) -> str:
+    """The command with the flags that it needs to be about what this run judged."""
+    return " ".join((command, *map(shlex.quote, options.repeated)))
 
 
 def no_gpu_line(evidence: Sequence[TestEvidence], *, gates: bool) -> list[str]:

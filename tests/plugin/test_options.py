@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,20 @@ def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_
     assert "--gpuperf-baselines: there is no folder " in result.stderr.str()
     assert suite.run("--update-baselines", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
     assert suite.run("--gpuperf", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
+
+
+def test_what_to_run_next_judges_and_records_in_the_same_folder_for_the_same_targets(suite):
+    flags = ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")
+    assert suite.run("--update-baselines", *flags).ret == 0
+    suite.edit("other.cu", "int i =", "float s[64]; for (int k = 0; k < n; ++k) s[k % 64] = a[k]; int i =")
+    suite.edit("other.cu", "a[i] * 2.0f", "s[n % 64]")
+    result = suite.run("--gpuperf", *flags)
+    (line,) = [line for line in result.stdout.lines if line.startswith("next: ")]
+    again, accept = line.partition("; fix it, and run ")[2].split("; accept what is intended: ")
+    assert again == "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf"
+    assert suite.run(*shlex.split(accept)[1:]).ret == 0
+    assert suite.run(*shlex.split(again)[1:-1]).ret == 0
+    assert not (suite.path / "baselines").exists()
 
 
 @pytest.mark.parametrize("flag", ["--gpuperf", "--update-baselines"])

@@ -55,6 +55,9 @@ def test_what_a_line_says_to_type_is_one_word_to_a_shell_whatever_the_test_is_ca
          "pytest --gpuperf --gpuperf-ncu=default,a.sum --lf", "pytest --gpuperf-ncu --update-baselines"),
         ("counters", {"enabled": False, "ncu": ("memory",)},
          "pytest --gpuperf-ncu=memory --lf", "pytest --gpuperf-ncu --update-baselines"),
+        ("time", {"enabled": True, "repeated": ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")},
+         "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf",
+         "pytest --update-baselines=anchor --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf'"),
     ],
 )  # fmt: skip
 def test_what_is_run_again_is_judged_as_it_was(kind: Any, options: dict[str, Any], again: str, accept: str) -> None:
