@@ -13,6 +13,7 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.toolchain_names import COMPILERS
+from pytest_gpuperf.report.vanished_lines import recording_commands
 
 
 class UnknownTarget(ValueError):
@@ -88,11 +89,12 @@ def _next_step(folder: Path, action: str, name: str, write: Callable[[str], obje
 
 def _how_to_record(name: str) -> str:
     """What is to be done for a target that was added; no gated run misses the records of a compiler."""
-    command = "pytest --update-baselines=new"
     if manifest.is_toolchain(name):
-        return f"updates tell from now on which of its records are behind. Where that compiler is in use: {command}"
-    how = f" --gpuperf-arch={name}" if layout.is_arch(name) else ", on a machine with that GPU"
-    return f"its records are missed until they are there: {command}{how}"
+        return (
+            "updates tell from now on which of its records are behind. Where that compiler is in use: pytest "
+            "--update-baselines=new"
+        )
+    return f"its records are missed until they are there: {''.join(recording_commands([name]))}"
 
 
 def _records_without(store: BaselineStore, name: str) -> str:
@@ -117,7 +119,7 @@ def _list(store: BaselineStore, write: Callable[[str], object]) -> int:
     counts |= {name: _workloads_of(store, name) for name in found.toolchains}
     width = max(map(len, counts), default=0)
     for name, count in counts.items():
-        write(f"{name:<{width}}  {numbered(count, 'workload')}{'  its records are gone' if name in gone else ''}\n")
+        write(f"{name:<{width}}  {numbered(count, 'workload')}{'  it has no records' if name in gone else ''}\n")
     if found.profile:
         write(f"profile {found.profile}\n")
     return 1 if gone else 0

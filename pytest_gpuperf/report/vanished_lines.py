@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import Vanished, WhyVanished
 
@@ -70,12 +71,21 @@ def _name(one: Vanished, *, by_file: bool) -> str:
 
 
 def targets_gone_line(targets: Sequence[str], folder: Path) -> str:
-    """Of targets that the manifest names and whose folder is gone."""
+    """Of targets that the manifest names and that have no records: whether they were deleted or are still to come."""
     names, folders = ", ".join(targets), " ".join(str(folder / target) for target in targets)
     return (
-        f"the baselines of {names} are gone, NOT-MEASURED: {folder / 'manifest.json'} names what has no file any more. "
-        f"To do: restore it (git checkout -- {folders}), or drop the target: gpuperf prune --yes"
+        f"there are no baselines of {names}, NOT-MEASURED: {folder / 'manifest.json'} names what has no file. To do: "
+        f"record them: {' and '.join(recording_commands(targets))}; or restore what was deleted (git checkout -- "
+        f"{folders}), or drop the target: gpuperf prune --yes"
     )
+
+
+def recording_commands(targets: Sequence[str]) -> list[str]:
+    """The updates that record targets which have no records: one for machine code, one for each GPU model."""
+    command = "pytest --update-baselines=new"
+    archs = ",".join(filter(is_arch, targets))
+    for_code = [f"{command} --gpuperf-arch={archs}"] if archs else []
+    return [*for_code, *(f"{command}, on a machine with {one}" for one in targets if not is_arch(one))]
 
 
 def not_gated_line(archs: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -37,7 +38,9 @@ def said(result, status, *lines):
     assert result.ret == status, result.stdout.str()
     result.stdout.fnmatch_lines(lines)
     text = result.stdout.str()
-    assert text.count("NOT-MEASURED on") + text.count("are gone, NOT-MEASURED") == len(lines)
+    assert text.count("NOT-MEASURED on") + len(re.findall("there are no baselines of .*, NOT-MEASURED", text)) == len(
+        lines
+    )
 
 
 def test_a_suite_that_comes_to_all_of_its_records_says_nothing(under_ci):
@@ -140,9 +143,24 @@ def test_a_removed_target(recorded, monkeypatch, target):
     shutil.rmtree(recorded.path / "baselines" / target)
     said(
         recorded.run("--gpuperf"), EXIT_VANISHED,
-        f"ERROR: the baselines of {target} are gone, NOT-MEASURED: *manifest.json names what has no file any more. To "
-        f"do: restore it (git checkout -- *{target}), or drop the target: gpuperf prune --yes",
+        f"ERROR: there are no baselines of {target}, NOT-MEASURED: *manifest.json names what has no file. To do: "
+        f"record them: pytest --update-baselines=new*{target}; or restore what was deleted (git checkout -- *{target})"
+        ", or drop the target: gpuperf prune --yes",
     )  # fmt: skip
+
+
+def test_a_target_that_was_added_is_missed_until_the_update_that_is_named_records_it(recorded, monkeypatch, capsys):
+    recorded.write("conftest.py", "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert main(["targets", "add", "sm_80", "--baselines", str(recorded.path / "baselines")]) == 0
+    told = capsys.readouterr().out
+    result = recorded.run("--gpuperf", "--gpuperf-open=fail")
+    said(result, EXIT_VANISHED, "ERROR: there are no baselines of sm_80, NOT-MEASURED: *")
+    command = "pytest --update-baselines=new --gpuperf-arch=sm_80"
+    assert f"sm_80: its records are missed until they are there: {command}\n" in told
+    assert f"To do: record them: {command}; or restore" in result.stdout.str()
+    assert recorded.run(*command.split()[1:]).ret == 0
+    said(recorded.run("--gpuperf", "--gpuperf-open=fail"), 0)
 
 
 def test_an_architecture_on_record_that_the_project_s_settings_leave_out_is_named(recorded, monkeypatch):

@@ -20,7 +20,7 @@ def test_a_target_of_the_manifest_without_a_folder_fails_the_run_once(gated: Run
     gated.collected(TEST, OLD_TEST).ends.update({NODE: Ended("passed"), OLD_NODE: Ended("failed")})
     add_time(gated, old_key())
     shutil.rmtree(gated.options.baselines / H200.slug)
-    gone = f"the baselines of {H200.slug} are gone, NOT-MEASURED: "
+    gone = f"there are no baselines of {H200.slug}, NOT-MEASURED: "
     assert told(gated).vanished[0].startswith(gone)
     assert told(gated.with_options(open="warn")).left_out[0].startswith(gone)
     gated.with_options(open="fail")
