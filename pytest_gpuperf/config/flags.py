@@ -136,6 +136,8 @@ class Flag(NamedTuple):
     const: str | None = None
     """Value of the flag given without one."""
     hidden: bool = False
+    adds_up: bool = False
+    """Given again, it adds to what was given before and takes nothing back."""
 
     @property
     def ini_name(self) -> str:
@@ -211,7 +213,7 @@ FLAGS: tuple[Flag, ...] = (
          ini=False),
     Flag("--gpuperf-explain", "explain", "say what holds each workload back, and why it changed"),
     Flag("--gpuperf-report", "reports", "write a report to files that end in .json, .md or .html; github: the "
-         "summary of the GitHub job", reports, metavar="FILE,..."),
+         "summary of the GitHub job", reports, metavar="FILE,...", adds_up=True),
     Flag("--gpuperf-shard", "shard", "run one of N parts of the tests, with its part of the error rate; gpuperf merge "
          "puts the reports of all parts together", shard, ini=False, metavar="I/N"),
     Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target DIR "

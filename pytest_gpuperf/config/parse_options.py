@@ -39,7 +39,8 @@ def add_options(parser: pytest.Parser) -> None:
             group.addoption(flag.name, action="store_true", **kept)
         else:
             bare = {} if flag.const is None else {"nargs": "?", "const": flag.const}
-            group.addoption(flag.name, metavar=flag.metavar, **bare, **kept)
+            action = "append" if flag.adds_up else "store"
+            group.addoption(flag.name, action=action, metavar=flag.metavar, **bare, **kept)
         if flag.ini:
             kind: Literal["bool", "string"] = "bool" if flag.parse is None else "string"
             parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
@@ -78,6 +79,8 @@ def read_options(config: pytest.Config) -> Options:
     values: dict[str, Any] = {"ci": is_ci(os.environ)}
     for flag in FLAGS:
         given = config.getoption(f"gpuperf_{flag.field}")
+        if flag.adds_up and given is not None:
+            given = ",".join(given)
         origin = flag.name
         if given is None and flag.ini:
             given = _ini(config, flag)

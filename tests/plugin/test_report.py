@@ -172,6 +172,14 @@ def test_an_ini_setting_is_relative_to_the_root(recorded, monkeypatch):
     assert (below / "mine.md").exists()
 
 
+def test_reports_that_are_asked_for_one_by_one_are_all_written(recorded):
+    recorded.pytester.makeini("[pytest]\naddopts = --gpuperf-report=usual.json\n")
+    result = recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=a.md,b.json", "--gpuperf-report", "b.json")
+    assert result.ret == 0
+    assert result.stdout.str().count("report written to ") == 3
+    assert all((recorded.path / name).exists() for name in ("usual.json", "a.md", "b.json"))
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
