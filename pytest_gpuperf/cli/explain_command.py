@@ -41,9 +41,11 @@ class WantedWorkloads(NamedTuple):
     workload: str | None = None
 
     def includes(self, key: Key) -> bool:
-        """A module, a class, a test, or a test with its parameters."""
+        """A module, a class, a test, a test with its parameters, or one workload as tables name it: ``test [name]``."""
         node = key.node_id
-        inside = node == self.node_id or node.startswith((f"{self.node_id}::", f"{self.node_id}["))
+        inside = self.node_id in (node, f"{node} [{key.workload}]") or node.startswith(
+            (f"{self.node_id}::", f"{self.node_id}[")
+        )
         return inside and (self.workload is None or self.workload == key.workload)
 
     def seen_from(self, start: Path, root: Path) -> WantedWorkloads:

@@ -146,6 +146,8 @@ def test_one_workload_can_be_asked_for_by_name(explained, monkeypatch, capsys):
     status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy", "rows")
     assert status == 0
     assert "[rows]" in out
+    assert run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy [rows]")[:2] == (0, out)
+    assert run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy [columns]")[0] == 1
     status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy", "columns")
     assert status == 1
     assert "has no workload 'columns'" in err
