@@ -50,6 +50,14 @@ def why_none_written(book: Book, options: Options, arguments: Sequence[str]) -> 
         return f"{numbered(len(expected), 'workload')} not recorded: {tests} expected to fail"
     if options.update == "new":
         return "every workload has one"
+    untimed = any(one.status == "static only" for one in book.evidence)
+    other_work = sum(verdict is Verdict.NOT_COMPARABLE for verdict in verdicts_of(book.evidence).values())
+    if untimed and other_work:
+        those = numbered(other_work, "workload", "is", "are")
+        return (
+            f"{those} NOT-COMPARABLE with the times on record. To record other work, name its test on a machine with a "
+            "GPU: pytest --update-baselines NODEID"
+        )
     if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
         return "all are up to date"
     return "nothing is proven to have changed (a test given by its node id is recorded all the same)"

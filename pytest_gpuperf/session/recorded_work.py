@@ -17,6 +17,9 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
+RECORD_BY_NAME = ": record the baseline anew with pytest --update-baselines NODEID if that is intended, on a GPU"
+"""By its name, since a GPU may find other work as fast as that on record, and what passes moves no record."""
+
 
 def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:
     """A judgement on machine code as it is of the work on record, NOT-COMPARABLE in the place of a pass of other work.
@@ -28,7 +31,7 @@ def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement
     found = _nearest_on_record(worker, workload)
     if found is not None and found.relation == "not comparable":
         told = found.reason.removesuffix(RECORD_ANEW)
-        reason = told if worker.revision is not None else f"{found.reason}, on a GPU"
+        reason = told if worker.revision is not None else f"{told}{RECORD_BY_NAME}"
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
     same_code = judgement.verdict is Verdict.UNCHANGED or judgement.reason.startswith(LAUNCHED_OTHERWISE)
     if found is not None and found.cause == "launch" and same_code:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import Suite
+from suite_under_test import SIMULATED, Suite
 
 ARGUMENT = "the workload changed: argument 3 was int32=1024 and is int32=512: record the baseline anew with"
 LAUNCHES = "the launch changed from grid=(8, 1, 1) block=(256, 1, 1) shared=0 to "
@@ -31,6 +31,30 @@ def test_other_arguments_are_not_comparable(without_gpu: Suite) -> None:
     result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*: work  NOT-COMPARABLE  on sm_90 (static)", f"    {ARGUMENT}*, on a GPU"])
+
+
+ON_ONE = (
+    "1 workload is NOT-COMPARABLE with the times on record. To record other work, name its test on a machine with a "
+    "GPU: pytest --update-baselines NODEID"
+)
+
+
+@pytest.mark.parametrize(("mode", "why"), [("", ON_ONE), ("=all", ON_ONE), ("=new", "every workload has one")])
+def test_an_update_without_a_gpu_says_how_other_arguments_are_recorded(without_gpu: Suite, mode: str, why: str) -> None:
+    without_gpu.edit("test_suite.py", "args=(a, b, size)", "args=(a, b, size // 2)")
+    result = without_gpu.run(f"--update-baselines{mode}", "-k", "1024 or other")
+    result.stdout.fnmatch_lines([f"0 baselines written: {why}"])
+
+
+def test_other_arguments_that_are_as_fast_are_recorded_as_the_message_says(without_gpu: Suite) -> None:
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
+    remedy = "pytest --update-baselines NODEID if that is intended, on a GPU"
+    assert remedy in result.stdout.str()
+    without_gpu.write("conftest.py", SIMULATED)
+    few = ("--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    assert without_gpu.run("--update-baselines", "test_suite.py::test_work[1024]", *few).ret == 0
+    without_gpu.write("conftest.py", "")
+    assert without_gpu.run("--gpuperf", "-k", "1024").stdout.lines[-2] == "1 workload: 1 UNCHANGED"
 
 
 def test_other_arguments_fail_under_ci(without_gpu: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
