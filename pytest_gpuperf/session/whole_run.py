@@ -89,7 +89,8 @@ def _nothing_compared(book: Book) -> str:
     reasons = [judgement.reason for judgement in book.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
     if not reasons or any(judgement.verdict not in silent for judgement in book.judgements):
         return ""
-    return f"nothing was compared: {reasons[0]}. A gate without a comparison would always be green."
+    why = f"no workload could be compared with its record: {reasons[0]}"
+    return f"{why}. A gate without a comparison would always be green."
 
 
 def _why_nothing(book: Book) -> str:

@@ -59,7 +59,9 @@ def test_other_arguments_that_are_as_fast_are_recorded_as_the_message_says(witho
 
 def test_other_arguments_fail_under_ci(without_gpu: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    assert changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").ret == 1
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"ERROR: no workload could be compared with its record: {ARGUMENT}*"])
 
 
 def test_another_cache_state_is_not_comparable(without_gpu: Suite) -> None:

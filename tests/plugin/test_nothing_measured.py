@@ -75,7 +75,9 @@ def test_a_run_that_could_compare_nothing_fails_under_ci_alone(of_another_compil
     monkeypatch.setenv("CI", "1")
     result = of_another_compiler.run("--gpuperf", *workers)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["ERROR: nothing was compared: the baseline was compiled by nvrtc 12.*"])
+    result.stdout.fnmatch_lines(
+        ["ERROR: no workload could be compared with its record: the baseline was compiled by nvrtc 12.*"]
+    )
     monkeypatch.setenv("CI", "0")
     assert of_another_compiler.run("--gpuperf", "--gpuperf-open=fail", *workers).ret == 1
     monkeypatch.setenv("CI", "1")

@@ -138,7 +138,10 @@ def compared(run: Run, *verdicts: Verdict) -> tuple[int, str]:
 
 
 def test_a_run_that_could_compare_nothing_fails_where_a_missing_baseline_does(run: Run) -> None:
-    words = "nothing was compared: NOT-COMPARABLE: why. A gate without a comparison would always be green."
+    words = (
+        "no workload could be compared with its record: NOT-COMPARABLE: why. A gate without a comparison would always "
+        "be green."
+    )
     for verdicts in ((Verdict.NOT_COMPARABLE,), (Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)):
         assert compared(run, *verdicts) == (OK, "")
     run.with_options(open="fail")
