@@ -112,17 +112,13 @@ class TestBook:
     def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
         """Kernels that were compiled but belong to no workload; several of one name by what they differ in.
 
-        A test that ``stopped`` early may still have come to launch the others of a name: then only the last is told.
-        Raises ``AmbiguousKernel``.
+        A test that ``stopped`` early may still have come to launch the others under names of their own: where nothing
+        tells several apart, the last is told.  Raises ``AmbiguousKernel``.
         """
-        launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
-        if not stopped:
-            alone = [one for one in self.kernels if not any(map(one.is_launched_by, self.workloads.values()))]
-            return list(labelled(alone, self.kernels, self.workloads))
-        last = {kernel.name: kernel for kernel in self.kernels if kernel.name not in launched}
-        plain = [kernel.evidence for name, kernel in last.items() if name not in self.workloads]
-        others = [kernel for name, kernel in last.items() if name in self.workloads]
-        return [*plain, *labelled(others, self.kernels, self.workloads)]
+        alone = [one for one in self.kernels if not any(map(one.is_launched_by, self.workloads.values()))]
+        if stopped:
+            alone.reverse()
+        return list(labelled(alone, self.kernels, self.workloads, refuse=not stopped))
 
 
 class Book:

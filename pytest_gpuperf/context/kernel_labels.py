@@ -43,13 +43,13 @@ class CompiledKernel:
 
 
 def labelled(
-    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str]
+    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str], *, refuse: bool = True
 ) -> Iterator[WorkloadEvidence]:
     """The evidence of each kernel under its name, or under one with what only it has ``among`` those of its name.
 
     ``work [-DTILE=32]``, ``work [tiled.cu]``, ``work [without -DTILE=32]``: names that are not ``taken``, each once;
     ``work [kernel]`` where a callable has the name.
-    Raises ``AmbiguousKernel`` if two kernels get the same one.
+    If two kernels get the same one, raises ``AmbiguousKernel``, or, not to ``refuse`` them, leaves the later one out.
     """
     names = set(taken)
     told: list[CompiledKernel] = []
@@ -59,6 +59,8 @@ def labelled(
         told.append(kernel)
         others = [one for one in among if one.name == kernel.name and not _are_the_same(one, kernel)]
         name = next((label for label in _labels(kernel, others) if label not in names), None)
+        if name is None and not refuse:
+            continue
         if name is None:
             key = kernel.evidence.key
             raise AmbiguousKernel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from suite_under_test import HOG, SIMULATED
 
 EVERYTHING_FIRST = """
 def test_h(cuda_kernel, gpu, gpuperf):
@@ -189,3 +190,50 @@ def test_unchanged_code_is_unchanged_where_a_test_stops_among_kernels_of_one_nam
     result = suite.run("--gpuperf", "test_h.py")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["  k *UNCHANGED"])
+
+
+TWO_OF_ONE_NAME = """
+def test_two(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(2048, seed=1), gpu.empty(32)
+    first = cuda_kernel("first.cu", "hog")
+    second = cuda_kernel("second.cu", "hog")
+    {second_stop}
+    gpuperf(first.launch(grid=1, block=32, args=(a, b)), name="one")
+    {third_stop}
+    gpuperf(second.launch(grid=1, block=32, args=(a, b)), name="two")
+"""
+STOP = "assert gpu.to_host(b).size == 32"
+
+
+@pytest.mark.parametrize("on_record_from", ["a GPU", "no GPU"])
+@pytest.mark.parametrize("stop", ["second_stop", "third_stop"])
+@pytest.mark.parametrize("changed", ["first.cu", "second.cu"])
+def test_each_kernel_of_one_name_that_was_compiled_before_the_stop_is_judged(suite, on_record_from, stop, changed):
+    suite.write("first.cu", HOG)
+    suite.write("second.cu", HOG.replace("0.25f", "0.75f"))
+    stops = {"second_stop": "", "third_stop": "", stop: STOP}
+    suite.write("test_two.py", TWO_OF_ONE_NAME.format(**stops))
+    if on_record_from == "a GPU":
+        suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
+    few = ("--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_two.py", *few).ret == 0
+    suite.write("conftest.py", "")
+    assert suite.run("--gpuperf", "test_two.py").stdout.lines[-2] == "2 workloads: 2 UNCHANGED"
+    suite.edit(changed, "float arr[64];", "float arr[64], far[256]; for (int k = 0; k < 256; ++k) far[k] = a[k];")
+    suite.edit(changed, "float s = 0.0f;", "float s = far[int(arr[0]) & 255];")
+    result = suite.run("--gpuperf", "test_two.py")
+    assert result.ret == 1
+    assert "2 workloads: 1 WORSE, 1 UNCHANGED" in result.stdout.lines
+
+
+def test_kernels_that_nothing_tells_apart_do_not_fail_a_test_that_may_yet_name_them(suite):
+    body = f"""
+def test_two(cuda_kernel, gpu, gpuperf):
+    for factor in ("0.25f", "0.75f"):
+        cuda_kernel({HOG!r}.replace("0.25f", factor), "hog")
+    assert gpu.to_host(gpu.empty(32)).size == 32
+"""
+    suite.write("test_two.py", body)
+    result = suite.run("--gpuperf", "test_two.py")
+    assert result.ret == 0
+    assert result.stdout.lines[-2] == "1 workload: 1 NEW"
