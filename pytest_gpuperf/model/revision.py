@@ -53,6 +53,11 @@ class Revision(Record, frozen=True):
     modules: int = 0
     """Python modules of its own that its tests imported, none of them from the working tree."""
 
+    def launched_by(self, module: str, test: str) -> list[str]:
+        """Names of the workloads that this test would run there on a GPU."""
+        start = f"{module}::{test} ["
+        return [key.removeprefix(start).removesuffix("]") for key in self.untimed if key.startswith(start)]
+
     def why_lacking(self, key: Key) -> str:
         """Why the revision has no evidence of a workload that it may well have; empty if nothing speaks for that."""
         if key.node_id in self.lacking:

@@ -172,13 +172,13 @@ def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[J
     where = "has a baseline" if worker.revision is None else f"is in {worker.revision.name}"
     reason = f"{where} and was not reached: {why}"
     for_want_of_gpu = stopped and book.status == "static only"
-    never = () if stopped else _never_launched(worker, book)
-    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book), *never])
+    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
+    never = [] if stopped else [one for one in _never_launched(worker, book) if one not in missed]
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
                   reason=why_unjudged or reason,
-                  for_want_of_gpu=(for_want_of_gpu or (kind == "time" and not worker.has_gpu)) and not why_unjudged)
-        for target, kind, name in missed
+                  for_want_of_gpu=(for_want_of_gpu or (target, kind, name) in never) and not why_unjudged)
+        for target, kind, name in (*missed, *never)
         if not _is_of_another_gpu(worker, book, name)
         for why_unjudged in [_why_unjudged(worker, book, target, kind, name)]
     ]  # fmt: skip
@@ -253,11 +253,17 @@ def _toolchains(book: TestBook) -> set[str]:
 
 
 def _never_launched(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
-    """Times on record that no GPU could take, since the test launches nothing of these names.
+    """What no GPU could time, since the test launches nothing of these names, which are on record or in the revision.
 
-    Not where the test asked whether there is a GPU.
+    Not where the test asked whether there is a GPU; a revision is told the same of one.
     """
-    if not worker.has_gpu and not worker.gpu.facts_asked:
+    if worker.has_gpu:
+        return
+    if worker.revision is not None:
+        for name in worker.revision.launched_by(book.module, book.test):
+            if name not in book.workloads or not book.workloads[name].launched:
+                yield from ((arch, "static", name) for arch in worker.expected_archs)
+    elif not worker.gpu.facts_asked:
         for target in worker.store.devices():
             for name in _timed(worker, book, target):
                 if name not in book.workloads or not book.workloads[name].launched:
