@@ -21,6 +21,8 @@ class PastCommit(NamedTuple):
     date: str
     """ISO 8601, with its time zone."""
     subject: str
+    is_run: bool = False
+    """What a run found at this commit, and no record of it."""
 
 
 class PastRecord(NamedTuple):
@@ -37,7 +39,8 @@ def commits_of(path: Path) -> list[PastCommit]:
     """Commits that touched a folder, along first parents, the oldest first."""
     listed = run_git(path, "log", "--first-parent", "--reverse", f"--format={_FIELDS}", "--", ".")
     lines = listed.stdout.decode("utf-8", "replace").split("\x1e")
-    return [PastCommit(*line.strip("\n").split("\x1f")) for line in lines if line.strip("\n")]
+    fields = (line.strip("\n").split("\x1f") for line in lines if line.strip("\n"))
+    return [PastCommit(name, date, subject) for name, date, subject in fields]
 
 
 def records_of(folder: GitFolder, reader: ObjectReader, commits: list[PastCommit]) -> Iterator[PastRecord]:

@@ -80,14 +80,14 @@ def series_of(records: Iterable[PastRecord]) -> list[Series]:
             continue
         last[key, target] = record
         for measure, value in figures_of(record).items():
-            points.setdefault((key, target, measure), []).append(Point(*commit, value))
+            points.setdefault((key, target, measure), []).append(Point(*commit[:3], value, commit.is_run))
     return [Series(*name, tuple(those)) for name, those in sorted(points.items())]
 
 
 def _reported(report: RunReport) -> Iterator[PastRecord]:
     """What a run found, as one more commit."""
     changes = ", with changes" if report.dirty else ""
-    commit = PastCommit(report.commit or "a run", report.date, f"run of {report.date}{changes}")
+    commit = PastCommit(report.commit or "a run", report.date, f"run of {report.date}{changes}", is_run=True)
     for test in report.tests:
         for work in test.workloads:
             for arch, static in work.static.items():

@@ -24,6 +24,8 @@ class Point(NamedTuple):
     date: str
     subject: str
     value: float
+    is_run: bool = False
+    """What a run found at that commit, and no record of it."""
 
 
 class Series(NamedTuple):
@@ -58,7 +60,9 @@ def lines_of(series: Sequence[Series]) -> list[str]:
         if len(set(values)) == 1:
             unchanged += 1
             continue
-        points = numbered(len(values), "commit")
+        runs = sum(point.is_run for point in one.points)
+        counts = [numbered(count, noun) for count, noun in ((len(values) - runs, "commit"), (runs, "run")) if count]
+        points = " and ".join(counts)
         lines.append(f"{one.name}: {_shown(one, values[0])} -> {_shown(one, values[-1])}, {points}  {spark(values)}")
         for step in one.steps:
             at = one.points[step.at]

@@ -97,7 +97,9 @@ def test_a_step_of_a_run_is_not_blamed_on_a_commit_that_was_changed_since(
     file = write_report(document, str(tmp_path / "run.json"))
     assert main(["history", "--report", file]) == 0
     step = f"    +50.0 % at {names[-1][:12]} (2026-11-22, run of 2026-11-22T10:00:00Z{changes})"
-    assert step in capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out.splitlines()
+    assert step in out
+    assert ", 2 commits and 1 run  " in out[out.index(step) - 2]
 
 
 @pytest.mark.parametrize(
