@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import msgspec
@@ -31,6 +32,14 @@ def harmless(text: str) -> str:
     It stays as it is if it is harmless, as names of tests and workloads are: ``test_x.py::test_y[a]``.
     """
     return _COMMAND.sub(lambda one: f"{one[1]}\\x3a" if one[0].endswith(":") else "\\x23", visible(text))
+
+
+def columns(text: str) -> int:
+    """Columns that text takes on a terminal: wide letters (East Asian, emoji) two, marks on a letter none."""
+    if text.isascii():
+        return len(text)
+    marks = sum(unicodedata.combining(one) > 0 for one in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(one) in "WF" for one in text)
 
 
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:

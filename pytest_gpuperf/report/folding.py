@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import columns, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
@@ -124,9 +124,17 @@ def capped(lines: Sequence[str], most: int, what: str) -> list[str]:
 
 def shortened(text: str, width: int) -> str:
     """At most so many columns: the middle of a long name goes."""
-    if len(text) <= width:
+    if columns(text) <= width:
         return text
-    if width <= 1:
-        return text[:width]
-    tail = (width - 1) // 2
-    return text[: width - 1 - tail] + ELLIPSIS + (text[-tail:] if tail else "")
+    most = min(width, len(text) - 1)
+    while columns(short := _without_middle(text, most)) > width:
+        most -= 1
+    return short
+
+
+def _without_middle(text: str, most: int) -> str:
+    """So many characters of it."""
+    if most <= 1:
+        return text[:most]
+    tail = (most - 1) // 2
+    return text[: most - 1 - tail] + ELLIPSIS + (text[-tail:] if tail else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import duration, numbered, rate, ratio
+from pytest_gpuperf.formatting import columns, duration, numbered, rate, ratio, visible
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -51,7 +51,7 @@ class Table:
         self._rows.append(((text,), ()))
 
     def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
-        self._rows.append((cells, markup))
+        self._rows.append((tuple(map(visible, cells)), markup))
 
     def judged_row(self, name: str, cells: Sequence[str], verdict: Verdict | None) -> None:
         """A row that ends with a verdict and is marked as that is."""
@@ -63,7 +63,7 @@ class Table:
     def lines(self, width: int | None = None) -> list[Line]:
         """``width`` is that of the terminal, in columns; None for as much as it takes."""
         full = [cells for cells, _ in self._rows if len(cells) == len(self._columns)]
-        widths = [max(len(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
+        widths = [max(columns(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
         kept = list(range(len(widths)))
         if width is not None:
             while len(kept) > LEAST_COLUMNS and LEAST_NAME + sum(widths[one] + 2 for one in kept[1:]) > width:
@@ -81,8 +81,9 @@ LEAST_NAME = 24
 def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
     if len(cells) == 1:
         return cells[0] if most is None else shortened(cells[0], most)
-    rest = [cells[one].rjust(widths[one]) for one in kept[1:]]
-    return "  ".join([shortened(cells[0], widths[0]).ljust(widths[0]), *rest]).rstrip()
+    rest = [" " * (widths[one] - columns(cells[one])) + cells[one] for one in kept[1:]]
+    name = shortened(cells[0], widths[0])
+    return "  ".join([name + " " * (widths[0] - columns(name)), *rest]).rstrip()
 
 
 # --- any kind of evidence ------------------------------------------------------------------------

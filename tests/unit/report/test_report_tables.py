@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.formatting import columns
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report.folding import shortened
 from pytest_gpuperf.report.tables import Table, folded_time_table, time_table
 from pytest_gpuperf.report.verdict_order import MARKUP, PASSING, worst
 
@@ -68,3 +70,24 @@ def test_times_before_and_after_stand_beside_the_ratio_where_there_is_room(place
 def test_without_a_time_before_there_is_no_column_of_it() -> None:
     for table in both(TimeFigures(after_ns=52_300.0)):
         assert "before" not in table.lines()[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [("plain", 5), ("\u884c\u5217", 4), ("\U0001f680go", 4), ("e\u0301", 1), ("\x1b[31m", 8)],
+)
+def test_figures_stand_in_one_column_whatever_letters_the_names_have(name: str, takes: int) -> None:
+    table = Table("names", "value")
+    table.row("a longer name", "1.5")
+    table.row(name, "20.25")
+    _, first, second = (line.text for line in table.lines())
+    assert first == "a longer name    1.5"
+    assert second.endswith(" " * (13 - takes + 2) + "20.25")
+    assert not second.endswith(" " * (13 - takes + 3) + "20.25")
+
+
+@pytest.mark.parametrize("width", range(1, 12))
+def test_a_name_of_wide_letters_is_shortened_to_its_columns(width: int) -> None:
+    found = shortened("\u884c\u5217\u884c\u5217\u884c\u5217", width)
+    assert columns(found) <= width
+    assert columns(found) >= width - 2
