@@ -23,6 +23,7 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.given_by_hooks import device_given
 from pytest_gpuperf.context.repository import Commit, commit_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
@@ -93,8 +94,11 @@ class Worker:
 
     @cached_property
     def device(self) -> Device:
-        """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
-        given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.number)
+        """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time.
+
+        Raises ``pytest.UsageError``.
+        """
+        given = device_given(self.config, self.number)
         try:
             device = open_device(self.number) if given is None else given
         except NoDevice as problem:

@@ -17,6 +17,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
 from pytest_gpuperf.context.child_process import progress_of
+from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment, Collection
@@ -108,7 +109,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
-        reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
+        reader=reader_given(config) or read_report,
         target=lambda task: child_command(config, task, task.folder),
         working_folder=config.invocation_params.dir, locks=lock_folder(), limit_s=limit_s,
         watch=Progress(show, _on_record(config, arch, nodes)),
@@ -153,7 +154,7 @@ def _architecture(config: pytest.Config) -> str:
         if worker.native_arch is None:
             raise CountersUnavailable("no GPU", "there is no GPU", str(worker.no_device))
         return worker.native_arch
-    given = config.hook.pytest_gpuperf_device(config=config, worker=None)
+    given = device_given(config, None)
     if given is not None:
         return str(given.facts.arch)
     found = first_architecture()

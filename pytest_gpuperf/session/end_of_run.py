@@ -187,7 +187,7 @@ def _update(session: pytest.Session, worker: Worker, book: Book, outcome: Outcom
         outcome.updated = True
         lines = record_others(config, worker.options, worker.store, outcome.recorded, progress_of(config))
         outcome.other_toolchains = tuple(lines)
-    except (RecordingFailed, BaselineError) as problem:
+    except (RecordingFailed, BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)
     except KeyboardInterrupt:
         session.exitstatus = pytest.ExitCode.INTERRUPTED

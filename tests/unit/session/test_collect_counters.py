@@ -18,7 +18,7 @@ from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
 from pytest_gpuperf.counters.locate_ncu import Ncu
 from pytest_gpuperf.counters.metric_request import names_of
-from pytest_gpuperf.counters.ncu_report import read_report
+from pytest_gpuperf.counters.ncu_report import KernelResult, read_report
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.model.evidence import Identity
@@ -34,7 +34,11 @@ from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT
 
 NCU = Ncu(Path("/usr/bin/ncu"), (2025, 3, 1))
 METRIC = "smsp__inst_executed.sum"
-READER = object()
+
+
+def own_reader(report: Path, ncu: Path) -> list[KernelResult]:
+    """Stands for a reader that a conftest gives."""
+    return []
 
 
 def brought(number: float = 1.0, **fields: Any) -> Collected:
@@ -148,13 +152,13 @@ def test_a_figure_that_does_not_exist_is_a_mistake_on_the_command_line(
 def test_a_limit_and_a_reader_that_were_given_are_taken(run: Run, profiled: Profiled, shown: list[str]) -> None:
     def reader(config: Any) -> Any:
         assert config is run.config
-        return READER
+        return own_reader
 
     run.config.hook.pytest_gpuperf_ncu_reader = reader
     run.with_options(ncu_timeout_s=5.0, cache="warm")
     count_items(run.config, [run.item()])
     (found,) = profiled.assignments
-    assert (found.limit_s, found.cache, found.reader) == (5.0, "warm", READER)
+    assert (found.limit_s, found.cache, found.reader) == (5.0, "warm", own_reader)
 
 
 def test_nothing_is_started_for_no_test(run: Run, profiled: Profiled, shown: list[str]) -> None:
