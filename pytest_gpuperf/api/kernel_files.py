@@ -56,6 +56,8 @@ def _encoding(content: bytes) -> str:
 
 def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
     """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise MissingSource(f"{path}: cannot be read: it is a pipe or a device, which may never end. Name a file")
     try:
         return content()
     except FileNotFoundError:
@@ -69,5 +71,5 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
             f"{path}: cannot be read: {problem}. Save it as UTF-8: "
             f"iconv -f {_encoding(problem.object)} -t utf-8 {old} -o {new}"
         ) from None
-    except OSError as problem:
+    except (OSError, ValueError) as problem:  # the latter of a path that no file can have
         raise MissingSource(f"{path}: cannot be read: {problem}") from None

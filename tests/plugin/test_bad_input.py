@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -38,6 +39,24 @@ def test_a_source_that_is_no_text_says_so(suite):
     text = run_body(suite, 'cuda_kernel("binary.cu", "x")')
     assert "binary.cu: cannot be read" in text
     assert "Save it as UTF-8: iconv -f latin1 -t utf-8 binary.cu -o binary_utf8.cu" in text
+
+
+@pytest.mark.parametrize("call", ['cuda_kernel("endless", "k")', 'cuda_kernel.from_cubin("endless", "k")'])
+def test_what_never_ends_is_no_source(suite, call):
+    (suite.path / "endless").symlink_to("/dev/zero")
+    assert "endless: cannot be read: it is a pipe or a device, which may never end. Name a file" in run_body(
+        suite, call
+    )
+    (suite.path / "endless").unlink()
+    os.mkfifo(suite.path / "endless")
+    assert "endless: cannot be read: it is a pipe or a device, which may never end. Name a file" in run_body(
+        suite, call
+    )
+
+
+@pytest.mark.parametrize("call", ['cuda_kernel("a\\0.cu", "k")', 'cuda_kernel.from_cubin("a\\0.cubin", "k")'])
+def test_a_path_that_no_file_can_have_says_so(suite, call):
+    assert "cannot be read: embedded null byte" in run_body(suite, call)
 
 
 @pytest.mark.parametrize(("encoding", "named"), [("utf-16", "utf-16"), ("latin-1", "latin1")])
