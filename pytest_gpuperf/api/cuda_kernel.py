@@ -118,8 +118,8 @@ class KernelCompiler:
         symbol, called = one_line("from_cubin", "symbol", symbol), one_line("from_cubin", "name", name) if name else ""
         site = self._site()
         given = code_of(site, cubin)
-        asked = arch is not None or bool(self._worker.options.archs)
-        chosen = Chosen(self._targets(arch), asked, self._worker.native_arch)
+        by_run = bool(self._worker.options.archs)
+        chosen = Chosen(self._targets(arch), self._worker.native_arch, arch is not None, by_run)
         binaries, targets, native = binaries_of(given, symbol, chosen, name=called, source=source)
         self._note({target: binaries[target] for target in targets})
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,

@@ -9,7 +9,7 @@ from pytest_gpuperf.api.kernel_files import cubin_content
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.cubin.fatbin import begins_as_container, cubins_by_arch, is_cubin
 from pytest_gpuperf.compile.cubin.ready_made import ready_made, ready_made_among
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.config.call_arguments import BadArgument, require
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.architectures import SPELLINGS, plain
@@ -56,10 +56,12 @@ class Chosen(NamedTuple):
     """What a run wants of machine code."""
 
     targets: tuple[str, ...]
-    asked: bool
-    """Whether somebody named the targets, which all have to be there then."""
     native: str | None
     """Architecture of the GPU; None without one."""
+    by_test: bool
+    """Whether the test named the targets, which all have to be there then."""
+    by_run: bool
+    """Whether the run did: then they have to be in code for several architectures."""
 
 
 class Binaries(NamedTuple):
@@ -72,11 +74,14 @@ class Binaries(NamedTuple):
 
 def binaries_of(given: GivenCode, symbol: str, chosen: Chosen, *, name: str, source: str) -> Binaries:
     """The kernel for its targets and for the GPU.  Raises as ``from_cubin``."""
+    require("from_cubin", "source", source, str)
     if [*given.cubins] == [""]:
         (content,) = given.cubins[""]
         binary = ready_made(content, symbol, place=given.place, name=name, source=source)
+        if chosen.by_test:
+            _targets_in(given._replace(cubins={binary.arch: [content]}), chosen.targets, asked=True)
         return Binaries({binary.arch: binary}, (binary.arch,), checked_native(chosen.native, binary, given.place))
-    targets = _targets_in(given, chosen.targets, asked=chosen.asked)
+    targets = _targets_in(given, chosen.targets, asked=chosen.by_test or chosen.by_run)
     native = _native_in(given, chosen.native)
     binaries = {
         arch: ready_made_among(given.cubins[arch], arch, symbol, place=given.place, name=name, source=source)

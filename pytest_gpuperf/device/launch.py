@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.config.call_arguments import require
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
@@ -92,6 +93,8 @@ class MachineCode:
 
     def ptx(self, arch: str | None = None) -> str:
         """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target."""
+        if arch is not None:
+            require("ptx", "arch", arch, str)
         return self._ptx(arch or self.arch)
 
     @cached_property

@@ -182,6 +182,14 @@ def test_without_a_gpu_the_cubin_s_own_architecture_is_gated(suite, cubin_record
     result.stdout.re_match_lines([r"work  WORSE  on sm_90 \(static\)", r".*instructions: fp64 0 -> \d+"])
 
 
+def test_a_cubin_of_one_architecture_is_gated_as_that_whatever_others_a_run_asks_for(cubin_suite):
+    result = cubin_suite.run("--gpuperf", "--gpuperf-arch=sm_80,sm_90")
+    result.assert_outcomes(passed=1)
+    cubin_suite.edit("test_suite.py", '"work")', '"work", arch="sm_90")')
+    result = cubin_suite.run("--gpuperf", "--gpuperf-arch=sm_80")
+    result.assert_outcomes(passed=1)
+
+
 def test_without_a_gpu_a_launch_of_a_cubin_is_validated(suite):
     suite.write("test_suite.py", CUBIN_TEST.replace("(a, b, 1024)", "(a, 1024)"))
     make_cubin(suite, 100)
@@ -213,6 +221,9 @@ def test_a_cubin_for_another_gpu_is_refused(cubin_suite):
         ("from_cutile(5, 5, name=5)", "from_cutile: name=5 is not valid: it takes text of one line, printable"),
         ("from_cubin(5, 'work')", "from_cubin takes a cubin's bytes or its path, not int"),
         ('from_cubin("work.cubin", "work").ptx()', "work.cubin: it is machine code alone, there is no PTX of it for"),
+        ('from_cubin("work.cubin", "work", source=5)', "from_cubin: source is 5, of type int; it takes a string"),
+        ('from_cubin("work.cubin", "work", source="\\udc80").ptx(5)', "ptx: arch is 5, of type int; it takes a string"),
+        ('from_cubin("work.cubin", "work", arch="sm_80")', "no machine code for sm_80 in it; it has sm_90. Compile it"),
         ("from_triton(5)", "from_triton takes what Triton has compiled, not int"),
     ],
 )  # fmt: skip

@@ -57,7 +57,7 @@ def ready_made(
         cubin, kernel, arch or found.arch, name=name or readable(symbol),
         read=analyse([Compiled(cubin, log=log)], found.arch)[0][kernel] if log else None,
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
-        source_hash=hashlib.sha256(source.encode()).hexdigest() if source else "",
+        source_hash=hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest() if source else "",
     )  # fmt: skip
 
 
