@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import BadArgument, measures
+from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_word
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker
@@ -80,10 +80,8 @@ class GpuPerf:
         outputs: Any = (),
         precision: float | None = None,
     ) -> Measurement:
-        if cache not in (None, "cold", "warm"):
-            raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
-        if pair_slot not in (None, "short", "sustained"):
-            raise BadArgument(f"gpuperf: pair_slot={pair_slot!r} is not valid: it takes 'short' or 'sustained'")
+        require_word("cache", cache, "cold", "warm")
+        require_word("pair_slot", pair_slot, "short", "sustained")
         options, settings = self._worker.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, SupportsFloat, TypeGuard
+from typing import Any, Literal, SupportsFloat, TypeGuard
 
 BesideKind = Literal["memory", "host", "compile"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host", "compile")
@@ -61,6 +62,22 @@ def is_fraction(given: object) -> TypeGuard[SupportsFloat]:
         return isinstance(given, SupportsFloat) and 0 < float(given) <= 0.5
     except (TypeError, OverflowError):  # an array of several, a number that no float can hold
         return False
+
+
+def number_of(given: Any) -> float:
+    """The number, of whichever library; NaN for what is none: text, yes and no, or one that no float can hold."""
+    if isinstance(given, str | bytes | bool) or str(getattr(given, "dtype", "")).endswith("bool"):
+        return math.nan
+    try:
+        return float(given)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def require_word(what: str, given: object, *words: str) -> None:
+    """Raise ``BadArgument`` for an argument of ``gpuperf`` that is given and none of the ``words``."""
+    if given is not None and not (isinstance(given, str) and given in words):
+        raise BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes {' or '.join(map(repr, words))}")
 
 
 def measures(given: object) -> dict[BesideKind, float | None]:

@@ -52,12 +52,12 @@ def _problem(name: str, value: Any) -> str | None:
     elif name == "profile":
         ok, accepts = isinstance(value, str) and value in PROFILES, f"one of {', '.join(PROFILES)}"
     elif name == "cache":
-        ok, accepts = value in ("cold", "warm"), "'cold' or 'warm'"
+        ok, accepts = isinstance(value, str) and value in ("cold", "warm"), "'cold' or 'warm'"
     elif name == "budget_s":
         number = isinstance(value, int | float) and not isinstance(value, bool)
         ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     elif name == "pair_slot":
-        ok, accepts = value in ("short", "sustained"), "'short' or 'sustained'"
+        ok, accepts = isinstance(value, str) and value in ("short", "sustained"), "'short' or 'sustained'"
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:

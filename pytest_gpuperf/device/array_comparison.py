@@ -5,10 +5,13 @@ CuPy and NumPy arrays are compared where they are, in pieces, so that temporarie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from pytest_gpuperf.config.call_arguments import number_of
 
 PIECE = 1 << 24
 """Elements compared at once, unless a single row of the first axis has more."""
@@ -43,8 +46,9 @@ def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> 
     Taken in double precision, so that the reference may be more precise.  An infinity passes for itself only.
     """
     __tracebackhide__ = True
-    if not (rtol >= 0 and atol >= 0):
-        raise ValueError(f"assert_allclose: rtol={rtol!r} and atol={atol!r} take numbers from 0")
+    if not (0 <= number_of(rtol) < math.inf and 0 <= number_of(atol) < math.inf):
+        raise ValueError(f"assert_allclose: rtol={rtol!r} and atol={atol!r} take finite numbers from 0")
+    rtol, atol = number_of(rtol), number_of(atol)
     if np.dtype(actual.dtype).kind not in "fcbiu" or np.dtype(expected.dtype).kind not in "fcbiu":
         raise AssertionError(f"cannot compare {actual.dtype} with {expected.dtype}: numbers are expected")
 

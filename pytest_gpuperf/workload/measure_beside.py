@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from pytest_gpuperf.compile.compile_canary import canary_compilation
-from pytest_gpuperf.config.call_arguments import BesideKind
+from pytest_gpuperf.config.call_arguments import BesideKind, number_of
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
@@ -134,10 +134,7 @@ def _accuracy(work: BesideWork) -> tuple[float, list[Judgement]]:
     request.workload()
     work.worker.device.synchronize()
     said = request.accuracy() if request.accuracy is not None else None
-    try:
-        error = float(said)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        error = math.nan
+    error = number_of(said)
     if not 0 <= error < math.inf:
         raise WrongResult(
             f"{request.name}: accuracy= returned {said!r}, which is no error of a result: it takes a finite number "

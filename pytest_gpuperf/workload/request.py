@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, one_line
+from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
@@ -168,7 +169,7 @@ def amount(what: str, given: Any) -> int | None:
         number = int(given)
     except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
         number = 0
-    if isinstance(given, str | bool) or not 0 < number < 2**63 or number != given:
+    if math.isnan(number_of(given)) or not 0 < number < 2**63 or number != given:
         raise _refused(what, given, "a whole number above 0 and below 2**63")
     return number
 

@@ -138,6 +138,15 @@ def test_an_infinity_passes_for_itself_only(gpu: Gpu) -> None:
         failure(gpu.assert_allclose, other, infinite, rtol=1.0, atol=1e300)
 
 
+@pytest.mark.parametrize("bound", [float("inf"), float("nan"), -1, "5%", True, np.bool_(True), np.array([1e-5, 1e-3])])
+def test_a_bound_that_is_no_finite_number_from_0_is_refused(gpu, bound):
+    one = gpu.zeros(2)
+    for bounds in ({"rtol": bound}, {"atol": bound}):
+        with pytest.raises(ValueError, match=r"assert_allclose: rtol=.* and atol=.* take finite numbers from 0"):
+            gpu.assert_allclose(one, one, **bounds)
+    gpu.assert_allclose(one, one, rtol=np.float32(1e-3), atol=np.array(0.5))
+
+
 def test_bits_count_where_equality_is_asked_for(gpu: Gpu) -> None:
     assert "1 of 1" in failure(gpu.assert_equal, gpu.full(1, -0.0), gpu.zeros(1))
     gpu.assert_allclose(gpu.full(1, -0.0), gpu.zeros(1), rtol=0)
