@@ -94,7 +94,11 @@ class GpuPerf:
             precision=fraction(precision, "precision"), accuracy=function("accuracy", accuracy),
             measure={**measures(settings.measure or ()), **measures(measure)},
         )  # fmt: skip
-        return measuring.measure(self._worker, self._book, request)
+        try:
+            return measuring.measure(self._worker, self._book, request)
+        except (Exception, pytest.fail.Exception) as problem:
+            self._book.note_failure(problem)
+            raise
 
     def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
         """Metrics of the run, of the test's marker and of this call, the nearest word winning."""

@@ -6,14 +6,17 @@ controller; ``Book`` collects those there, or in the only process, for reports, 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Literal
 
 import msgspec
 import pytest
 
+from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
 from pytest_gpuperf.context.tests_found import failure_line, is_of_subtest
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.judge.canary_shift import furthest
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
@@ -66,9 +69,17 @@ class TestBook:
         """Of fixtures that the test shares with others."""
         self.answers_for: tuple[TestBook, ...] = ()
         """Those of them that are judged in this test, the first user."""
+        self.failed_in_thread: BaseException | None = None
+        """What a workload raised in another thread than the test's, where Python ends the thread alone."""
+        self._thread = threading.get_ident()
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
+
+    def note_failure(self, problem: BaseException) -> None:
+        """Keep what a workload raised, if the test may not see it."""
+        if threading.get_ident() != self._thread and not isinstance(problem, CheckedOnly | DeviceNeeded):
+            self.failed_in_thread = problem
 
     def stop(self, status: Status, reason: str) -> None:
         """Note that the test did not get to see all there is to see."""

@@ -32,11 +32,13 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     """Judge what the test found and end it: passed, failed, skipped, static only or checked only.
 
     ``phase`` is the one that ends: a fixture may stop a test before its call.
-    Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression, which a
-    ``pytest.skip`` of the test's own does not hide.
+    Raises what the test raised, unless that was an early stop, or what a thread of its own did; raises pytest's failure
+    for a regression.  A ``pytest.skip`` of the test's own hides neither.
     """
     worker, book = stash.worker_of(item.config), stash.book_of(item)
     book.ended_in = phase
+    if problem is None or _is_skip(problem) or stops_early(item, problem):
+        problem = book.failed_in_thread or problem
     book.shared = tuple(one.book for one in stash.shared_fixtures_of(item))
     book.whole = problem is None and not book.subtest_stopped and worker.options.gates and worker.has_gpu
     loss = gpu_loss.broken_by(item, worker, problem)
@@ -45,7 +47,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         stash.run_state_of(item.config).gpu_lost = item.nodeid
     book.memory = gpu_loss.memory_words(worker, problem)
     stopped = problem is not None and stops_early(item, problem)
-    skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
+    skipped = _is_skip(problem)
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
     leave_opponent(item.config)
@@ -134,6 +136,10 @@ def _all_judgements(book: TestBook) -> list[Judgement]:
     """Those that a test answers for, what it did not come to included."""
     books = (book, *book.answers_for)
     return [*_judgements(*books), *(judgement for one in books for judgement in one.unreached)]
+
+
+def _is_skip(problem: BaseException | None) -> bool:
+    return isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
 
 
 def stops_early(item: pytest.Item, problem: BaseException) -> bool:

@@ -86,6 +86,24 @@ def test_a_measurement_that_was_never_recorded_and_whose_error_is_caught(recorde
     result.stdout.fnmatch_lines(["new  NOT-MEASURED  on simulated-gpu (time)"])
 
 
+@pytest.mark.parametrize("flags", [(), ("--gpuperf",), ("--update-baselines",)])
+@pytest.mark.parametrize("after", ["", "    pytest.skip('enough')\n"], ids=["passed", "skipped"])
+@pytest.mark.parametrize("raised", ["check=lambda: False", "check=lambda: pytest.fail('no')", "reset=lambda: 1 / 0"])
+def test_what_a_workload_raises_in_a_thread_fails_the_test(recorded, raised, after, flags):
+    """Python ends the thread alone, and pytest only warns."""
+    launch = "kernel.launch(grid=8, block=256, args=(a, b, size))"
+    instead(recorded, (
+        f"    import threading\n    thread = threading.Thread(target=lambda: gpuperf({launch}, {raised}))\n"
+        f"    thread.start()\n    thread.join()\n{after}"
+    ))  # fmt: skip
+    recorded.change_code()
+    before = recorded.baseline_files()
+    result = recorded.run("-k", "test_work", "-W", "ignore::pytest.PytestUnhandledThreadExceptionWarning", *flags)
+    result.assert_outcomes(failed=2, deselected=1)
+    assert result.ret == 1
+    assert recorded.baseline_files() == before
+
+
 def test_an_error_beside_the_time_that_is_caught(recorded, monkeypatch):
     launch = "kernel.launch(grid=8, block=256, args=(a, b, size))"
     instead(
