@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
+from pytest_gpuperf.cli.pytest_settings import has_pytest_settings, narrows_collection
+from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.context.repository import checkout_around
+from pytest_gpuperf.context.worker import FALLBACK_ARCHS
 
 MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""
-SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor"})
+SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor", "site-packages"})
 """Folders whose kernels are hardly the repository's own; hidden ones are left out too."""
 BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
 SIGNATURE = re.compile(
@@ -28,6 +33,8 @@ SIGNATURE = re.compile(
 )
 MOST_THREADS = re.compile(r"__launch_bounds__\s*\(\s*([1-9]\d*)\s*[,)]")
 USUAL_BLOCK = 256
+MOST_TRIED = 50
+"""Kernels that are compiled in search of one that needs nothing else."""
 HOST = re.compile(r"<<<|\bcuda[A-Z]\w*\s*\(|\bmain\s*\(|\bstd::(?:vector|string)\b")
 """Of a file of a whole program, which NVRTC does not compile."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -61,7 +68,7 @@ FOUND_TEST = '''\
 def test_{kernel}(cuda_kernel, gpu, gpuperf):
     n = 1 << 20
 {arrays}
-    launch = cuda_kernel("{source}", "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
+    launch = cuda_kernel({file}, "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
     gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
 ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
@@ -87,7 +94,8 @@ jobs:
 """
 NO_KERNEL = """\
 No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments,
-and without code of the host beside it. A sample takes its place. For your own: gpuperf docs other-compilers
+without code of the host beside it, and such that NVRTC compiles it without options. A sample takes its place. For your
+own: gpuperf docs other-compilers
 
 """
 ELSEWHERE = """\
@@ -95,6 +103,11 @@ GitHub runs workflows at the top of a repository alone, which is {top}. Move the
 own, and add below its "static:":
 
     defaults: {{run: {{working-directory: {inside}}}}}
+
+"""
+NARROWED = """\
+Settings of pytest are there, and they say where tests lie or what their files are called. If "pytest" alone does not
+collect {test}, add it to them, or name it in the commands.
 
 """
 NEXT = """\
@@ -132,9 +145,12 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
     """
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is no folder: name the one of your repository")
-    found = next(kernels_in(folder), None)
+    tried = map(compiled, itertools.islice(kernels_in(folder), MOST_TRIED))
+    found = next(filter(None, tried), None)
     note = NO_KERNEL if found is None and _sources(folder) else ""
-    files = _test_of(found) if found is not None else _sample(folder)
+    files = _test_of(found, folder) if found is not None else _sample(folder)
+    if narrows_collection(folder):
+        note += NARROWED.format(test=next(path for path in files if path.suffix == ".py").relative_to(folder))
     if not has_pytest_settings(folder):
         files[folder / "pytest.ini"] = INI
     files[folder / ".github" / "workflows" / "gpuperf.yml"] = WORKFLOW
@@ -167,9 +183,25 @@ def kernels_in(folder: Path) -> Iterator[FoundKernel]:
                 yield FoundKernel(path, name, arguments, min([USUAL_BLOCK, *allowed]))
 
 
+def compiled(kernel: FoundKernel) -> FoundKernel | None:
+    """The kernel, with the block that its machine code allows; None if it does not compile as a test would have it.
+
+    As it is found where there is no compiler.
+    """
+    try:
+        text = kernel.source.read_text(encoding="utf-8-sig")
+        binary = compile_kernel(KernelSource(text, kernel.name, kernel.source.absolute()), FALLBACK_ARCHS[0])
+    except ToolchainMissing:
+        return kernel
+    except (CompileProblem, BadArgument, UnicodeDecodeError):
+        return None
+    return kernel._replace(block=min(kernel.block, binary.max_threads_per_block or kernel.block))
+
+
 def _sources(folder: Path) -> list[Path]:
     """CUDA sources below the folder, as many as are looked through."""
-    found = (path for path in sorted(folder.rglob("*.cu")) if not _skipped(path.relative_to(folder)))
+    those = (path for path in sorted(folder.rglob("*.cu")) if path.is_file())
+    found = (path for path in those if not _skipped(path.relative_to(folder)))
     return list(itertools.islice(found, MOST_FILES))
 
 
@@ -190,7 +222,7 @@ def _skipped(path: Path) -> bool:
     return any(part.startswith(".") or part in SKIPPED for part in path.parts[:-1])
 
 
-def _test_of(kernel: FoundKernel) -> dict[Path, str]:
+def _test_of(kernel: FoundKernel, folder: Path) -> dict[Path, str]:
     called = _names_in_python(name for _, name, _ in kernel.arguments)
     arrays = [
         f'    {called[name]} = gpu.random(n, "{DTYPES[kind]}", seed={place})'
@@ -200,10 +232,18 @@ def _test_of(kernel: FoundKernel) -> dict[Path, str]:
     numbers = {"float": "1.0", "double": "1.0"}
     args = [called[name] if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
     given = f"{args[0]}," if len(args) == 1 else ", ".join(args)
+    file = json.dumps(kernel.source.name, ensure_ascii=False)
     text = FOUND_TEST.format(
-        kernel=kernel.name, source=kernel.source.name, arrays="\n".join(arrays), args=given, block=kernel.block
+        kernel=kernel.name, source=file[1:-1], file=file, arrays="\n".join(arrays), args=given, block=kernel.block
     )
-    return {kernel.source.with_name(f"test_{kernel.name}.py"): text}
+    return {_test_file(kernel.source.parent, kernel.name, folder): text}
+
+
+def _test_file(place: Path, kernel: str, folder: Path) -> Path:
+    """Where the test goes.  Of two files of one name pytest collects one alone, unless they lie in packages."""
+    path = place / f"test_{kernel}.py"
+    others = (other for other in folder.rglob(path.name) if other != path)
+    return path if next(others, None) is None else path.with_stem(f"test_{kernel}_perf")
 
 
 def _names_in_python(names: Iterable[str]) -> dict[str, str]:
@@ -221,7 +261,7 @@ def _names_in_python(names: Iterable[str]) -> dict[str, str]:
 
 def _sample(folder: Path) -> dict[Path, str]:
     kernels = folder / "kernels"
-    return {kernels / "axpy.cu": SAMPLE, kernels / "test_axpy.py": SAMPLE_TEST}
+    return {kernels / "axpy.cu": SAMPLE, _test_file(kernels, "axpy", folder): SAMPLE_TEST}
 
 
 def _nvrtc_version() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from pytest_gpuperf.cli import examples_command, init_command
 from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
 HERE = Path(__file__)
 
@@ -144,10 +146,12 @@ def test_a_kernel_is_found_wherever_its_launch_bounds_stand_and_its_template_too
 
 
 @pytest.mark.parametrize(
-    ("bounds", "block"), [("128", 128), ("64, 4", 64), ("1024", 256), ("2 * 64", 256), ("1u << 10", 256)]
+    ("bounds", "block"),
+    [("128", 128), ("64, 4", 64), ("1024", 256), ("2 * 64", 128), ("1u << 10", 256), ("SIZE, 2", 32)],
 )
 def test_a_block_has_as_many_threads_as_the_launch_bounds_allow(tmp_path, bounds, block):
-    (tmp_path / "scale.cu").write_text(f"__global__ void __launch_bounds__({bounds}) scale(float* x, int n) {{}}\n")
+    kernel = f"#define SIZE 32\n__global__ void __launch_bounds__({bounds}) scale(float* x, int n) {{}}\n"
+    (tmp_path / "scale.cu").write_text(kernel)
     main(["init", str(tmp_path)])
     assert f"grid=(n // {block},), block=({block},)" in (tmp_path / "test_scale.py").read_text()
 
@@ -188,6 +192,75 @@ def test_where_no_kernel_stands_by_itself_a_sample_is_written_and_that_is_said(t
     assert init_command.NO_KERNEL in capsys.readouterr().out
     assert (tmp_path / "kernels" / "test_axpy.py").exists()
     assert not list(tmp_path.rglob("test_scale.py"))
+
+
+SCALE = "__global__ void scale(float* x, int n) {}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"#include <torch/extension.h>\n{SCALE}",
+        f"#ifdef DEBUG\n{SCALE}#endif\n",
+        "__global__ void scale(float* x, int n);\n",
+        f"{SCALE}__global__ void scale(double* x, int n) {{}}\n",
+        "__global__ void scale(float* x, int n) { x[n] = FACTOR; }\n",
+        f"// caf\xe9\n{SCALE}",
+        f"{SCALE}\0\n",
+    ],
+)
+def test_a_kernel_that_no_test_could_compile_is_passed_over(tmp_path, capsys, text):
+    (tmp_path / "scale.cu").write_text(text, encoding="latin-1")
+    assert main(["init", str(tmp_path)]) == 0
+    assert init_command.NO_KERNEL in capsys.readouterr().out
+    (tmp_path / "before.cu").write_text(SCALE.replace("scale", "zoom"))
+    assert main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / "test_zoom.py").exists()
+
+
+def test_without_a_compiler_a_kernel_is_taken_as_it_is_found(tmp_path, monkeypatch):
+    def missing(*_):
+        raise ToolchainMissing("no NVRTC")
+
+    monkeypatch.setattr(init_command, "compile_kernel", missing)
+    (tmp_path / "scale.cu").write_text(SCALE.replace("void", "void __launch_bounds__(64)"))
+    assert main(["init", str(tmp_path)]) == 0
+    assert "block=(64,)" in (tmp_path / "test_scale.py").read_text()
+
+
+def test_what_is_called_as_a_source_and_is_no_file_is_passed_over(tmp_path):
+    (tmp_path / "a.cu").mkdir()
+    (tmp_path / "b.cu").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "c.cu")
+    (tmp_path / "scale.cu").write_text(SCALE)
+    assert main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / "test_scale.py").exists()
+
+
+@pytest.mark.parametrize("name", ['we"ird.cu', "we\\nird.cu", "caf\xe9.cu"])
+def test_a_source_may_have_any_name(tmp_path, name):
+    (tmp_path / name).write_text(SCALE)
+    assert main(["init", str(tmp_path)]) == 0
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+def test_a_test_of_a_name_that_is_taken_elsewhere_gets_another(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_scale.py").write_text("def test_it(): pass\n")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "scale.cu").write_text(SCALE)
+    for _ in range(2):
+        assert main(["init", str(tmp_path)]) == 0
+    assert [path.name for path in (tmp_path / "src").glob("*.py")] == ["test_scale_perf.py"]
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize(("settings", "said"), [('testpaths = ["tests"]', True), ('addopts = "-q"', False)])
+def test_settings_that_may_leave_the_written_test_out_are_told(tmp_path, capsys, settings, said):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{settings}\n")
+    (tmp_path / "scale.cu").write_text(SCALE)
+    assert main(["init", str(tmp_path)]) == 0
+    assert ("collect test_scale.py, add it to them" in capsys.readouterr().out) is said
 
 
 @pytest.mark.parametrize("parameters", ["S s", "float** x", "float& x", "T x", "float", "const struct S* s"])
