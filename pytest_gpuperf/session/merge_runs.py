@@ -19,6 +19,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.judge.vanished import Vanished
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import Document, RunReport, document_of
@@ -71,7 +72,7 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
     options, book = _options(shards[0]), _book(shards)
     models = {model for one in shards for model in one.part.models}
     red, remarks = missed_lines(
-        _missed(shards), book, options, targets={*first.archs, *models}, root=Path(first.root),
+        _missed(shards, book), book, options, targets={*first.archs, *models}, root=Path(first.root),
         has_gpu=bool(models) or options.require_gpu, revision=first.revision,
     )  # fmt: skip
     shifts, environment = whole_run.of_the_machine(book)
@@ -123,9 +124,12 @@ def _book(shards: Sequence[ShardReport]) -> Book:
     return Book.merged(evidence, failures, sum(one.part.tests_run for one in shards))
 
 
-def _missed(shards: Sequence[ShardReport]) -> Missed:
+def _missed(shards: Sequence[ShardReport], book: Book) -> Missed:
+    """What no shard came to: of a fixture that tests of several share, one may have judged what another missed."""
     parts = [one.part.missed for one in shards]
-    records = {(one.record, one.cause): one for part in parts for one in part.candidates}
+    judged = {one.node_id for one in book.evidence if fixture_of(one.test)}
+    missed = [one for part in parts for one in part.candidates if one.record.key.node_id not in judged]
+    records = {(one.record, one.cause): one for one in missed}
     return Missed(
         candidates=tuple(sorted(records.values(), key=_as_on_record)),
         targets_gone=tuple(dict.fromkeys(target for part in parts for target in part.targets_gone)),

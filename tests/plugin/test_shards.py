@@ -138,6 +138,38 @@ def test_each_vanished_record_is_told_by_one_shard(wide):
     assert len(records) == len(set(records)) == 8  # of four tests, for two targets
 
 
+FIXTURE = """
+import pytest
+
+@pytest.fixture(scope="module")
+def kernel(cuda_kernel):
+    return cuda_kernel("other.cu", "other")
+
+def test_one(kernel, gpu, gpuperf):
+    a = gpu.random(512, seed=2)
+    gpuperf(kernel.launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512)))
+
+def test_two(kernel):
+    pass
+"""
+
+
+def test_a_fixture_that_one_shard_judged_is_not_missed_because_another_skips_its_test(recorded, capsys, monkeypatch):
+    recorded.write("test_fixture.py", FIXTURE)
+    assert recorded.run("--update-baselines=new", "--gpuperf-force-update", "test_fixture.py").ret == 0
+    recorded.edit("test_fixture.py", "def test_two", "@pytest.mark.skip(reason='later')\ndef test_two")
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.chdir(recorded.path)
+    files = shards(recorded, "test_fixture.py", of=2)
+    missed = [report_of(recorded.path / file)["part"]["missed"] for file in files]
+    assert "fixture kernel" in json.dumps(missed)
+    assert recorded.run("--gpuperf", "test_fixture.py").ret == 0
+    assert main(["merge", *files]) == 0, capsys.readouterr().out
+    recorded.edit("test_fixture.py", "def test_one", "@pytest.mark.skip(reason='later')\ndef test_one")
+    assert main(["merge", *shards(recorded, "test_fixture.py", of=2)]) == 10  # no test ran
+    assert "test_fixture.py::fixture kernel (later)" in capsys.readouterr().out
+
+
 def test_tests_of_other_shards_are_deselected_in_the_usual_way(wide):
     wide.run("--gpuperf", "--gpuperf-shard=1/4").stdout.fnmatch_lines(
         ["*collected 8 items / 6 deselected / 2 selected*"]
