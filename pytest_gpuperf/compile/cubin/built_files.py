@@ -10,6 +10,7 @@ import re
 import shutil
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -87,13 +88,20 @@ def _candidates(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple
         raise BadContainer(f"{file}: {'it is a folder: name the files in it' if file.is_dir() else 'no such file'}")
     if not file.stat().st_size:
         raise BadContainer(f"{file}: it is empty")
-    if not zipfile.is_zipfile(file):
+    packed = zipfile.is_zipfile(file)
+    if not packed or _is_container_too(file):
         yield file.name, file
+    if not packed:
         return
     with zipfile.ZipFile(file) as wheel:
         members = [one for one in wheel.infolist() if not one.is_dir() and one.file_size]
         if len(members) > _MOST_MEMBERS or sum(one.file_size for one in members) > MOST_BYTES:
             raise BadContainer(f"{file}: it unpacks to more than {MOST_BYTES >> 30} GB or {_MOST_MEMBERS} files")
+        twice = next((name for name, count in Counter(one.filename for one in members).items() if count > 1), None)
+        if twice is not None:
+            raise BadContainer(
+                f"{file}: it has {twice} more than once, and which of them is installed is not known: build it anew"
+            )
         for number, member in enumerate(members):
             if any(fnmatch.fnmatch(stable_name(member.filename), pattern) for pattern in skip):
                 continue
@@ -106,6 +114,12 @@ def _candidates(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple
             yield member.filename, place
             if not is_cubin(head):  # it is its own only one
                 place.unlink()
+
+
+def _is_container_too(file: Path) -> bool:
+    """Whether a ZIP archive, which is read from its end, begins as what is loaded as it is."""
+    with file.open("rb") as opened:
+        return begins_as_container(opened.read(_HEAD))
 
 
 def _unpack(head: bytes, content: IO[bytes], place: Path) -> None:

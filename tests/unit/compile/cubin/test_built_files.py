@@ -106,6 +106,20 @@ def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
     assert not any(folder.iterdir())
 
 
+def test_a_wheel_with_a_file_twice_is_refused(tmp_path: Path, folder: Path) -> None:
+    file = wheel(tmp_path / "p-1.0-py3-none-any.whl", {"a.so": FATBIN, "b.so": FATBIN})
+    file.write_bytes(file.read_bytes().replace(b"b.so", b"a.so"))
+    with pytest.raises(BadContainer, match=r"it has a\.so more than once, and which of them is installed is not known"):
+        list(built_files(file, folder))
+
+
+def test_of_a_library_with_a_wheel_at_its_end_both_are_read(tmp_path: Path, folder: Path) -> None:
+    other = wheel(tmp_path / "p-1.0-py3-none-any.whl", {"p/b.so": FATBIN})
+    file = tmp_path / "k.fatbin"
+    file.write_bytes(FATBIN + other.read_bytes())
+    assert [one.name for one in built_files(file, folder)] == ["k.fatbin", "p/b.so"]
+
+
 @pytest.mark.parametrize(
     ("file", "name"),
     [
