@@ -26,7 +26,9 @@ MAX_JSON_BYTES = 512 << 20
 _UNPACKING_BYTES = 256 << 20
 """Memory that a file may make its unpacking take."""
 _PRESET = 6
-_REMEDY = "restore it from version control, or make it anew: gpuperf audit FILE... --baseline {path} --update"
+_REMEDY = (
+    "restore it from version control, or delete it and make it anew: gpuperf audit FILE... --baseline {path} --update"
+)
 
 
 class AuditFileError(BaselineError):

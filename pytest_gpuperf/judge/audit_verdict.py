@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.kernel_pairs import KernelPlace, paired
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.audited_kernel import Files
@@ -41,14 +42,14 @@ def compared(old: Files, new: Files, key: Callable[[str], str], record_of: Recor
     for file in sorted({*old, *new}):
         if file not in old or file not in new:
             count = sum(len(several) for archs in (old.get(file) or new[file]).values() for several in archs.values())
-            audit.whole.append(f"{file}: {'new' if file in new else 'gone'}, with {count} kernels")
+            audit.whole.append(f"{file}: {'new' if file in new else 'gone'}, with {numbered(count, 'kernel')}")
             continue
         before, after = _archs(old[file]), _archs(new[file])
         audit.whole.extend(
-            f"{file}: no longer for {arch} ({before[arch]} kernels)" for arch in before if arch not in after
+            f"{file}: no longer for {arch} ({numbered(before[arch], 'kernel')})" for arch in before if arch not in after
         )
         audit.whole.extend(
-            f"{file}: for {arch} too now ({after[arch]} kernels)" for arch in after if arch not in before
+            f"{file}: for {arch} too now ({numbered(after[arch], 'kernel')})" for arch in after if arch not in before
         )
         pairs = paired(file, old[file], new[file], key)
         audit.judged.extend(Judged(one, other, judged(one, other, record_of)) for one, other in pairs.kept)

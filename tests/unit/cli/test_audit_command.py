@@ -374,6 +374,19 @@ def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> 
 # --- what keeps it from an answer ----------------------------------------------------------------
 
 
+def test_a_baseline_that_cannot_be_read_is_made_anew_as_its_message_says(audit: Audit) -> None:
+    Path("k.fatbin").write_bytes(built())
+    baseline = Path("audit.json.xz")
+    baseline.write_bytes(b"<<<<<<< HEAD")
+    command = ("k.fatbin", "--baseline", baseline, "--update")
+    status, said = audit(*command)
+    assert status == 2
+    assert "or delete it and make it anew: gpuperf audit FILE... --baseline audit.json.xz --update" in said
+    baseline.unlink()
+    assert audit(*command)[0] == 0
+    assert audit("k.fatbin", "--baseline", baseline)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

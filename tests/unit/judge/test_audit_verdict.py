@@ -72,7 +72,7 @@ def test_files_and_architectures_that_came_or_went_are_told_as_a_whole() -> None
         "a.so: no longer for sm_80 (2 kernels)",
         "a.so: for sm_100 too now (2 kernels)",
         "gone.so: gone, with 4 kernels",
-        "new.so: new, with 1 kernels",
+        "new.so: new, with 1 kernel",
         "twice.so: no longer for sm_75 (2 kernels)",
     ]
     assert [one.new.file for one in found.judged] == ["a.so", "a.so", "twice.so", "z.so"]
