@@ -40,14 +40,11 @@ GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.F
                   Verdict.ACCEPTED_ELSEWHERE})  # fmt: skip
 BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
 
-
 STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
 """As ``git bisect run`` reads it."""
 
-
 COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 """Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
-
 
 LIMIT_S = 24 * 3600.0
 """Bound of the run of one commit: it is there for hangs alone."""
@@ -183,7 +180,7 @@ class _Trials:
         """Without a GPU what the machine code says, with one what times say."""
         if self._gpu is not False:
             self._final[commit] = self._try(commit, {})
-            self._gpu = self._final[commit].timed
+            self._gpu = self._gpu or self._final[commit].timed
         return self._last(commit).answer
 
     def is_good(self, commit: str) -> bool:
@@ -199,7 +196,7 @@ class _Trials:
 
     def _last(self, commit: str) -> Trial:
         final = self._final.get(commit)
-        return final if final is not None and (final.timed or commit not in self._static) else self._static[commit]
+        return final if final is not None and (self._gpu or commit not in self._static) else self._static[commit]
 
     def _try(self, commit: str, environ: Mapping[str, str]) -> Trial:
         began = time.perf_counter()
@@ -210,6 +207,8 @@ class _Trials:
             arguments = bootstrap_arguments(others, tree, as_module=True)
             command = [sys.executable, "-c", BOOTSTRAP, *arguments]
             trial = _tried(command, self._node_id, self._good, start if start.is_dir() else tree, environ)
+        if self._gpu and not environ and trial.answer == "good" and not trial.timed:  # as others are, by their times
+            trial = dataclasses.replace(trial, answer="undecided", why=f"{trial.why}, and no time was taken")
         self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
         return trial
 

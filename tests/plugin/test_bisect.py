@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG
+from suite_under_test import HOG, KERNEL, SIMULATED
 
 from pytest_gpuperf.cli.bisect_command import trial_of
 from pytest_gpuperf.cli.command_line import main
@@ -211,6 +211,40 @@ def test_the_flag_that_pytest_refuses_is_named(history: History, capsys: pytest.
     status, out, _ = bisected(capsys, "--good", history.commits[0], "test_hog.py")
     assert status == 1
     assert f"{history.commits[1][:12]}  undecided  unrecognized arguments: --no-such-flag" in out
+
+
+ON_A_GPU = """
+import os
+
+def test_work(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS={steps}"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    if {ends!r} and os.environ["CUDA_VISIBLE_DEVICES"]:
+        exec({ends!r})
+    gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
+"""
+"""Its kernel takes longer by its steps, and has no machine code that is worse; on a GPU it may not come so far."""
+
+
+@pytest.mark.parametrize("ends", ["raise ValueError('broken')", "os._exit(3)", "__import__('pytest').skip('later')"])
+def test_times_go_on_deciding_after_a_commit_that_took_none(
+    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    hidden = (
+        "    if not __import__('os').environ['CUDA_VISIBLE_DEVICES']:\n        return None\n    return SimulatedGpu("
+    )
+    (history.folder / "conftest.py").write_text(SIMULATED.replace("    return SimulatedGpu(", hidden))
+    for number in range(7):
+        steps = 200 if number >= 5 else 100
+        (history.folder / "work.cu").write_text(KERNEL.replace("1.5f", f"1.{number + 1}f"))
+        (history.folder / "test_work.py").write_text(ON_A_GPU.format(steps=steps, ends=ends if number == 3 else ""))
+        history.commits.append(commit(history.folder, f"State {number}"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_work.py")
+    assert (status, err) == (0, "")
+    assert "State 5) made it slower" in out
+    assert re.search(f"{history.commits[3][:12]}  undecided", out)
 
 
 OLD, ADDED = ("static", Verdict.SAME), ("static", Verdict.NEW)
