@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.report import files as report_files
 
 SHARDS = 4
 ONE_TEST = "def test_other(cuda_kernel, gpu, gpuperf):"
@@ -232,6 +233,32 @@ def test_a_run_that_was_stopped_is_not_merged(wide, capsys):
     files = shards(wide, "-x", of=2)
     assert main(["merge", *files]) == 2
     assert "did not come to its end" in capsys.readouterr().err
+
+
+def test_a_shard_that_is_killed_leaves_no_report_of_an_earlier_run(wide, capsys):
+    files = shards(wide, of=2)
+    wide.edit("test_suite.py", ONE_TEST, f"{ONE_TEST}\n    __import__('os')._exit(9)")
+    reports = [wide.run("--gpuperf", f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}", subprocess=True).ret
+               for index, file in enumerate(files, 1)]  # fmt: skip
+    assert sorted(reports) == [0, 9]
+    killed = files[reports.index(9)]
+    assert not (wide.path / killed).exists()
+    assert main(["merge", *(file for file in files if file != killed)]) == 2
+    assert "is missing: did its job end early?" in capsys.readouterr().err
+
+
+def test_a_report_of_an_earlier_run_that_cannot_be_removed_is_told_at_once(wide, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (wide.path / "shard-1.json").touch()
+    monkeypatch.setattr(report_files.Path, "unlink", refuse)
+    result = wide.run("--gpuperf", "--gpuperf-shard=1/2", "--gpuperf-report=shard-1.json")
+    monkeypatch.undo()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--gpuperf-report: the report *shard-1.json could not be written (Permission denied): make its folder *"]
+    )
 
 
 def test_another_selection_is_not_merged(wide, capsys):
