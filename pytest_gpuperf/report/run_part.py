@@ -47,6 +47,8 @@ class RunPart(Record, frozen=True):
     """pytest's root."""
     revision: str = ""
     """What it was compared with in place of baselines; empty: with baselines."""
+    changes: str = ""
+    """Digest of what its tracked files have beyond their commit; empty: nothing."""
     failures: dict[str, str] = msgspec.field(default_factory=dict)
     """By the node id of a test that failed: why, in a line."""
     drifted: str = ""

@@ -194,7 +194,9 @@ def _shard(file: str, report: RunReport) -> ShardReport:
 ALIKE: Mapping[str, tuple[Callable[[ShardReport], object], str]] = {
     "plugin versions": (lambda one: one.report.plugin, "install the same version everywhere"),
     "commits": (lambda one: one.report.commit, "check the same commit out in every job"),
-    "changes of tracked files": (lambda one: one.report.dirty, "start each from a clean checkout"),
+    "changes of tracked files": (
+        lambda one: one.part.changes, "start each from the same clean checkout, and keep what runs write out of git"
+    ),
     "revisions to compare with": (lambda one: one.part.revision, "name a commit, which does not move"),
     "static targets": (lambda one: one.part.archs, "name them all by --gpuperf-arch"),
     "scopes": (lambda one: one.part.full, "give all shards the same arguments"),

@@ -13,8 +13,9 @@ import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context import stash
+from pytest_gpuperf.context import ledger_file, stash
 from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.repository import changes_in
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.result import Outcome
@@ -51,8 +52,14 @@ def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
         models=models_of(book, found), without_gpu=any(one.status == "static only" for one in book.evidence),
         full=is_full(config), root=str(config.rootpath),
         revision="" if worker.revision is None else worker.revision.name,
+        changes=changes_in(config.rootpath, _written_by(options, config)),
         failures=dict(book.failures), drifted=outcome.drifted, missed=config.stash.get(MISSED, Missed()),
     )  # fmt: skip
+
+
+def _written_by(options: Options, config: pytest.Config) -> list[Path]:
+    """What every shard has its own of, even if it is committed."""
+    return [ledger_file.path_of(options.ledger_file, config.rootpath), *map(Path, options.reports)]
 
 
 def asked_for(options: Options, config: pytest.Config) -> dict[str, OptionValue]:

@@ -7,6 +7,7 @@ import re
 
 import msgspec
 import pytest
+from git_samples import commit, git
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.report import files as report_files
@@ -259,6 +260,33 @@ def test_a_report_of_an_earlier_run_that_cannot_be_removed_is_told_at_once(wide,
     result.stderr.fnmatch_lines(
         ["*--gpuperf-report: the report *shard-1.json could not be written (Permission denied): make its folder *"]
     )
+
+
+def test_shards_of_one_commit_that_were_edited_in_between_are_not_merged(wide, capsys):
+    commit(wide.path, "Baselines")
+    files = shards(wide, of=2)
+    assert main(["merge", *files]) == 0
+    wide.edit("test_more.py", "size)))", "size)))  # unknown to the other")
+    again = shards(wide, of=2)
+    assert main(["merge", *again]) == 0
+    edited = (wide.path / files[1]).read_bytes()
+    wide.edit("test_more.py", "unknown", "again unknown")
+    shards(wide, of=2)
+    (wide.path / files[1]).write_bytes(edited)
+    assert main(["merge", *files]) == 2
+    assert "are of different changes of tracked files" in capsys.readouterr().err
+
+
+def test_shards_whose_own_reports_and_ledgers_are_committed_are_merged(wide, capsys):
+    ledgers = ("--gpuperf-all", "--gpuperf-ledger-file=ledger.jsonl")
+    files = shards(wide, *ledgers, of=2)
+    commit(wide.path, "With what runs wrote")
+    for file in files:  # as in checkouts of their own
+        index = int(re.findall(r"\d", file)[0])
+        wide.run("--gpuperf", f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}", *ledgers)
+        (wide.path / f"kept-{index}").write_bytes((wide.path / file).read_bytes())
+        git(wide.path, "checkout", "-q", ".")
+    assert main(["merge", "kept-1", "kept-2"]) == 0, capsys.readouterr().err
 
 
 def test_another_selection_is_not_merged(wide, capsys):

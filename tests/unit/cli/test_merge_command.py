@@ -96,7 +96,14 @@ REFUSED = {
         "shard 2 did not come to its end",
     ),
     "commits": ([shard(1), shard(2, commit="c1")], "are of different commits (c0 and c1): check the same commit out"),
-    "dirty": ([shard(1), shard(2, dirty=True)], "are of different changes of tracked files"),
+    "dirty": (
+        [shard(1), shard(2, dirty=True, of_part=part(changes="1a2b"))],
+        "are of different changes of tracked files (none and 1a2b): start each from the same clean checkout, and",
+    ),
+    "other changes": (
+        [shard(number, dirty=True, of_part=part(changes=f"c{number}")) for number in (1, 2)],
+        "are of different changes of tracked files (c1 and c2)",
+    ),
     "plugins": ([shard(1), shard(2, plugin="0.2.0")], "are of different plugin versions (0.1.0 and 0.2.0)"),
     "selections": ([shard(1), shard(2, of_part=part(plan="q"))], "are of different selections of tests: give all"),
     "targets": ([shard(1), shard(2, of_part=part(archs=("sm_80",)))], "different static targets (sm_90 and sm_80)"),
