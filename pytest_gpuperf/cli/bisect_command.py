@@ -93,7 +93,7 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 
     Raises one of ``PROBLEMS``.
     """
-    git, node_id = GitFolder(start), _seen_from(start, node_id)
+    node_id, git = _seen_from(start, node_id), GitFolder(start)
     last, first = git.commit(bad), recorded_commit(node_id, start) if good is None else git.commit(good)
     commits = _between(start, first, last)
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
@@ -114,7 +114,7 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 
 def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
     """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
-    commit = GitFolder(start).commit(good)
+    commit = GitFolder(repository_of(start).top).commit(good)
     command = [sys.executable, "-c", FOLDER_LAST]
     trial = _tried(command, node_id, commit, start, {})
     write(f"{trial.answer}: {trial.why}\n")

@@ -38,7 +38,7 @@ def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
         lines = list(_proven(ledger.lines, new, options))
         red = options.ledger == "gate" and bool(lines)
         if ledger.passed_over:
-            lines.append(f"{numbered(ledger.passed_over, 'line')} of the ledger could not be read and do not count")
+            lines.append(f"{numbered(ledger.passed_over, 'line')} of the ledger could not be read: not counted")
     if red:
         outcome.drifted = "; ".join(lines)
     else:

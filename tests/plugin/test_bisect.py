@@ -143,6 +143,17 @@ def test_git_bisect_runs_the_steps(history: History) -> None:
     assert resolve(history.folder, "HEAD") == history.commits[-1]
 
 
+@pytest.mark.parametrize("command", ["bisect", "bisect-step"])
+def test_outside_of_a_repository_the_remedy_is_one_that_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "--good", "v1", "test_hog.py"]) != 0
+    said = capsys.readouterr().err
+    assert "Start in the repository that the tests belong to" in said
+    assert "--baselines" not in said
+
+
 def test_a_step_without_such_a_revision_aborts(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add()
     assert main(["bisect-step", "--good", "nowhere", "test_hog.py"]) == 128

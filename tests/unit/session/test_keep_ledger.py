@@ -153,10 +153,11 @@ def test_other_series_prove_nothing_of_this_one(noting: Run, other: dict[str, An
 
 
 def test_lines_that_could_not_be_read_are_counted(noting: Run) -> None:
-    (noting.config.rootpath / "ledger.jsonl").write_text("{}\nno\n")
-    red, outcome = ended(noting, book(note(1)))
-    assert not red
-    assert outcome.ledger == ("2 lines of the ledger could not be read and do not count",)
+    for number, text in (("1 line", "no\n"), ("2 lines", "{}\nno\n")):
+        (noting.config.rootpath / "ledger.jsonl").write_text(text)
+        red, outcome = ended(noting, book(note(1)))
+        assert not red
+        assert outcome.ledger == (f"{number} of the ledger could not be read: not counted",)
 
 
 @pytest.mark.parametrize("asked", ["gate", "note"])
