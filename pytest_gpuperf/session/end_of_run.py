@@ -47,6 +47,8 @@ test."""
 EXIT_LEDGER = 14
 """Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
 
+EXIT_STATUSES = 256
+"""As many the system knows: it keeps the remainder of another one, which may be that of a success."""
 UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
@@ -62,6 +64,8 @@ def finish(session: pytest.Session) -> None:
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
+    if session.exitstatus and not session.exitstatus % EXIT_STATUSES:  # pytest.exit(..., returncode=256)
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
     if worker.options.against and (problem := ran_foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
     if worker.revision is not None:

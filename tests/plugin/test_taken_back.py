@@ -113,6 +113,12 @@ def test_an_end_of_a_forked_process_is_its_own(recorded, call):
     assert recorded.run("--gpuperf", subprocess=True).ret == 0
 
 
+@pytest.mark.parametrize("code", [256, -512])
+def test_an_exit_that_the_system_would_take_for_a_success_is_an_interruption(recorded, code):
+    recorded.write("test_zz.py", f"import pytest\ndef test_z():\n    pytest.exit('enough', returncode={code})\n")
+    assert recorded.run("--gpuperf").ret == pytest.ExitCode.INTERRUPTED
+
+
 @pytest.mark.parametrize(("flags", "status"), [((), 0), (("--gpuperf-open=fail",), EXIT_VANISHED)])
 def test_an_exit_before_the_last_test(recorded, flags, status):
     recorded.write("test_zz.py", "import pytest\ndef test_z():\n    pytest.exit('enough', returncode=0)\n")
