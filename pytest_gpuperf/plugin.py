@@ -39,14 +39,14 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     try:
         status = yield
     except SystemExit as left:
-        if left.code or stash.STATUS not in config.stash:
+        if stash.STATUS not in config.stash:
             raise
-        status = 0
-    if status or stash.STATUS not in config.stash:
+        status = left.code
+    if stash.STATUS not in config.stash:
         return status
     from pytest_gpuperf.session import taken_back  # noqa: PLC0415 a plain run has no verdicts
 
-    return taken_back.last_word(config.stash[stash.STATUS])
+    return taken_back.last_word(config.stash[stash.STATUS]) if taken_back.looks_green(status) else status
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.session.taken_back import last_word
+from pytest_gpuperf.session.taken_back import last_word, looks_green
 
 
 def note_early_exit(config: pytest.Config) -> None:
@@ -33,7 +33,7 @@ def note_early_exit(config: pytest.Config) -> None:
         return last_word(told)
 
     def ended(status: int) -> NoReturn:
-        leave(end() if status == 0 and os.getpid() == own else status)
+        leave(end() if looks_green(status) and os.getpid() == own else status)
 
     def unless_red(replace: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
         @functools.wraps(replace)

@@ -30,7 +30,7 @@ from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
-from pytest_gpuperf.session.taken_back import fail_hidden, has_red
+from pytest_gpuperf.session.taken_back import fail_hidden, has_red, looks_green
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
@@ -47,8 +47,6 @@ test."""
 EXIT_LEDGER = 14
 """Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
 
-EXIT_STATUSES = 256
-"""As many the system knows: it keeps the remainder of another one, which may be that of a success."""
 UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
@@ -64,7 +62,7 @@ def finish(session: pytest.Session) -> None:
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
-    if session.exitstatus and not session.exitstatus % EXIT_STATUSES:  # pytest.exit(..., returncode=256)
+    if session.exitstatus and looks_green(session.exitstatus):  # pytest.exit(..., returncode=256)
         session.exitstatus = pytest.ExitCode.INTERRUPTED
     if worker.options.against and (problem := ran_foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR

@@ -23,6 +23,8 @@ NOT_COVERED = (
 NAMED = 3
 UNTOLD = 13
 """Of a run that ended before its verdicts were told: ``end_of_run.EXIT_VANISHED``."""
+EXIT_STATUSES = 256
+"""As many the system knows: it keeps the remainder of another one, which may be that of a success."""
 
 
 def fail_expected(report: pytest.TestReport, judgements: Iterable[Judgement], options: Options) -> None:
@@ -56,6 +58,11 @@ def _red(book: Book, options: Options) -> Iterator[tuple[str, Judgement]]:
         held = _held_against(found, options, xfailed=not tests.isdisjoint(book.failed_as_expected))
         if held:
             yield node, held[0]
+
+
+def looks_green(status: object) -> bool:
+    """Whether the system takes an exit status for that of a success."""
+    return not status or (isinstance(status, int) and status % EXIT_STATUSES == 0)
 
 
 def last_word(status: int | None) -> int:

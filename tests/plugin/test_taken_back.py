@@ -57,9 +57,10 @@ def test_an_exit_after_a_failure(slower):
     assert slower.run("--gpuperf").ret == 1
 
 
+@pytest.mark.parametrize("code", [0, 256])
 @pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
-def test_an_exit_of_the_process(slower, workers, status):
-    slower.write("test_a.py", "import os\ndef test_a():\n    os._exit(0)\n")
+def test_an_exit_of_the_process(slower, workers, status, code):
+    slower.write("test_a.py", f"import os\ndef test_a():\n    os._exit({code})\n")
     result = slower.run("--gpuperf", *workers, subprocess=True)
     assert result.ret == status
     if not workers:
@@ -141,6 +142,10 @@ ENDS = {
     ),
     "an exit": ("def pytest_sessionfinish():\n    pytest.exit('enough', returncode=0)\n", EXIT_VANISHED),
     "an exit of Python": ("def pytest_sessionfinish():\n    raise SystemExit(0)\n", EXIT_VANISHED),
+    "a wrapper with a status beyond all": (
+        "@pytest.hookimpl(wrapper=True)\ndef pytest_sessionfinish(session):\n    yield\n    session.exitstatus = 256\n",
+        1,
+    ),
     "a command": ("@pytest.hookimpl(wrapper=True)\ndef pytest_cmdline_main():\n    yield\n    return 0\n", 1),
 }
 """Of a conftest; each ends a red run as a green one, and the status that it has all the same."""
