@@ -33,6 +33,7 @@ from pytest_gpuperf.session.end_of_run import (
 )
 from pytest_gpuperf.session.missed_records import missed_lines
 from pytest_gpuperf.session.run_parts import StrangeOption, options_of
+from pytest_gpuperf.session.taken_back import EXIT_STATUSES
 
 OF_A_SHARD = (pytest.ExitCode.OK, EXIT_ENVIRONMENT, EXIT_LEDGER, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
 """Exit statuses of a shard that say nothing beyond what its report says: the merged run has its own."""
@@ -183,6 +184,8 @@ def _shard(file: str, report: RunReport) -> ShardReport:
     index, size = report.shard
     if not 1 <= index <= size:
         raise MergeRefused(f"{file} is of no run: there is no shard {index} of {size}")
+    if not 0 <= report.exit_status < EXIT_STATUSES:
+        raise MergeRefused(f"{file} is of no run: none ends with the status {report.exit_status}. Run the shard again")
     if not report.part.complete:
         raise MergeRefused(
             f"{file}: shard {index} did not come to its end (exit status {report.exit_status}), so some of "

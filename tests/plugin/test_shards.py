@@ -236,6 +236,15 @@ def test_a_run_that_was_stopped_is_not_merged(wide, capsys):
     assert "did not come to its end" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("status", [256, -256])
+def test_a_status_that_the_system_takes_for_a_success_is_not_merged(wide, capsys, status):
+    files = shards(wide, of=2)
+    report = wide.path / files[0]
+    report.write_text(re.sub(r'"exit_status": *\d+', f'"exit_status": {status}', report.read_text()))
+    assert main(["merge", *files]) == 2
+    assert f"{files[0]} is of no run: none ends with the status {status}" in capsys.readouterr().err
+
+
 def test_a_shard_that_is_killed_leaves_no_report_of_an_earlier_run(wide, capsys):
     files = shards(wide, of=2)
     wide.edit("test_suite.py", ONE_TEST, f"{ONE_TEST}\n    __import__('os')._exit(9)")
