@@ -80,8 +80,8 @@ class GpuPerf:
         outputs: Any = (),
         precision: float | None = None,
     ) -> Measurement:
-        require_word("cache", cache, "cold", "warm")
-        require_word("pair_slot", pair_slot, "short", "sustained")
+        require_word("cache", cache)
+        require_word("pair_slot", pair_slot)
         options, settings = self._worker.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(

@@ -58,10 +58,7 @@ def _words(kinds: tuple[type, ...]) -> str:
 
 def is_fraction(given: object) -> TypeGuard[SupportsFloat]:
     """Whether it is a number above 0 and up to 0.5, of whichever library."""
-    try:
-        return isinstance(given, SupportsFloat) and 0 < float(given) <= 0.5
-    except (TypeError, OverflowError):  # an array of several, a number that no float can hold
-        return False
+    return 0 < number_of(given) <= 0.5
 
 
 def number_of(given: Any) -> float:
@@ -74,10 +71,21 @@ def number_of(given: Any) -> float:
         return math.nan
 
 
-def require_word(what: str, given: object, *words: str) -> None:
-    """Raise ``BadArgument`` for an argument of ``gpuperf`` that is given and none of the ``words``."""
-    if given is not None and not (isinstance(given, str) and given in words):
-        raise BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes {' or '.join(map(repr, words))}")
+WORDS = {"cache": ("cold", "warm"), "pair_slot": ("short", "sustained")}
+"""What arguments of ``gpuperf`` and keywords of its marker take that are a word."""
+
+
+def word_problem(name: str, given: object) -> str | None:
+    """What is wrong with a word; None if nothing is."""
+    if isinstance(given, str) and given in WORDS[name]:
+        return None
+    return f"{name}={given!r} is not valid: it takes {' or '.join(map(repr, WORDS[name]))}"
+
+
+def require_word(name: str, given: object) -> None:
+    """Raise ``BadArgument`` for an argument of ``gpuperf`` that is given and no word that it takes."""
+    if given is not None and (problem := word_problem(name, given)):
+        raise BadArgument(f"gpuperf: {problem}")
 
 
 def measures(given: object) -> dict[BesideKind, float | None]:

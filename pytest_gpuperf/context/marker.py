@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import BadArgument, measures
+from pytest_gpuperf.config.call_arguments import WORDS, BadArgument, measures, word_problem
 from pytest_gpuperf.config.flags import MOST_BUDGET_S
 from pytest_gpuperf.model.tolerance import PROFILES
 
@@ -51,13 +51,11 @@ def _problem(name: str, value: Any) -> str | None:
         ok, accepts = isinstance(value, float) and 0 < value <= 0.5, "a fraction between 0 and 0.5, such as 0.01"
     elif name == "profile":
         ok, accepts = isinstance(value, str) and value in PROFILES, f"one of {', '.join(PROFILES)}"
-    elif name == "cache":
-        ok, accepts = isinstance(value, str) and value in ("cold", "warm"), "'cold' or 'warm'"
     elif name == "budget_s":
         number = isinstance(value, int | float) and not isinstance(value, bool)
         ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
-    elif name == "pair_slot":
-        ok, accepts = isinstance(value, str) and value in ("short", "sustained"), "'short' or 'sustained'"
+    elif name in WORDS:
+        return word_problem(name, value)
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:

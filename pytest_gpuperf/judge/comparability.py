@@ -22,7 +22,8 @@ _ALIGNMENT = re.compile(r"\s+align=\d+")
 RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
 """What to do about other work, where there is a record."""
 SAME_CODE = "the machine code is that of the baseline"
-LAUNCHED_OTHERWISE = f"{SAME_CODE}; the launch changed"
+_LAUNCH_CHANGED = "the launch changed"
+LAUNCHED_OTHERWISE = f"{SAME_CODE}; {_LAUNCH_CHANGED}"
 """How a reason begins where the code is on record, and the launch is another."""
 _UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
@@ -103,15 +104,11 @@ def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
         return f"{SAME_CODE}: a difference in time comes from the environment"
     if cause == "arguments":
         return SAME_CODE
-    both = f"from {old.launch} to {new.launch}"
+    launch = f"{_LAUNCH_CHANGED} from {old.launch} to {new.launch}"
     if cause == "launch":
-        return f"{LAUNCHED_OTHERWISE} {both}"
+        return f"{SAME_CODE}; {launch}"
     tuned = tuned_otherwise(old.config, new.config)
-    return "; ".join(
-        filter(
-            None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else f"the launch changed {both}"]
-        )
-    )
+    return "; ".join(filter(None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else launch]))
 
 
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:

@@ -54,8 +54,10 @@ def judge_pairs(
     of_recording = () if case.of_revision else recording.notes
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
-    if verdict is Verdict.FASTER and not case.identity.code and not case.of_revision:
-        verdict, reason = _faster_callable(policy, first, case.baseline)
+    by_process = not case.identity.code and not case.of_revision
+    if verdict is Verdict.FASTER and by_process and _may_be_luck(policy, first, case.baseline):
+        verdict = Verdict.NOT_SLOWER
+        reason += " in this pair of processes, but not by more than two that run the same may be apart"
     if first.by_tail:
         reason = f"{reason}: {_tail(first, slow_launches)}"
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
@@ -129,16 +131,9 @@ def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verd
     return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {first.blocks} block{'s' if first.blocks != 1 else ''}"
 
 
-def _faster_callable(policy: Policy, first: Paired, baseline: TimeRecord) -> tuple[Verdict, str]:
+def _may_be_luck(policy: Policy, first: Paired, baseline: TimeRecord) -> bool:
     """A pair of processes is one observation: its gain has to be above what processes of the record are apart."""
-    gain = env_shift.amount(policy.delta)
-    if disproven_by_pairs([first.ratio], 1 / (1 + policy.delta) - 1, process_spread(baseline.rounds)):
-        return Verdict.FASTER, f"proven to be more than {gain} faster"
-    less = f"proven to be less than {env_shift.amount(policy.epsilon)} slower"
-    return Verdict.NOT_SLOWER, (
-        f"{less}; more than {gain} faster in this pair of processes, "
-        "but not by more than two that run the same may be apart"
-    )
+    return not disproven_by_pairs([first.ratio], 1 / (1 + policy.delta) - 1, process_spread(baseline.rounds))
 
 
 def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:

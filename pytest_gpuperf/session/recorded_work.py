@@ -6,7 +6,7 @@ is not compared, since without one they are those of a typical GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -21,20 +21,25 @@ RECORD_BY_NAME = ": record the baseline anew with pytest --update-baselines NODE
 """By its name, since a GPU may find other work as fast as that on record, and what passes moves no record."""
 
 
-def as_recorded(worker: Worker, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:
-    """A judgement on machine code as it is of the work on record, NOT-COMPARABLE in the place of a pass of other work.
+def as_recorded(worker: Worker, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
+    """Judgements on machine code as they are of the work on record: no pass of other work, which is NOT-COMPARABLE.
 
     UNCHANGED is SAME where the launch alone is another, whose time will tell.  Raises ``BaselineError``.
     """
+    found = _nearest_on_record(worker, workload)
+    if found is None:
+        return judged
+    return [_of_that_work(one, found, by_name=worker.revision is None) for one in judged]
+
+
+def _of_that_work(judgement: Judgement, found: Comparability, *, by_name: bool) -> Judgement:
     if not (judgement.verdict.is_pass or judgement.verdict is Verdict.BETTER):
         return judgement
-    found = _nearest_on_record(worker, workload)
-    if found is not None and found.relation == "not comparable":
-        told = found.reason.removesuffix(RECORD_ANEW)
-        reason = told if worker.revision is not None else f"{told}{RECORD_BY_NAME}"
+    if found.relation == "not comparable":
+        reason = found.reason.removesuffix(RECORD_ANEW) + (RECORD_BY_NAME if by_name else "")
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
     same_code = judgement.verdict is Verdict.UNCHANGED or judgement.reason.startswith(LAUNCHED_OTHERWISE)
-    if found is not None and found.cause == "launch" and same_code:
+    if found.cause == "launch" and same_code:
         reason = f"{found.reason}: its time will tell"
         return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason)
     return judgement

@@ -50,7 +50,7 @@ def judge_static(
     judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
         judged = _accepted_elsewhere(store, judged, workload, olds)
-    found = (as_recorded(worker, workload, one) for one in judged.values())
+    found = as_recorded(worker, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
 
 

@@ -57,24 +57,26 @@ def test_an_exit_after_a_failure(slower):
     assert slower.run("--gpuperf").ret == 1
 
 
-@pytest.mark.parametrize("code", [0, 256])
-@pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
-def test_an_exit_of_the_process(slower, workers, status, code):
-    slower.write("test_a.py", f"import os\ndef test_a():\n    os._exit({code})\n")
+def assert_ends_untold(slower, workers, status):
+    """Before its verdicts are told; pytest-xdist calls its worker crashed."""
     result = slower.run("--gpuperf", *workers, subprocess=True)
     assert result.ret == status
     if not workers:
         result.stderr.fnmatch_lines(["gpuperf: this run ended before its verdicts were told: *"])
+
+
+@pytest.mark.parametrize("code", [0, 256])
+@pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
+def test_an_exit_of_the_process(slower, workers, status, code):
+    slower.write("test_a.py", f"import os\ndef test_a():\n    os._exit({code})\n")
+    assert_ends_untold(slower, workers, status)
 
 
 @pytest.mark.parametrize("call", ["execv('/bin/true', ['true'])", "execlp('true', 'true')"])
 @pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
 def test_another_program_in_the_place_of_the_run(slower, call, workers, status):
     slower.write("test_zz.py", f"import os\ndef test_z():\n    os.{call}\n")
-    result = slower.run("--gpuperf", *workers, subprocess=True)
-    assert result.ret == status
-    if not workers:
-        result.stderr.fnmatch_lines(["gpuperf: this run ended before its verdicts were told: *"])
+    assert_ends_untold(slower, workers, status)
 
 
 @pytest.mark.parametrize("red", [False, True], ids=["green", "red"])
