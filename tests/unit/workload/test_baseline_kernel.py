@@ -1,0 +1,121 @@
+"""The kernel on record that a candidate is paired with: what it costs to know that it is that."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
+from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.cubin import disassembly, stored_code
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
+from pytest_gpuperf.workload.baseline_kernel import Opponent, changes_since, opponent_of
+
+ARCH = "sm_90"
+KEY = Key("tests/test_kernels.py", "test_scale", "scale")
+SOURCE = 'extern "C" __global__ void scale(float* out) { out[threadIdx.x] *= %s; }\n'
+
+
+@pytest.fixture(scope="module")
+def binaries() -> tuple[KernelBinary, KernelBinary]:
+    """A kernel, and another version of it."""
+    sources = [KernelSource(SOURCE % factor, "scale") for factor in ("2.5f", "(1 + out[0])")]
+    found = compile_together(sources, [ARCH])
+    return found[sources[0], ARCH], found[sources[1], ARCH]
+
+
+@pytest.fixture
+def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What nvdisasm was asked for; nothing is known from before."""
+    stored_code._read.cache_clear()
+    real, asked = disassembly.run_nvdisasm, []
+
+    def run_nvdisasm(arch: str, code: bytes) -> str:
+        asked.append(code)
+        return real(arch, code)
+
+    monkeypatch.setattr(disassembly, "run_nvdisasm", run_nvdisasm)
+    return asked
+
+
+def recorded(binary: KernelBinary, code_hash: str = "") -> TimeRecord:
+    identity = Identity(
+        code=code_hash or binary.profile.code_hash, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0",
+        source=binary.source_hash, toolchain=binary.toolchain,
+    )  # fmt: skip
+    return TimeRecord(
+        identity=identity, timer="cupti", cache="cold", rounds=(), kernel="scale", symbol=binary.symbol,
+        cubin=binary.cubin_hash, block=(32, 1, 1),
+    )  # fmt: skip
+
+
+def store_of(*cubins: bytes) -> Mock:
+    stored = {hashlib.sha256(cubin).hexdigest(): cubin for cubin in cubins}
+
+    def cubin(sha256: str) -> bytes:
+        if sha256 not in stored:
+            raise MissingCubinError("it is missing")
+        return stored[sha256]
+
+    store = Mock(root=Path("baselines"), cubin=cubin)
+    store.static.return_value.record = None
+    return store
+
+
+def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
+    launch = Mock(binary=binary, block=(32, 1, 1), dynamic_shared_bytes=0)
+    launch.identity.return_value = record.identity
+    launch.kernel.device.facts.slug = "nvidia-h200"
+    return launch
+
+
+def opponent(store: Mock, record: TimeRecord, candidate: KernelBinary) -> Opponent:
+    trust = Mock(why_not_launched=Mock(return_value=""))
+    return opponent_of(store, None, trust, KEY, record, launch_of(candidate, record))  # type: ignore[arg-type]
+
+
+def test_the_same_cubin_is_not_read_again(
+    binaries: tuple[KernelBinary, KernelBinary], disassembled: list[bytes]
+) -> None:
+    binary, _ = binaries
+    found = opponent(store_of(binary.cubin), recorded(binary), binary)
+    assert found.binary == binary
+    assert disassembled == []
+
+
+def test_another_cubin_is_read(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[bytes]) -> None:
+    old, new = binaries
+    found = opponent(store_of(old.cubin), recorded(old), new)
+    assert found.binary is not None
+    assert found.binary.cubin == old.cubin
+    assert len(disassembled) == 1
+
+
+@pytest.mark.parametrize("code_hash", ["0" * 64, "other"])
+def test_the_same_cubin_with_another_hash_on_record_is_refused(
+    binaries: tuple[KernelBinary, KernelBinary], code_hash: str
+) -> None:
+    old, new = binaries
+    said = new.profile.code_hash if code_hash == "other" else code_hash
+    found = opponent(store_of(old.cubin), recorded(old, said), old)
+    assert found.binary is None
+    assert found.refused
+    assert "the record says" in found.obstacle
+
+
+def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[KernelBinary, KernelBinary]) -> None:
+    binary, _ = binaries
+    found = opponent(store_of(), recorded(binary), binary)
+    assert found.binary is None
+    assert found.refused
+
+
+def test_no_change_is_named_between_a_cubin_and_itself(binaries: tuple[KernelBinary, KernelBinary]) -> None:
+    binary, other = binaries
+    record, store = recorded(binary), store_of(binary.cubin)
+    assert changes_since(store, None, KEY, record, launch_of(binary, record)) == ()  # type: ignore[arg-type]
+    assert changes_since(store, None, KEY, record, launch_of(other, record)) != ()  # type: ignore[arg-type]
