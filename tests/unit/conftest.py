@@ -1,4 +1,4 @@
-"""A machine profile that is none of the user's."""
+"""A machine profile that is none of the user's, and what nvdisasm is run for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.compile.cubin import disassembly, stored_code
+
 
 @pytest.fixture
 def profile_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "profiles" / "machine.json"
     monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(file))
     return file
+
+
+@pytest.fixture
+def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Architectures that nvdisasm runs for; of stored code nothing is known from before."""
+    stored_code._read.cache_clear()
+    real, archs = disassembly.run_nvdisasm, []
+
+    def run_nvdisasm(arch: str, code: bytes) -> str:
+        archs.append(arch)
+        return real(arch, code)
+
+    monkeypatch.setattr(disassembly, "run_nvdisasm", run_nvdisasm)
+    return archs

@@ -38,20 +38,6 @@ def made() -> dict[tuple[str, str], KernelBinary]:
     return {place: found[source, ARCH] for place, source in sources.items()}
 
 
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Architectures that nvdisasm ran for; nothing is known from before."""
-    stored_code._read.cache_clear()
-    real, archs = disassembly.run_nvdisasm, []
-
-    def run_nvdisasm(arch: str, code: bytes) -> str:
-        archs.append(arch)
-        return real(arch, code)
-
-    monkeypatch.setattr(disassembly, "run_nvdisasm", run_nvdisasm)
-    return archs
-
-
 @pytest.mark.parametrize("text", [TWO, TABLES], ids=["plain", "tables"])
 @pytest.mark.parametrize("name", ["one", "two"])
 def test_the_code_on_record_is_read(made: dict[tuple[str, str], KernelBinary], text: str, name: str) -> None:
@@ -92,14 +78,14 @@ def test_a_cubin_without_the_kernel_or_of_another_architecture_is_refused(
 
 
 def test_code_is_read_once_for_each_record(
-    made: dict[tuple[str, str], KernelBinary], fresh: list[str], tmp_path: Path
+    made: dict[tuple[str, str], KernelBinary], disassembled: list[str], tmp_path: Path
 ) -> None:
     binary, cache = made[TWO, "one"], CompileCache(tmp_path)
     disassembly._printed.cache_clear()
     first = read_stored(binary.cubin, "one", ARCH, binary.profile.code_hash, cache)
     stored_code._read.cache_clear()
     assert read_stored(binary.cubin, "one", ARCH, binary.profile.code_hash, cache) == first
-    assert fresh == [ARCH]
+    assert disassembled == [ARCH]
     with pytest.raises(OtherCode):
         read_stored(binary.cubin, "two", ARCH, binary.profile.code_hash, cache)
 
