@@ -50,6 +50,11 @@ def disproven_by_pairs(ratios: Sequence[float], bound: float, known: ProcessSpre
     return bool(logs.mean() < -_margin(logs, known))
 
 
+def lean_slower(ratios: Sequence[float], delta: float) -> bool:
+    """Whether ``ratios``, candidate over baseline of each pair of processes, are above ``1 + delta`` in the mean."""
+    return bool(np.log(np.asarray(ratios, dtype=float)).mean() > math.log1p(delta))
+
+
 def _margin(logs: NDArray[np.float64], known: ProcessSpread) -> float:
     """What the mean of so many pairs is off by in one of 1,000 cases, to one side."""
     squares = PRIOR.freedom * PRIOR.deviation**2 + known.freedom * known.deviation**2

@@ -22,7 +22,13 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import slower_here_alone, unheard
-from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, disproven_by_pairs, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.process_pairs import (
+    MOST_PAIRS,
+    disproven_by_pairs,
+    in_pairs,
+    lean_slower,
+    proven_by_pairs,
+)
 from pytest_gpuperf.judge.two_sample import process_spread
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -112,7 +118,7 @@ def _over_pairs(
 
     The gating process is no fresh one: it had the GPU first, and other tests may have run in it.  So where a pair of
     fresh ones is not slower, the word of another such pair outvotes it, unless what processes of the record are apart
-    says that one is enough.
+    says that one is enough, or the two are slower by more than the tolerance in the mean.
     """
     baseline, pairs = pending.case.baseline, [second]
     assert baseline is not None
@@ -133,8 +139,9 @@ def _over_pairs(
         (another,), problem = _seen_by_second(item, worker, [pending], limit_s)
         if another is not None:
             pairs.append(another)
-            disproven = is_not_slower(pending, another)
-            problem = f"a third pair of processes found x{ratios_of(pending, pairs)[-1]:.3f}"
+            fresh = ratios_of(pending, pairs)[1:]
+            disproven = is_not_slower(pending, another) and not lean_slower(fresh, pending.policy.delta)
+            problem = f"a third pair of processes found x{fresh[-1]:.3f}"
         judged = msgspec.structs.replace(judged, reason=f"{judged.reason}; {problem}")
     return slower_here_alone(judged, ratios_of(pending, pairs)[1:], pending.policy.epsilon) if disproven else judged
 

@@ -7,7 +7,14 @@ import pytest
 from judge_samples import rounds
 from scipy import stats
 
-from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, PRIOR, disproven_by_pairs, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.process_pairs import (
+    MOST_PAIRS,
+    PRIOR,
+    disproven_by_pairs,
+    in_pairs,
+    lean_slower,
+    proven_by_pairs,
+)
 from pytest_gpuperf.judge.two_sample import ProcessSpread, process_spread
 
 UNKNOWN = ProcessSpread()
@@ -67,13 +74,21 @@ def test_a_loss_as_large_as_the_detection_bound_is_seldom_disproven(processes: i
     assert found / len(spreads) < most
 
 
-@pytest.mark.parametrize(("loss", "most"), [(0.01, 0.05), (0.02, 4e-3)])
+@pytest.mark.parametrize(
+    ("ratios", "leaning"), [([1.007, 1.0075], True), ([1.009, 1.0], False), ([1.012, 1.0], True), ([0.99], False)]
+)
+def test_fresh_pairs_lean_by_their_mean(ratios: list[float], leaning: bool) -> None:
+    assert lean_slower(ratios, DELTA) is leaning
+
+
+@pytest.mark.parametrize(("loss", "most"), [(0.01, 0.018), (0.02, 3e-3)])
 def test_a_loss_that_one_pair_saw_is_seldom_outvoted_by_two_fresh_ones(loss: float, most: float) -> None:
-    """Each below the detection bound, less what blocks are sure of."""
+    """Each below the detection bound, less what blocks are sure of, and both together within the tolerance."""
     rng = np.random.default_rng(10)
     spreads = 0.0008 * np.exp(1.33 * rng.normal(size=30_000))
     ratios = np.exp(np.log1p(loss) + rng.normal(0, np.sqrt(2), (3, len(spreads))) * spreads)
-    outvoted = (ratios[0] > 1.005) & (ratios[1:] < 1.0085).all(axis=0)
+    within = np.array([not lean_slower(pair, DELTA) for pair in ratios[1:].T])
+    outvoted = (ratios[0] > 1.005) & (ratios[1:] < 1.0085).all(axis=0) & within
     assert outvoted.mean() < most
     assert outvoted.mean() < (ratios[0] < 1.0085).mean(), "what a single pair says is wrong more often"
 
