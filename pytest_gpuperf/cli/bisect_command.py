@@ -219,7 +219,7 @@ def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ
         file, log = Path(name) / "report.json", Path(name) / "log"
         flags = [
             "-o", f"cache_dir={Path(name) / 'cache'}", "--last-failed-no-failures=all", "--color=no", "--gpuperf",
-            f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=warn",
+            f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=fail",
         ]  # fmt: skip
         status = _run([*command, *flags, node_id], start, log, {**os.environ, **environ})
         report, lines = _report(file), log_lines(log)

@@ -279,3 +279,61 @@ def test_what_is_new_is_left_out_beside_what_is_good(works: list[list[tuple[str,
         found.append(WorkloadEvidence(key=key, judgements=judged))
     trial = trial_of([TestEvidence(module="test_hog.py", test="test_hog", workloads=tuple(found))], "")
     assert trial.answer == answer
+
+
+TWO_TESTS = """
+import pytest
+
+def compiled(cuda_kernel):
+    return cuda_kernel("hog.cu", "hog", options={options})
+
+def work(kernel, gpu, gpuperf):
+    a = gpu.random(4096, seed=1)
+    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))
+
+def test_first(cuda_kernel, gpu, gpuperf):
+    work(compiled(cuda_kernel), gpu, gpuperf)
+
+"""
+SECOND = """def test_second(cuda_kernel, gpu, gpuperf):
+    {before}
+    kernel = compiled(cuda_kernel)
+    {between}
+    work(kernel, gpu, gpuperf)
+"""
+SKIP = "pytest.skip('later')"
+
+
+@pytest.mark.parametrize(
+    ("second", "status", "said"),
+    [
+        (SECOND.format(before="", between=""), 0, "good: UNCHANGED"),
+        (SECOND.format(before=SKIP, between=""), 125, "was skipped: test_hog.py::test_second (later)"),
+        (f"@pytest.mark.skip(reason='later')\n{SECOND.format(before='', between='')}", 125, "test_second (later)"),
+        (SECOND.format(before="", between=SKIP), 0, "good: UNCHANGED"),
+        ("", 0, "good: UNCHANGED"),
+    ],
+    ids=["run", "skipped at its beginning", "marked", "skipped with its machine code at hand", "deleted"],
+)
+def test_a_step_that_skips_a_test_is_not_good_by_the_machine_code_of_others(
+    history: History, capsys: pytest.CaptureFixture[str], second: str, status: int, said: str
+) -> None:
+    history.add(test=TWO_TESTS + SECOND.format(before="", between=""))
+    history.add(test=TWO_TESTS + second)
+    assert main(["bisect-step", "--good", history.commits[0], "test_hog.py"]) == status
+    assert said in capsys.readouterr().out
+
+
+def test_a_step_on_a_gpu_that_skips_what_was_timed_cannot_tell(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (history.folder / "conftest.py").write_text(SIMULATED)
+    (history.folder / "work.cu").write_text(KERNEL)
+    for number, ends in enumerate(("", "__import__('pytest').skip('later')")):
+        test = ON_A_GPU.format(steps=100 + 100 * number, ends=ends).replace(
+            'os.environ["CUDA_VISIBLE_DEVICES"]', "True"
+        )
+        (history.folder / "test_work.py").write_text(test)
+        history.commits.append(commit(history.folder, f"State {number}"))
+    assert main(["bisect-step", "--good", history.commits[0], "test_work.py"]) == 125
+    assert "NOT-MEASURED on simulated-gpu: its test or its test file was skipped" in capsys.readouterr().out
