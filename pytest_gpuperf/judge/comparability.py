@@ -22,9 +22,7 @@ _ALIGNMENT = re.compile(r"\s+align=\d+")
 RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
 """What to do about other work, where there is a record."""
 SAME_CODE = "the machine code is that of the baseline"
-_LAUNCH_CHANGED = "the launch changed"
-LAUNCHED_OTHERWISE = f"{SAME_CODE}; {_LAUNCH_CHANGED}"
-"""How a reason begins where the code is on record, and the launch is another."""
+LAUNCH_CHANGED = "the launch changed"
 _UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
@@ -104,7 +102,7 @@ def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
         return f"{SAME_CODE}: a difference in time comes from the environment"
     if cause == "arguments":
         return SAME_CODE
-    launch = f"{_LAUNCH_CHANGED} from {old.launch} to {new.launch}"
+    launch = f"{LAUNCH_CHANGED} from {old.launch} to {new.launch}"
     if cause == "launch":
         return f"{SAME_CODE}; {launch}"
     tuned = tuned_otherwise(old.config, new.config)

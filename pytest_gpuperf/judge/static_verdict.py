@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.judge import static_rules
-from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, tuned_otherwise
+from pytest_gpuperf.judge.comparability import LAUNCH_CHANGED, SAME_CODE, tuned_otherwise
 from pytest_gpuperf.judge.static_rules import Direction, Rule
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN, is_known, same_toolchain
@@ -47,6 +47,7 @@ def compare_static(
     directions = {change.direction for change in changes}
     same_code = old.profile.code_hash == new.profile.code_hash
     what = "the launch of the same machine code" if same_code else "the machine code"
+    launched_otherwise = False
     if tuned := tuned_otherwise(old.config, new.config):
         verdict, reason = Verdict.CONFIG_CHANGED, f"{tuned}: {_SETTLE}"
     elif "worse" in directions:
@@ -54,10 +55,14 @@ def compare_static(
     elif "better" in directions:
         verdict, reason = Verdict.BETTER, _reason(f"{what} got better", changes, "better")
     elif same_code:
-        verdict, reason = Verdict.SAME, f"{LAUNCHED_OTHERWISE} ({', '.join(map(str, changes))}): its time will tell"
+        launched_otherwise, listed = True, ", ".join(map(str, changes))
+        verdict, reason = Verdict.SAME, f"{SAME_CODE}; {LAUNCH_CHANGED} ({listed}): its time will tell"
     else:
         verdict, reason = Verdict.SAME, NOTHING_GATES
-    return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes)
+    return Judgement(
+        key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes,
+        launched_otherwise=launched_otherwise,
+    )  # fmt: skip
 
 
 NOTHING_GATES = "the machine code changed, and nothing in it that gates"

@@ -196,3 +196,5 @@ class Judgement(Record, frozen=True):
     """Of a verdict on time against a record that is not its own anchor."""
     for_want_of_gpu: bool = False
     """NOT-MEASURED because this machine has no GPU, and none was required."""
+    launched_otherwise: bool = False
+    """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""

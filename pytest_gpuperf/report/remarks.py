@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Collection, Iterable
 
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
-from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.tolerance import COARSE, Tolerance
@@ -206,7 +205,7 @@ def launched_otherwise_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         for one in evidence
         if one.status == "static only"
         for judgement in one.judgements
-        if judgement.verdict is Verdict.SAME and judgement.reason.startswith(LAUNCHED_OTHERWISE)
+        if judgement.verdict is Verdict.SAME and judgement.launched_otherwise
     }
     return said_once(list(found.items()), A_LINE_EACH)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.comparability import LAUNCHED_OTHERWISE, RECORD_ANEW, Comparability, same_work
+from pytest_gpuperf.judge.comparability import RECORD_ANEW, Comparability, same_work
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
@@ -38,10 +38,10 @@ def _of_that_work(judgement: Judgement, found: Comparability, *, by_name: bool) 
     if found.relation == "not comparable":
         reason = found.reason.removesuffix(RECORD_ANEW) + (RECORD_BY_NAME if by_name else "")
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.reason.startswith(LAUNCHED_OTHERWISE)
+    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launched_otherwise
     if found.cause == "launch" and same_code:
         reason = f"{found.reason}: its time will tell"
-        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason)
+        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launched_otherwise=True)
     return judgement
 
 

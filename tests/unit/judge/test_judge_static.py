@@ -168,6 +168,14 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
 
 
+def test_the_code_on_record_in_another_launch_is_the_same_and_known_as_such() -> None:
+    assert compare(STATIC).launched_otherwise is False
+    other = compare(msgspec.structs.replace(STATIC, dynamic_shared_bytes=64))
+    assert (other.verdict, other.launched_otherwise) == (Verdict.SAME, True)
+    edited = compare(msgspec.structs.replace(static(registers=33), dynamic_shared_bytes=64))
+    assert (edited.verdict, edited.launched_otherwise) == (Verdict.SAME, False)
+
+
 def test_a_kernel_without_a_launch_has_no_occupancy_to_compare() -> None:
     judged = compare(static(occupancy=None))
     assert judged.verdict is Verdict.SAME
