@@ -49,7 +49,7 @@ class Unused:
         if self.kind == "toolchain":
             return f"{self.target}: records of {self.toolchain}, which the manifest does not declare (in {self.path})"
         if self.kind == "target":
-            return f"{self.target}: named in {self.path}, and its folder is gone"
+            return f"{self.target}: named in {self.path}, and has no records: they were deleted, or are still to come"
         return f"{self.path} (" + ("no tests in it)" if self.kind == "file" else "machine code that no baseline uses)")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import make_key, make_session, static_update, time_update
 
-from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines import manifest, transaction
 from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.prune import prune, unused
@@ -56,6 +56,16 @@ def test_an_update_of_nothing_makes_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "baselines").exists()
 
 
+def without_records(root: Path, target: str) -> str:
+    return f"{target}: named in {root / manifest.FILE}, and has no records: they were deleted, or are still to come"
+
+
+def test_a_target_that_was_never_recorded_is_not_called_gone(root: Path) -> None:
+    transaction.write_all(root, manifest.with_targets(root, ["sm_100"]))
+    found = [entry for entry in unused(BaselineStore(root), [], modules_collected=[]) if entry.kind == "target"]
+    assert [str(entry) for entry in found] == [without_records(root, "sm_100")]
+
+
 def test_a_removed_folder_is_missed_until_it_is_pruned(root: Path) -> None:
     shutil.rmtree(root / "sm_90")
     store = BaselineStore(root)
@@ -63,7 +73,7 @@ def test_a_removed_folder_is_missed_until_it_is_pruned(root: Path) -> None:
     store.write(time_update(make_session()))
     assert manifest.gone(root) == ("sm_90",)
     found = [entry for entry in unused(store, [], modules_collected=[]) if entry.kind == "target"]
-    assert [str(entry) for entry in found] == [f"sm_90: named in {root / manifest.FILE}, and its folder is gone"]
+    assert [str(entry) for entry in found] == [without_records(root, "sm_90")]
     assert prune(store, found) == found
     assert (manifest.gone(root), named(root)) == ((), ("nvidia-h200",))
 
