@@ -12,10 +12,13 @@ import hashlib
 import itertools
 import os
 import re
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from pytest_gpuperf.compile.compile_errors import CompileError
 
 _DIRECTIVE = re.compile(
     rb"""(?:^|\*/)[^\S\n]*(?:\#|%:|\?\?=)(?:[^\S\n]|/\*(?s:.)*?\*/)*(include_next|include|import)\b[^\S\n]*"""
@@ -136,7 +139,8 @@ def _without_comment(token: re.Match[bytes]) -> bytes:
 def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()) -> Dependencies:
     """Every header reachable from ``text`` through ``folders``; ``extra`` names headers included before it.
 
-    Files that cannot be read count as missing, as they do for the compiler.
+    Files that cannot be read count as missing, as they do for the compiler.  Raises ``CompileError`` for a pipe, which
+    the compiler would wait for.
     """
     first = scan_text(text)
     folders = [folder.absolute() for folder in folders]
@@ -178,8 +182,19 @@ def _candidates(reference: Reference, including: Path | None, folders: Sequence[
         folders = (Path(),)
     beside = () if including is None else (including,)
     paths = (folder / reference.name for folder in (*beside, *folders))
-    hits = (_straight(path) for path in paths if path.is_file())
+    hits = (_straight(path) for path in paths if _is_header(path))
     return list(hits) if reference.every else list(itertools.islice(hits, 1))
+
+
+def _is_header(path: Path) -> bool:
+    """Whether a file lies there.  Raises ``CompileError`` for a pipe."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    if stat.S_ISFIFO(mode):
+        raise CompileError(str(path), None, "a header is to be read from it, and it is a pipe: put a file there", "")
+    return stat.S_ISREG(mode)
 
 
 def _straight(path: Path) -> Path:

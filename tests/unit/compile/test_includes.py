@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.compile.compile_errors import CompileError
 from pytest_gpuperf.compile.includes import Dependencies, dependencies, scan_text
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 
@@ -233,3 +234,19 @@ def test_an_unreadable_header_is_no_error(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "read_bytes", refuse)
     found = dependencies(b"#include <one.h>", [tmp_path])
     assert (found.found, found.missing, found.complete) == ((), ("one.h",), False)
+
+
+@pytest.mark.parametrize("line", ['#include "one.h"', "#include <one.h>", "#if __has_include(<one.h>)"])
+def test_a_header_that_is_a_pipe_is_refused_before_a_compiler_waits_for_it(tmp_path: Path, line: str) -> None:
+    os.mkfifo(tmp_path / "one.h")
+    with pytest.raises(CompileError, match=rf"^{tmp_path}/one\.h: a header is to be read from it, and it is a pipe"):
+        dependencies(line.encode(), [tmp_path])
+
+
+def test_a_pipe_behind_a_header_of_the_same_name_is_not_met(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    (first / "one.h").write_text("")
+    os.mkfifo(second / "one.h")
+    assert [path for _, path, _ in dependencies(b'#include "one.h"', [first, second]).found] == [first / "one.h"]
