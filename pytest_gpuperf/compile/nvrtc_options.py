@@ -73,6 +73,8 @@ _REFUSED = {
     "--time": "it writes a file of its own beside every compilation",
 }
 _FILE_FOR_ASSEMBLER = re.compile(r"(?:^|[\s,])--?(?:options-file|optf)\b")
+_FAST_COMPILE = re.compile(r"-{1,2}(?:Ofast-compile|Ofc)=(min|mid|max)")
+_ASSEMBLER_LEVEL = re.compile(r"(?:^|[\s,])(?:-O|--?opt-level[=\s])\s*(\d)")
 _NAME_VALUE = re.compile(r"(--?[\w-]+)(?:\s*[=\s]\s*(.*))?", re.DOTALL)
 
 
@@ -106,6 +108,25 @@ def include_folders(options: Sequence[str]) -> tuple[Path, ...]:
 def pre_includes(options: Sequence[str]) -> tuple[str, ...]:
     """Headers named by ``--pre-include`` in canonical options."""
     return _values("--pre-include=", options)
+
+
+def unoptimised_by(given: Sequence[str]) -> str:
+    """The option that has the compiler not optimise, as a user would write it; empty if none does.
+
+    ``given`` are options as users write them.  ``--dopt=on`` optimises in spite of ``-G``, and of several levels for
+    the assembler the last one holds (NVRTC and ptxas 13.0).
+    """
+    try:
+        options = canonical_options(given, ())
+    except BadOption:
+        return ""
+    if "--device-debug" in options and "--dopt=on" not in options:
+        return "-G"
+    fast = next(filter(None, map(_FAST_COMPILE.fullmatch, options)), None)
+    if fast is not None:
+        return f"--Ofast-compile={fast[1]}"
+    levels = _ASSEMBLER_LEVEL.findall(" ".join(_values("--ptxas-options=", options)))
+    return "-Xptxas -O0" if levels and levels[-1] == "0" else ""
 
 
 def _values(prefix: str, options: Sequence[str]) -> tuple[str, ...]:

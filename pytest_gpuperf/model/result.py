@@ -55,6 +55,8 @@ class WorkloadEvidence(Record, frozen=True):
     """What holds the workload back; None if nothing tells, or it was not asked for."""
     check: str = ""
     """Fingerprint of what checks its result; empty without a check."""
+    unoptimised: str = ""
+    """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
     notes: tuple[PairingNote, ...] = ()
     """Of its pairings, for the ledger."""
     distrusted: str = ""

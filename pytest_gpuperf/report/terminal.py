@@ -147,7 +147,7 @@ def _told(book: Book) -> list[TestEvidence]:
 def _of_workloads(book: Book, options: Options) -> list[str]:
     """Remarks that many workloads have in common: judged coarsely, stale baselines, nothing timed."""
     evidence = _told(book)
-    lines = [*_not_paired(evidence), *remarks.distrust_lines(evidence)]
+    lines = [*_not_paired(evidence), *remarks.distrust_lines(evidence), *remarks.unoptimised_lines(evidence)]
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += remarks.launched_otherwise_lines(evidence)

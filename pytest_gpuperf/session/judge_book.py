@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.compile.nvrtc_options import unoptimised_by
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.worker import Worker
@@ -37,6 +38,7 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
             if worker.revision is not None:
                 _in_words_of(worker.revision, book)
         if not worker.options.is_child:
+            _name_unoptimised(book)
             advise_test.advise_test(worker, book)
     except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
@@ -56,6 +58,15 @@ def _add_unlaunched(book: TestBook, *, stopped: bool) -> None:
     """Let the evidence have every kernel of the test."""
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
+
+
+def _name_unoptimised(book: TestBook) -> None:
+    """Let the evidence of kernels, and of what launches them, have the option that keeps them from being optimised."""
+    kernels = [kernel for one in (book, *book.shared) for kernel in one.kernels]
+    options = [(kernel, option) for kernel in kernels if (option := unoptimised_by(kernel.options))]
+    for workload in list(book.workloads.values()) if options else ():
+        option = next((option for kernel, option in options if kernel.is_launched_by(workload)), "")
+        book.add(msgspec.structs.replace(workload, unoptimised=option))
 
 
 def _in_words_of(revision: Revision, book: TestBook) -> None:

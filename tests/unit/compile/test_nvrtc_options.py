@@ -12,6 +12,7 @@ from pytest_gpuperf.compile.nvrtc_options import (
     canonical_options,
     include_folders,
     pre_includes,
+    unoptimised_by,
     without_paths,
 )
 
@@ -108,3 +109,20 @@ def test_an_option_without_its_value_is_named(given: list[str]) -> None:
 def test_what_is_no_option_is_refused(given: str) -> None:
     with pytest.raises(BadOption, match="compiler option"):
         canonical_options([given])
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ([], ""), (["-lineinfo"], ""), (["-maxrregcount=32"], ""), (["-Xptxas", "-O1"], ""), (["-O0"], ""),
+        (["-G"], "-G"), (["--device-debug", "-lineinfo"], "-G"), (["-G", "--dopt=on"], ""), (["-G", "-dopt on"], ""),
+        (["-Xptxas", "-O0"], "-Xptxas -O0"), (["--ptxas-options=-v -O0"], "-Xptxas -O0"),
+        (["--ptxas-options=--opt-level=0"], "-Xptxas -O0"),
+        (["--ptxas-options=--opt-level", "--ptxas-options=0"], "-Xptxas -O0"),
+        (["-Xptxas=-O3", "-Xptxas=-O0"], "-Xptxas -O0"), (["-Xptxas=-O0", "-Xptxas=-O3"], ""),
+        (["--Ofast-compile=max"], "--Ofast-compile=max"), (["-Ofc=min"], "--Ofast-compile=min"),
+        (["--Ofast-compile=0"], ""), (["float32[::1]"], ""),
+    ],
+)  # fmt: skip
+def test_options_that_keep_a_kernel_from_being_optimised_are_known(given: list[str], option: str) -> None:
+    assert unoptimised_by(given) == option
