@@ -18,6 +18,12 @@ from pytest_gpuperf.device.textures import AddressMode, Filter, Layout, ReadMode
 from pytest_gpuperf.device.ulp_errors import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
+ALIKE = frozenset({
+    "warp_size", "max_threads_per_block", "max_block", "max_grid", "shared_bytes_per_block", "registers_per_sm"
+})  # fmt: skip
+"""Facts that are the same of every GPU of compute capability 7.5 and later (CUDA C++ Programming Guide, "Technical
+Specifications per Compute Capability")."""
+
 
 class Gpu:
     """The GPU of this process.
@@ -41,14 +47,14 @@ class Gpu:
         """Ceilings that were asked for so far, by name."""
         self._no_peaks = no_peaks
         self.facts_asked = False
-        """Whether this test has asked what the GPU is, or whether there is one."""
+        """Whether this test has asked what the GPU is, ``ALIKE`` facts aside, or whether there is one."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
         if not name.startswith("_"):
             try:
                 fact = getattr(self._device.facts, name)
-                self.facts_asked = True
+                self.facts_asked = self.facts_asked or name not in ALIKE
                 return fact
             except AttributeError:
                 pass

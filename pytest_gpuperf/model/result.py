@@ -32,6 +32,8 @@ class WorkloadEvidence(Record, frozen=True):
     """What ran; None where nothing did."""
     cache: CacheMode | None = None
     """State of the L2 that it would be timed in, of what ran or would run; None where nothing would."""
+    facts_asked: bool = False
+    """Before this, its test had asked what the GPU is: without one it may be fitted to a typical one."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)

@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.comparability import RECORD_ANEW, Comparability, same_work
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -50,16 +50,17 @@ def _nearest_on_record(worker: Worker, workload: WorkloadEvidence) -> Comparabil
     identity, cache = workload.identity, workload.cache
     if worker.has_gpu or identity is None or cache is None:
         return None
-    found = [_relation(old, identity, cache) for old in _on_record(worker, workload.key)]
+    found = [_relation(old, identity, cache) for old in _on_record(worker, workload)]
     return min(found, key=lambda one: (one.relation == "not comparable", one.cause == "launch"), default=None)
 
 
-def _on_record(worker: Worker, key: Key) -> Iterator[UntimedWork]:
+def _on_record(worker: Worker, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
     """What was timed, or what a revision would run here: on a GPU that is told the same facts."""
+    key = workload.key
     if worker.revision is not None:
         if str(key) in worker.revision.untimed:
             yield worker.revision.untimed[str(key)]
-    elif not worker.gpu.facts_asked:
+    elif not workload.facts_asked:
         times = (worker.store.time(device, key) for device in worker.store.devices())
         yield from (UntimedWork(identity=one.identity, cache=one.cache) for one in times if one is not None)
 

@@ -105,7 +105,8 @@ def _with_beside(worker: Worker, book: TestBook, request: Request, found: Measur
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """Static evidence is all there is, and what would run."""
-    evidence = msgspec.structs.replace(evidence, identity=request.identity(), cache=request.cache)
+    asked = worker.gpu.facts_asked
+    evidence = msgspec.structs.replace(evidence, identity=request.identity(), cache=request.cache, facts_asked=asked)
     book.add(evidence)
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))

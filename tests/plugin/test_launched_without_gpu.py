@@ -101,6 +101,18 @@ def test_work_that_a_test_fits_to_its_gpu_is_not_compared(without_gpu: Suite, as
     assert "UNCHANGED" in result.stdout.str()
 
 
+def test_what_a_test_asks_of_its_gpu_behind_a_launch_keeps_that_from_nothing(without_gpu: Suite) -> None:
+    without_gpu.edit("test_suite.py", "    assert result", "    assert gpu.sm_count\n    assert result")
+    result = changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)")
+    result.stdout.fnmatch_lines(["*: work  NOT-COMPARABLE  on sm_90 (static)", f"    {ARGUMENT}*, on a GPU"])
+
+
+@pytest.mark.parametrize("asks", ["gpu.warp_size", "gpu.max_threads_per_block", "gpu.max_grid[1]"])
+def test_work_that_is_fitted_to_what_all_gpus_are_is_compared(without_gpu: Suite, asks: str) -> None:
+    result = changed(without_gpu, "args=(a, b, size)", f"args=(a, b, 0 * {asks} + size // 2)")
+    result.stdout.fnmatch_lines(["*: work  NOT-COMPARABLE  on sm_90 (static)", f"    {ARGUMENT}*, on a GPU"])
+
+
 def test_what_another_test_asked_of_its_gpu_keeps_none_from_being_compared(without_gpu: Suite) -> None:
     text = (without_gpu.path / "test_suite.py").read_text()
     first = "def test_first(gpu):\n    assert gpu.sm_count\n\n"
