@@ -63,6 +63,10 @@ class WorkloadEvidence(Record, frozen=True):
     """Of its pairings, for the ledger."""
     distrusted: str = ""
     """Why, under CI, its baseline's machine code was not launched: it came with the change under test."""
+    tolerance: float | None = None
+    """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
+    tolerance_there: float | None = None
+    """The same in the revision that it is compared with; None without one, and where that does not launch it."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
 

@@ -42,6 +42,8 @@ class Revision(Record, frozen=True):
     """The worktree that it is checked out in, for as long as the run lasts."""
     checks: dict[str, str] = msgspec.field(default_factory=dict)
     """Fingerprints of what checks its workloads' results, by ``str`` of their keys."""
+    tolerances: dict[str, float] = msgspec.field(default_factory=dict)
+    """Slowdowns of its workloads that it accepts, as fractions, by ``str`` of their keys."""
     untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
     """What would run of its workloads where there is no GPU, by ``str`` of their keys."""
     collected: frozenset[str] = frozenset()

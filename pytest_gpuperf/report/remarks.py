@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.tolerance import COARSE, Tolerance
-from pytest_gpuperf.model.verdict import REMARKED, RENAMED, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import REMARKED, RENAMED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 from pytest_gpuperf.report.folding import said_once
 
@@ -101,33 +100,6 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
 
 def _is_gain(judgement: Judgement) -> bool:
     return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
-
-
-# --- slower, within a tolerance of its own --------------------------------------------------------
-
-
-def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str]:
-    """One line for what is slower by more than the run's tolerance, ``zone``, and passes by its test's own."""
-    those = [
-        (judgement.key, judgement.time)
-        for one in evidence
-        for judgement in one.judgements
-        if judgement.verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and judgement.time is not None
-        if _is_lenient(judgement.time, zone)
-    ]
-    if not those:
-        return []
-    named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
-    return [
-        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than this run's tolerance of "
-        f"{zone.delta * 100:g} %, and within a wider one of its own: {first_of(named, NAMED)}"
-    ]
-
-
-def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
-    """Whether the run's own tolerances would not have let it pass; ``figures`` have the bound that it is within."""
-    usual = Tolerance(*map(max, zone, COARSE)) if figures.method == "unpaired" else zone
-    return figures.tolerance > usual.epsilon and figures.interval is not None and figures.interval[0] > 1 + usual.delta
 
 
 # --- drifted since it was last accepted on purpose ------------------------------------------------

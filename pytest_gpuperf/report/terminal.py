@@ -38,6 +38,7 @@ from pytest_gpuperf.report.tables import (
     static_table,
     time_table,
 )
+from pytest_gpuperf.report.tolerance_lines import lenient_lines, raised_lines
 from pytest_gpuperf.report.update_tables import folded_update_table, update_table  # fmt: skip
 from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
 
@@ -154,7 +155,8 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)
-        lines += remarks.lenient_lines(evidence, options.zone())
+        lines += lenient_lines(evidence, options.zone())
+        lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
 
 

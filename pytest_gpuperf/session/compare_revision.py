@@ -74,6 +74,9 @@ def begin(config: pytest.Config, options: Options) -> Options:
     root = tree / config.rootpath.resolve().relative_to(top)
     submodules = {os.path.relpath(tree / path, root): _WITHOUT_IT.format(path) for path in empty_submodules(tree)}
     checks = {str(work.key): work.check for test in found.tests for work in test.workloads if work.launched}
+    tolerances = {
+        str(work.key): work.tolerance for test in found.tests for work in test.workloads if work.tolerance is not None
+    }
     untimed = {
         str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
         for test in found.tests
@@ -82,6 +85,7 @@ def begin(config: pytest.Config, options: Options) -> Options:
     }
     revision = Revision(
         checks=checks,
+        tolerances=tolerances,
         untimed=untimed,
         commit=commit,
         name=name,

@@ -35,7 +35,10 @@ from pytest_gpuperf.workload.untouched import require_untouched
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), check=_check(worker, request))
+    launch, evidence = (
+        request.launch,
+        WorkloadEvidence(key=book.open(request.name), check=_check(worker, request), tolerance=request.zone.delta),
+    )
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)

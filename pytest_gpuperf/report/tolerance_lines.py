@@ -1,0 +1,49 @@
+"""Remarks on tolerances that let more pass than a reader of the run may expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.tolerance import COARSE, Tolerance
+from pytest_gpuperf.model.verdict import TimeFigures, Verdict
+from pytest_gpuperf.report.remarks import NAMED
+
+
+def raised_lines(evidence: Iterable[TestEvidence], revision: str) -> list[str]:
+    """One line for workloads whose tolerance is wider than in the ``revision`` that they are compared with."""
+    raised = [
+        f"{work.key} ({work.tolerance_there * 100:g} % -> {work.tolerance * 100:g} %)"
+        for one in evidence
+        for work in one.workloads
+        if work.tolerance is not None and work.tolerance_there is not None and work.tolerance > work.tolerance_there
+    ]
+    if not raised:
+        return []
+    those = numbered(len(raised), "workload", "has", "have")
+    return [f"{those} a wider tolerance than in {revision}: {first_of(raised, NAMED, ',')}"]
+
+
+def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str]:
+    """One line for what is slower by more than the run's tolerance, ``zone``, and passes by its test's own."""
+    those = [
+        (judgement.key, judgement.time)
+        for one in evidence
+        for judgement in one.judgements
+        if judgement.verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and judgement.time is not None
+        if _is_lenient(judgement.time, zone)
+    ]
+    if not those:
+        return []
+    named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
+    return [
+        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than this run's tolerance of "
+        f"{zone.delta * 100:g} %, and within a wider one of its own: {first_of(named, NAMED)}"
+    ]
+
+
+def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
+    """Whether the run's own tolerances would not have let it pass; ``figures`` have the bound that it is within."""
+    usual = Tolerance(*map(max, zone, COARSE)) if figures.method == "unpaired" else zone
+    return figures.tolerance > usual.epsilon and figures.interval is not None and figures.interval[0] > 1 + usual.delta
