@@ -27,6 +27,8 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 
 REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
+PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
+"""Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -94,10 +96,13 @@ def read_options(config: pytest.Config) -> Options:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     by_hand = config.getoption("gpuperf_baselines") is not None
     values["named"] = tuple(_named(config))
-    values["repeated"] = tuple(
-        f"{flag.name}={given}"
-        for flag in FLAGS
-        if flag.field in REPEATED and (given := config.getoption(f"gpuperf_{flag.field}")) is not None
+    values["repeated"] = (
+        *(f"{name}={given}" for name, option in PLACES.items() if (given := config.getoption(option)) is not None),
+        *(
+            f"{flag.name}={given}"
+            for flag in FLAGS
+            if flag.field in REPEATED and (given := config.getoption(f"gpuperf_{flag.field}")) is not None
+        ),
     )
     values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do

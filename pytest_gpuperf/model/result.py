@@ -175,6 +175,8 @@ class Outcome:
     """Tests whose verdicts are red and that pytest does not call failed; empty if there are none."""
     vanished: tuple[str, ...] = ()
     """Records that no test came to and that fail the run, a line for each cause."""
+    elsewhere: str = ""
+    """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
     ledger: tuple[str, ...] = ()
     """What runs prove together, a line for each workload."""
     drifted: str = ""
@@ -199,6 +201,14 @@ class Outcome:
         """What speaks against the run as a whole."""
         return [
             text
-            for text in (self.problem, self.environment, self.hidden, self.nothing, self.drifted, *self.vanished)
+            for text in (
+                self.problem,
+                self.environment,
+                self.hidden,
+                self.nothing,
+                self.drifted,
+                self.elsewhere,
+                *self.vanished,
+            )
             if text
         ]

@@ -23,6 +23,8 @@ class Missed(Record, frozen=True):
     """Why this could not be told; empty if it could."""
     nothing_on_record: str = ""
     """A remark if there are no baselines at all."""
+    elsewhere: str = ""
+    """In its place where another folder has those of the tests that ran: it fails the run."""
 
 
 class RunPart(Record, frozen=True):

@@ -232,7 +232,7 @@ def _words(
     ]  # fmt: skip
     renamed = remarks.renamed_lines(evidence)
     _warn(reporter, renamed if reporter.verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
-    if new:
+    if new and not outcome.elsewhere:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
         options = reporter.config.stash[stash.OPTIONS]

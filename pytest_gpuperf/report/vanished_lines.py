@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -91,6 +92,16 @@ def recording_commands(targets: Sequence[str]) -> list[str]:
 def not_gated_line(archs: Sequence[str]) -> str:
     """Of architectures on record that the run was told to leave out."""
     return f"not gated: the machine code for {', '.join(archs)}, which is on record and --gpuperf-arch leaves out"
+
+
+def elsewhere_line(folder: Path, root: Path, other: Path, modules: Sequence[str], repeated: Sequence[str]) -> str:
+    """Of a gated run without any baseline whose tests have theirs in another folder; ``repeated`` are flags to keep."""
+    flags = "".join(f" {shlex.quote(one)}" for one in repeated)
+    return (
+        f"nothing was compared: there are no baselines in {folder} (rootdir {root}), and those of "
+        f"{first_of(modules, NAMED)} are in {other}. To do: run it with --rootdir={shlex.quote(str(other.parent))}; if "
+        f"it is to have others: pytest --update-baselines=new{flags}"
+    )
 
 
 def no_baselines_line(folder: Path, root: Path, others: Sequence[Path]) -> str:

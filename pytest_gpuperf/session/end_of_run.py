@@ -41,8 +41,8 @@ EXIT_NOT_RECORDED = 11
 EXIT_ENVIRONMENT = 12
 """A kernel paired with itself came out different: something is wrong with the machine, not with the code."""
 EXIT_VANISHED = 13
-"""Under ``--gpuperf-open=fail``: no test of a full run reached what is on record, or a run ended before its last
-test."""
+"""A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
+full run reached what is on record, or a run ended before its last test."""
 
 EXIT_LEDGER = 14
 """Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
@@ -88,7 +88,7 @@ def finish(session: pytest.Session) -> None:
     tell_vanished(session, book, outcome)
     if add_up(config, book, outcome):
         _end_with(session, EXIT_LEDGER)
-    if outcome.vanished:
+    if outcome.vanished or outcome.elsewhere:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
     if outcome.unwritten:
@@ -110,7 +110,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     shard, part, told = None, None, outcome
     if options.shard is not None:  # what vanished, and whether anything was measured, is for all shards together
         shard, part = options.shard, run_parts.part_of(session, book, outcome)
-        told = dataclasses.replace(outcome, left_out=(), vanished=())
+        told = dataclasses.replace(outcome, left_out=(), vanished=(), elsewhere="")
     document = document_of(
         evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
         exit_status=int(session.exitstatus), problems=told.errors, warnings=terminal.run_remarks(book, told, options),

@@ -72,14 +72,15 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
     first = shards[0].part
     options, book = _options(shards[0]), _book(shards)
     models = {model for one in shards for model in one.part.models}
+    missed = _missed(shards, book)
     red, remarks = missed_lines(
-        _missed(shards, book), book, options, targets={*first.archs, *models}, root=Path(first.root),
+        missed, book, options, targets={*first.archs, *models}, root=Path(first.root),
         has_gpu=bool(models) or options.require_gpu, revision=first.revision,
     )  # fmt: skip
     shifts, environment = whole_run.of_the_machine(book)
     outcome = Outcome(
         vanished=tuple(red) if first.full else (), left_out=(*remarks, *(() if first.full else red)),
-        shifts=shifts, environment=environment,
+        shifts=shifts, environment=environment, elsewhere=missed.elsewhere,
         drifted="; ".join(one.part.drifted for one in shards if one.part.drifted),
     )  # fmt: skip
     status = _exit_status(shards, book, outcome, options)
@@ -114,7 +115,8 @@ def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, op
         status = EXIT_ENVIRONMENT
     outcome.nothing = whole_run.nothing_measured(book, options, passed=status == pytest.ExitCode.OK)
     found = (
-        (outcome.nothing, EXIT_NOTHING_MEASURED), (outcome.drifted, EXIT_LEDGER), (outcome.vanished, EXIT_VANISHED),
+        (outcome.nothing, EXIT_NOTHING_MEASURED), (outcome.drifted, EXIT_LEDGER),
+        (outcome.vanished or outcome.elsewhere, EXIT_VANISHED),
     )  # fmt: skip
     return status or next((own for problem, own in found if problem), 0)
 
@@ -136,6 +138,7 @@ def _missed(shards: Sequence[ShardReport], book: Book) -> Missed:
         targets_gone=tuple(dict.fromkeys(target for part in parts for target in part.targets_gone)),
         unreadable=next((part.unreadable for part in parts if part.unreadable), ""),
         nothing_on_record=next((part.nothing_on_record for part in parts if part.nothing_on_record), ""),
+        elsewhere=next((part.elsewhere for part in parts if part.elsewhere), ""),
     )  # fmt: skip
 
 

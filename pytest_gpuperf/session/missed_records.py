@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.report.run_part import Missed
 from pytest_gpuperf.report.vanished_lines import (
+    elsewhere_line,
     gone_lines,
     is_gone,
     no_baselines_line,
@@ -62,10 +64,12 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
         return
     if session.exitstatus == pytest.ExitCode.OK:
         _tell_unfinished(config, outcome)
+    scope, worker = scope_of(config), stash.worker_of(config)
+    missed = _missed(config, book, scope, found)
+    outcome.elsewhere = missed.elsewhere
     if found.partial:
         return
-    scope, worker = scope_of(config), stash.worker_of(config)
-    missed = config.stash[MISSED] = _missed(config, book, scope, found)
+    config.stash[MISSED] = missed
     models = models_of(book, found)
     red, remarks = missed_lines(
         missed, book, options, targets={*archs_of(worker), *models}, root=config.rootpath,
@@ -149,9 +153,9 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
         mine = [one for one in records if _is_run_here(one.key, found) or shard.answers_for(one.key.node_id)]
         seen = _seen(config, book, scope, found, records)
         targets = () if options.archs or options.against or shard.index != 1 else _targets_gone(options.baselines)
+        elsewhere, nothing = ("", "") if records else _no_baselines(config, book, found)
         return Missed(
-            tuple(candidates(mine, seen)), tuple(targets),
-            nothing_on_record="" if records else _no_baselines(config, book),
+            tuple(candidates(mine, seen)), tuple(targets), nothing_on_record=nothing, elsewhere=elsewhere
         )  # fmt: skip
     except BaselineError as problem:
         return Missed(unreadable=f"what no test came to cannot be told: {problem}")
@@ -171,11 +175,33 @@ def _is_run_here(key: Key, found: TestsFound) -> bool:
     return key.node_id in found.selected or not users.isdisjoint(found.selected)
 
 
-def _no_baselines(config: pytest.Config, book: Book) -> str:
+def _no_baselines(config: pytest.Config, book: Book, found: TestsFound) -> tuple[str, str]:
+    """Of a folder without baselines: which other one has those of the tests that ran, else a remark."""
     options, root = config.stash[stash.OPTIONS], config.rootpath
     if options.update is not None or options.against or not book.gathered_anything:
-        return ""
-    return no_baselines_line(options.baselines, root, _baselines_nearby(options, root))
+        return "", ""
+    nearby = _baselines_nearby(options, root)
+    ran = {node.partition("::")[0] for node in found.selected}
+    for other in nearby:
+        if modules := sorted(_recorded_in(other, root, ran)):
+            return elsewhere_line(options.baselines, root, other, modules, options.repeated), ""
+    return "", no_baselines_line(options.baselines, root, nearby)
+
+
+def _recorded_in(other: Path, root: Path, modules: Iterable[str]) -> set[str]:
+    """Test files among ``modules``, as seen from ``root``, that another folder has records of, by their names there.
+
+    A file outside the root has no path in its node ids, so its name has to do.
+    """
+    store, found = BaselineStore(other), set[str]()
+    with contextlib.suppress(BaselineError):  # it is none to compare with
+        there = {module for target in store.targets() for module in store.modules(target)}
+        for module in modules:
+            if (root / module).is_file():
+                found.update(there & {Path(os.path.relpath(root / module, other.parent)).as_posix()})
+            else:
+                found.update(one for one in there if one.endswith(f"/{module.rpartition('/')[2]}"))
+    return found
 
 
 def missed_lines(

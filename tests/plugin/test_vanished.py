@@ -368,19 +368,64 @@ def test_an_update_names_what_it_leaves(recorded):
 # --- another root --------------------------------------------------------------------------------
 
 
+def moved_below(suite):
+    """The folder ``below`` with the tests and their kernels, moved there."""
+    below = suite.path / "below"
+    below.mkdir()
+    for name in ("test_suite.py", "work.cu", "other.cu"):
+        shutil.move(suite.path / name, below / name)
+    return below
+
+
 def test_a_run_in_another_root_names_the_folder_and_those_that_have_baselines(recorded, monkeypatch):
     monkeypatch.setenv("CI", "true")
     recorded.write("conftest.py", "")
-    below = recorded.path / "below"
-    below.mkdir()
-    for name in ("test_suite.py", "work.cu", "other.cu"):
-        shutil.move(recorded.path / name, below / name)
+    below = moved_below(recorded)
     (below / "pytest.ini").write_text("[pytest]\n")
     result = recorded.run("--gpuperf", "below", "-c", "below/pytest.ini")
     assert result.ret == 1
     result.stdout.fnmatch_lines([
         f"there are no baselines in {below / 'baselines'} (rootdir {below}); there are some in "
         f"{recorded.path / 'baselines'}. To do: *"
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", [(), ("-k", "other"), ("-n", "2")], ids=["all", "-k", "-n 2"])
+def test_a_run_below_the_root_of_its_records_is_red_and_compares_with_the_flag_that_it_names(suite, chosen):
+    below = moved_below(suite)
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", "below").ret == 0
+    suite.edit("below/other.cu", "* 2.0f", "/ 3.0")
+    result = suite.run("--gpuperf", "below", "--rootdir=below", *chosen)
+    assert result.ret == EXIT_VANISHED
+    (told,) = [line for line in result.stdout.lines if f"there are no baselines in {below / 'baselines'}" in line]
+    assert told == (
+        f"ERROR: nothing was compared: there are no baselines in {below / 'baselines'} (rootdir {below}), and those "
+        f"of below/test_suite.py are in {suite.path / 'baselines'}. To do: run it with --rootdir={suite.path}; if it "
+        "is to have others: pytest --update-baselines=new --rootdir=below"
+    )
+    assert "and commit the files" not in result.stdout.str()
+    result = suite.run("--gpuperf", "below", f"--rootdir={suite.path}", *chosen)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([
+        "doubling  WORSE  on sm_90 (static)",
+        f"next: *, and run pytest --gpuperf --rootdir={suite.path} --lf; accept what is intended: "
+        f"pytest --update-baselines --rootdir={suite.path}",
+    ])  # fmt: skip
+    assert suite.run("--update-baselines=new", "below", "--rootdir=below").ret == 0
+    assert suite.run("--gpuperf", "below", "--rootdir=below", *chosen).ret == 0
+
+
+def test_a_configuration_in_another_folder_hides_no_records_and_is_kept_in_what_is_to_be_typed(suite):
+    moved_below(suite)
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    (suite.path / "elsewhere").mkdir()
+    suite.write("elsewhere/other.ini", "[pytest]\n")
+    result = suite.run("--gpuperf", "-c", "elsewhere/other.ini", "below", "-k", "other")
+    assert result.ret == EXIT_VANISHED
+    result.stdout.fnmatch_lines([
+        f"ERROR: nothing was compared: *, and those of below/test_suite.py are in {suite.path / 'baselines'}. To do: "
+        f"run it with --rootdir={suite.path}; if it is to have others: pytest --update-baselines=new "
+        "--config-file=elsewhere/other.ini"
     ])  # fmt: skip
 
 

@@ -282,6 +282,9 @@ def test_a_target_without_a_folder_is_told_once_and_what_no_shard_could_read_too
     nothing = Missed(nothing_on_record="there are no baselines in /project/baselines")
     status, said = merged(shard(1, of_part=part(missed=nothing)), shard(2))
     assert (status, said.count("there are no baselines in /project/baselines")) == (0, 1)
+    elsewhere = Missed(elsewhere="nothing was compared: those of a.py are in /project/baselines")
+    status, said = merged(shard(1, of_part=part(missed=elsewhere)), shard(2, of_part=part(missed=elsewhere)))
+    assert (status, said.count(f"ERROR: {elsewhere.elsewhere}")) == (13, 1)
 
 
 def test_what_the_ledgers_of_several_shards_say_is_one_line(merged) -> None:
