@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import glob
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -54,6 +56,23 @@ def _encoding(content: bytes) -> str:
     return "utf-16" if marked and len(content) % 2 == 0 else "latin1"
 
 
+def _hint(path: Path, kind: str, folder: Path) -> str:
+    """What is there in place of a file that is not: the place that may be meant, seen from ``folder``, or others."""
+    names = path.parts[len(folder.parts) :] if path.is_relative_to(folder) else ()
+    from_above = [above.joinpath(*names) for above in folder.parents if names]
+    for meant in (*from_above, *sorted(folder.glob(f"*/{glob.escape(path.name)}"))):
+        if meant.is_file():
+            return f"{Path(os.path.relpath(meant, folder)).as_posix()} is there"
+    return _in_folder(path.parent, kind, path.name) if path.parent.is_dir() else f"there is no folder {path.parent}"
+
+
+def _in_folder(folder: Path, kind: str, name: str) -> str:
+    """Files of a kind in a folder: those that are called almost as ``name``, else the first."""
+    there = sorted(file.name for file in folder.glob(f"*{kind}*"))
+    close = difflib.get_close_matches(name, there, n=3) or there[:8]
+    return f"there are: {', '.join(close)}" if close else f"the folder {folder} holds no {kind} file"
+
+
 def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
     """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -61,10 +80,13 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
     try:
         return content()
     except FileNotFoundError:
-        there = sorted(file.name for file in path.parent.glob(f"*{kind}*")) if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
-        hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
-        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
+        hint = _hint(path, kind, site.folder)
+        raise MissingSource(f"{path}: no such file; {hint}. Paths are relative to {site.file}.") from None
+    except IsADirectoryError:
+        hint = _in_folder(path, kind, "")
+        raise MissingSource(
+            f"{path}: it is a folder: name a file in it; {hint}. Paths are relative to {site.file}."
+        ) from None
     except UnicodeDecodeError as problem:
         old, new = shlex.quote(path.name), shlex.quote(f"{path.stem}_utf8{path.suffix}")
         raise MissingSource(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 
@@ -34,14 +37,28 @@ def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> i
         return 0
     for outcome in outcomes:
         _show(outcome, write)
-    _tell_what_to_record({key for one in outcomes if one.merged for key in one.merged.changed_by_both}, write)
+    root = _root(folder.absolute(), start)
+    enter = "" if root == start else f"cd {shlex.quote(str(root))} && "
+    _tell_what_to_record({key for one in outcomes if one.merged for key in one.merged.changed_by_both}, enter, write)
     left = [one for one in outcomes if not one.written and not one.already]
     write(f"Nothing was staged: git add {shlex.quote(str(folder))}\n")
     return 1 if left else 0
 
 
-def _tell_what_to_record(again: Collection[Key], write: Callable[[str], object]) -> None:
-    """The command that records these anew; pytest can be given no fixture, only a test that asks for it."""
+def _root(folder: Path, start: Path) -> Path:
+    """Where node ids of these baselines begin: where the last run did, else beside a folder of the usual name."""
+    path = last_run.find(start)
+    with contextlib.suppress(last_run.LastRunError):
+        if path is not None and last_run.baselines_of(path, last_run.read(path)) == folder:
+            return last_run.root_of(path)
+    return folder.parent if folder.name == USUAL_FOLDER else start
+
+
+def _tell_what_to_record(again: Collection[Key], enter: str, write: Callable[[str], object]) -> None:
+    """The command that records these anew; pytest can be given no fixture, only a test that asks for it.
+
+    ``enter`` goes to the folder that the node ids begin in.
+    """
     tests = sorted({key.node_id for key in again if not fixture_of(key.test)})
     fixtures = sorted({key.node_id for key in again if fixture_of(key.test)})
     if again:
@@ -50,9 +67,9 @@ def _tell_what_to_record(again: Collection[Key], write: Callable[[str], object])
             "record it anew:\n"
         )
     if tests:
-        write(f"  {RECORD} {shlex.join(tests)}\n")
+        write(f"  {enter}{RECORD} {shlex.join(tests)}\n")
     if fixtures:
-        write(f"  {RECORD} FILE::TEST, with a test for each that asks for it: {', '.join(fixtures)}\n")
+        write(f"  {enter}{RECORD} FILE::TEST, with a test for each that asks for it: {', '.join(fixtures)}\n")
 
 
 def _show(outcome: ResolvedFile, write: Callable[[str], object]) -> None:

@@ -65,7 +65,7 @@ class _Site(NamedTuple):
         return f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
 
     def refuse(self, given: str, advice: str = "") -> LaunchError:
-        joint = ", " if advice.startswith(("which is ", "whose ")) else advice and ": "
+        joint = ", " if advice.startswith(("which ", "whose ")) else advice and ": "
         return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{joint}{advice}")
 
 

@@ -34,3 +34,25 @@ def test_a_misspelt_place_of_headers_is_named(with_header, place):
 def test_a_folder_of_headers_and_a_single_header_are_found(with_header, place):
     with_header.write("test_header.py", TEST.format(place))
     assert with_header.run("--gpuperf", "test_header.py").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("below/kernels/work.cu", "{path}: no such file; kernels/work.cu is there. "),
+        ("kernel/work.cu", "{path}: no such file; kernels/work.cu is there. "),
+        ("work.cu", "{path}: no such file; kernels/work.cu is there. "),
+        ("other.cu", "{path}: no such file; ../other.cu is there. "),
+        ("kernel/none.cu", "{path}: no such file; there is no folder {path.parent}. "),
+        ("kernels/wrok.cu", "{path}: no such file; there are: work.cu. "),
+        ("kernels", "{path}: it is a folder: name a file in it; there are: work.cu. "),
+    ],
+)
+def test_a_misspelt_place_of_a_kernel_is_told_with_the_place_that_may_be_meant(suite, place, said):
+    (suite.path / "below" / "kernels").mkdir(parents=True)
+    (suite.path / "work.cu").rename(suite.path / "below" / "kernels" / "work.cu")
+    suite.write("below/test_place.py", f"def test_place(cuda_kernel):\n    cuda_kernel({place!r}, 'work')\n")
+    result = suite.run("--gpuperf", "below/test_place.py")
+    assert result.ret == 1
+    words = said.format(path=suite.path / "below" / place)
+    assert f"MissingSource: {words}Paths are relative to the test file." in result.stdout.str()

@@ -29,7 +29,7 @@ def test_other(cuda_kernel):
 
 
 @pytest.fixture
-def merge(suite, capsys):
+def merge(suite, capsys, monkeypatch):
     """Leaves baselines in conflict on which both sides changed ``work``, and says what ``gpuperf resolve`` does."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -44,7 +44,7 @@ def merge(suite, capsys):
         git("add", "-A")
         git("commit", "-q", "-m", factor)
 
-    def make():
+    def make(start="."):
         git("init", "-q", "-b", "ours")
         record("x * 1.5f")
         git("checkout", "-q", "-b", "theirs")
@@ -55,6 +55,7 @@ def merge(suite, capsys):
         suite.write("work.cu", original.replace("x * 1.5f", "x * 1.5f * x * x / x"))
         assert suite.run("--gpuperf", ARCH).ret != 0
         capsys.readouterr()
+        monkeypatch.chdir(suite.path / start)
         assert main(["resolve", "--baselines", str(suite.path / "baselines")]) == 0
         return capsys.readouterr().out.splitlines()
 
@@ -67,6 +68,14 @@ def test_the_command_that_resolve_names_records_what_both_sides_changed(suite, m
     assert "test_suite.py::test_other" not in command
     assert suite.run(*shlex.split(command)[1:], ARCH).ret == 0
     assert suite.run("--gpuperf", ARCH).ret == 0
+
+
+def test_the_command_works_where_resolve_was_started_below_the_root(suite, merge):
+    (suite.path / "below").mkdir()
+    [command] = [line for line in merge("below") if line.startswith("  ") and "pytest" in line]
+    words = shlex.split(command)
+    assert words[:3] == ["cd", str(suite.path), "&&"]
+    assert suite.run(*words[4:], ARCH).ret == 0
 
 
 def test_kernels_of_a_fixture_are_recorded_by_a_test_that_asks_for_it(suite, merge):

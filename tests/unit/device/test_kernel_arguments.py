@@ -174,6 +174,10 @@ def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any,
     assert words in refusal(parameter, value)
 
 
+def test_a_number_that_its_type_cannot_hold_reads_as_a_sentence() -> None:
+    assert ", which int32 cannot hold" in refusal("int", 2**31)
+
+
 def test_a_refused_number_is_told_with_kernel_position_and_both_types() -> None:
     with pytest.raises(LaunchError) as caught:
         prepare(make_binary("pointer", "32-bit integer"), (floats(8), 1.5), lambda array: True)
