@@ -97,9 +97,11 @@ def not_gated_line(archs: Sequence[str]) -> str:
 def elsewhere_line(folder: Path, root: Path, other: Path, modules: Sequence[str], repeated: Sequence[str]) -> str:
     """Of a gated run without any baseline whose tests have theirs in another folder; ``repeated`` are flags to keep."""
     flags = "".join(f" {shlex.quote(one)}" for one in repeated)
+    renamed = other.parent == root
+    named = f"--gpuperf-baselines={other.name}" if renamed else f"--rootdir={other.parent}"
     return (
         f"nothing was compared: there are no baselines in {folder} (rootdir {root}), and those of "
-        f"{first_of(modules, NAMED)} are in {other}. To do: run it with --rootdir={shlex.quote(str(other.parent))}; if "
+        f"{first_of(modules, NAMED)} are in {other}. To do: run it with {shlex.quote(named)}; if "
         f"it is to have others: pytest --update-baselines=new{flags}"
     )
 

@@ -270,17 +270,18 @@ def _seen(
 
 
 def _baselines_nearby(options: Options, root: Path) -> list[Path]:
-    """Folders of the usual name with baselines in them, above and just below pytest's root."""
+    """Folders with baselines in them: of the usual name above and just below pytest's root, of any name in it."""
     try:
         below = sorted(folder for folder in root.iterdir() if folder.is_dir())
     except OSError:
         below = []
-    places = [folder / USUAL_FOLDER for folder in (*root.parents, *below)]
-    return [place for place in places if place != options.baselines and _has_baselines(place)]
+    places = [*(folder / USUAL_FOLDER for folder in (*root.parents, *below)), *below]
+    return [place for place in dict.fromkeys(places) if place != options.baselines and _has_baselines(place)]
 
 
 def _has_baselines(place: Path) -> bool:
     try:
-        return place.is_dir() and bool(layout.targets(place))
-    except BaselineError:  # a link, or a folder that cannot be listed
+        usual = place.name == USUAL_FOLDER and place.is_dir()
+        return (usual or (place / manifest.FILE).is_file()) and bool(layout.targets(place))
+    except (BaselineError, OSError):  # a link, or a folder that cannot be entered or listed
         return False

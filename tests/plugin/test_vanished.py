@@ -429,6 +429,19 @@ def test_a_configuration_in_another_folder_hides_no_records_and_is_kept_in_what_
     ])  # fmt: skip
 
 
+def test_a_renamed_folder_of_baselines_is_found_and_compared_with_by_the_flag_that_is_named(suite):
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    shutil.move(suite.path / "baselines", suite.path / "my perf")
+    suite.edit("other.cu", "* 2.0f", "/ 3.0")
+    result = suite.run("--gpuperf")
+    assert result.ret == EXIT_VANISHED
+    result.stdout.fnmatch_lines([
+        f"ERROR: nothing was compared: *, and those of test_suite.py are in {suite.path / 'my perf'}. To do: run it "
+        "with '--gpuperf-baselines=my perf'; if it is to have others: pytest --update-baselines=new"
+    ])  # fmt: skip
+    assert suite.run("--gpuperf", "--gpuperf-baselines=my perf").ret == 1
+
+
 def test_a_first_run_is_told_once_that_it_has_no_baseline(suite):
     lines = suite.run("--gpuperf").stdout.lines
     (new,) = [line for line in lines if "have no baseline for" in line]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from missed_samples import NODE, OLD_NODE, OLD_TEST, add_time, old_key, told
 from run_samples import COMPILER, H200, MODULE, TEST, Run, static_record, workload
 
@@ -67,6 +68,24 @@ def test_without_any_baseline_those_nearby_are_named(run: Run) -> None:
     assert not folder.exists()
     assert told(run.with_options(update="all"), GATHERED) == Outcome()
     assert told(run.with_options(update=None, against="main"), GATHERED) == Outcome()
+
+
+def test_a_folder_nearby_that_may_not_be_entered_is_none_with_baselines(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = run.config.rootpath
+    (root / "locked").mkdir()
+    run.with_options(baselines=root / "none").collected(TEST).ends[NODE] = Ended("passed")
+    run.worker.store = type(run.store)(run.options.baselines)
+    usual = Path.is_file
+
+    def is_file(path: Path) -> bool:
+        if path.parent.name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    assert told(run, GATHERED).left_out[0].startswith(f"there are no baselines in {root / 'none'} (rootdir {root})")
 
 
 def test_a_folder_that_cannot_be_read_has_no_architectures_of_its_own(run: Run, tmp_path: Path) -> None:
