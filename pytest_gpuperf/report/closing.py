@@ -13,7 +13,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
-from pytest_gpuperf.report.remarks import accepting_command
+from pytest_gpuperf.report.remarks import accepting_command, with_flags
 from pytest_gpuperf.report.verdict_order import rank_of
 
 
@@ -73,7 +73,11 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
         regressed = [one for one in judged if one.verdict.is_regression]
-        accept = "" if options.against else f"; accept what is intended: {_with(options, accepting_command(regressed))}"
+        accept = (
+            ""
+            if options.against
+            else f"; accept what is intended: {with_flags(accepting_command(regressed), options.repeated)}"
+        )
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
         return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]
     if undecided:
@@ -88,12 +92,7 @@ def _again(options: Options) -> str:
         words.append(f"--gpuperf-ncu={','.join(options.ncu)}")
     if options.against:
         words.append(f"--gpuperf-against={options.against}")
-    return f"{_with(options, shlex.join(words))} --lf"
-
-
-def _with(options: Options, command: str) -> str:
-    """The command with the flags that it needs to be about what this run judged."""
-    return " ".join((command, *map(shlex.quote, options.repeated)))
+    return f"{with_flags(shlex.join(words), options.repeated)} --lf"
 
 
 def no_gpu_line(evidence: Sequence[TestEvidence], *, gates: bool) -> list[str]:

@@ -7,7 +7,7 @@ early for, and causes that advice sees in kernels that changed and did not fail.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
 from pytest_gpuperf.model.evidence import Key, TimeRecord
@@ -112,6 +112,11 @@ def accepting_command(judged: Collection[Judgement]) -> str:
     ncu = " --gpuperf-ncu" if any(one.kind == "counters" for one in judged) else ""
     slower = any(one.kind == "time" and one.verdict.is_regression for one in judged)
     return f"pytest{ncu} --update-baselines{'=anchor' if slower else ''}"
+
+
+def with_flags(command: str, repeated: Sequence[str]) -> str:
+    """The command with the flags that it needs to be about what this run judged."""
+    return " ".join((command, *map(shlex.quote, repeated)))
 
 
 def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:

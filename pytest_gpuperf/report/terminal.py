@@ -236,7 +236,8 @@ def _words(
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
         options = reporter.config.stash[stash.OPTIONS]
-        remedy = "record them with pytest --update-baselines=new and commit the files"
+        command = remarks.with_flags("pytest --update-baselines=new", options.repeated)
+        remedy = f"record them with {command} and commit the files"
         lack = f"no counterpart in {options.against}" if options.against else f"no baseline for {targets}: {remedy}"
         reporter.write_line(f"{those} {lack}", yellow=True)
 

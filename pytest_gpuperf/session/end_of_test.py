@@ -192,7 +192,7 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
 
 def _message(failed: list[Judgement], worker: Worker, book: TestBook) -> str:
     revision = worker.revision.name if worker.revision is not None else ""
-    return harmless(exit_policy.failure_message(failed, _advice(book), revision))
+    return harmless(exit_policy.failure_message(failed, _advice(book), revision, worker.options.repeated))
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:

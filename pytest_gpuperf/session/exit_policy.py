@@ -16,7 +16,7 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import RENAMED, UNDECIDED, Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.report.remarks import STALE, accepting_command
+from pytest_gpuperf.report.remarks import STALE, accepting_command, with_flags
 from pytest_gpuperf.update.modes import takes
 
 
@@ -100,21 +100,23 @@ REMEDIES = {
     Verdict.SUSPECT: "a second process has to be able to run the test by itself: see to what kept it from that, and "
     "run again",
     Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
-    Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
+    Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new{flags} and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,
     Verdict.INCONCLUSIVE: "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it",
 }  # fmt: skip
-"""By verdict; ``{ncu}`` is the flag that an update needs to take counters too."""
+"""By verdict; ``{ncu}`` is the flag that an update needs to take counters too, ``{flags}`` are those to repeat."""
 NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
 
 
 def failure_message(
-    failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE, revision: str = ""
-) -> str:
+    failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE, revision: str = "",
+    repeated: Sequence[str] = (),
+) -> str:  # fmt: skip
     """The whole message of a failed gate: what got worse, by how much, of what cause, what to do.
 
-    ``advice`` are the causes found, by workload; ``revision`` is what was compared with, where that was no baseline.
+    ``advice`` are the causes found, by workload; ``revision`` is what was compared with, where that was no baseline;
+    ``repeated`` are flags of the run that an update needs too.
     """
     lines: list[str] = []
     for key in dict.fromkeys(judgement.key for judgement in failed):
@@ -124,8 +126,14 @@ def failure_message(
     if revision:
         lines.append(f"Compared with {revision}; a baseline would keep what is intended.")
     elif regressed:
-        lines.append(f"If this change is intended: {accepting_command(failed)}, and commit what it writes.")
-    remedies = [] if revision else [words.format(ncu=ncu) for words in map(_remedy, failed) if words]
+        lines.append(
+            f"If this change is intended: {with_flags(accepting_command(failed), repeated)}, and commit what it writes."
+        )
+    remedies = (
+        []
+        if revision
+        else [words.format(ncu=ncu, flags=with_flags("", repeated)) for words in map(_remedy, failed) if words]
+    )
     lines += dict.fromkeys(remedies)
     return "\n".join(lines)
 

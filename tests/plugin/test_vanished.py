@@ -439,7 +439,20 @@ def test_a_renamed_folder_of_baselines_is_found_and_compared_with_by_the_flag_th
         f"ERROR: nothing was compared: *, and those of test_suite.py are in {suite.path / 'my perf'}. To do: run it "
         "with '--gpuperf-baselines=my perf'; if it is to have others: pytest --update-baselines=new"
     ])  # fmt: skip
-    assert suite.run("--gpuperf", "--gpuperf-baselines=my perf").ret == 1
+    result = suite.run("--gpuperf", "--gpuperf-baselines=my perf")
+    assert result.ret == 1
+    accept = "pytest --update-baselines '--gpuperf-baselines=my perf'"
+    result.stdout.fnmatch_lines([
+        f"If this change is intended: {accept}, and commit what it writes.",
+        f"next: *; accept what is intended: {accept}",
+    ])  # fmt: skip
+    suite.write("test_new.py", (suite.path / "test_suite.py").read_text())
+    result = suite.run("--gpuperf", "--gpuperf-baselines=my perf", "--gpuperf-missing=fail", "test_new.py")
+    named = "pytest --update-baselines=new '--gpuperf-baselines=my perf'"
+    result.stdout.fnmatch_lines([
+        f"no baseline yet: record one with {named} and commit it",
+        f"3 workloads have no baseline for sm_90: record them with {named} and commit the files",
+    ])  # fmt: skip
 
 
 def test_a_first_run_is_told_once_that_it_has_no_baseline(suite):
