@@ -160,8 +160,7 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
         if path.exists():
             write(f"kept     {path.relative_to(folder)}\n")
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode())
+        _put(path, text.encode())
         write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
     top = checkout_around(folder.resolve())
@@ -273,6 +272,20 @@ def _nvrtc_version() -> str:
     return ""
 
 
+def _put(path: Path, content: bytes) -> None:
+    """Write a file, or say of this one, and of none that stands in for it meanwhile, that it cannot be.
+
+    Raises ``OSError``.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    except OSError as problem:
+        raise OSError(
+            f"{path} cannot be written ({problem.strerror}): see to its folder, and run it again"
+        ) from problem
+
+
 def _attributes(path: Path, write: Callable[[str], object]) -> None:
     """Add the lines that baselines need; what is there stays, byte for byte."""
     before = path.read_bytes() if path.exists() else b""
@@ -281,5 +294,5 @@ def _attributes(path: Path, write: Callable[[str], object]) -> None:
         write(f"kept     {path.name}\n")
         return
     joint = b"" if not before or before.endswith(b"\n") else b"\n"
-    write_whole(path, before + joint + b"\n".join(missing) + b"\n")
+    _put(path, before + joint + b"\n".join(missing) + b"\n")
     write(f"{'added to' if before else 'written '} {path.name}\n")

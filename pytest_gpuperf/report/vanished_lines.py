@@ -106,6 +106,15 @@ def elsewhere_line(folder: Path, root: Path, other: Path, modules: Sequence[str]
     )
 
 
+def twice_line(other: Path, modules: Sequence[str]) -> str:
+    """Of an update whose tests have baselines below another root too."""
+    return (
+        f"{first_of(modules, NAMED)} {'has' if len(modules) == 1 else 'have'} baselines in {other} too. To do: keep "
+        f"one of the two folders; that one is updated by pytest --update-baselines "
+        f"{shlex.quote(f'--rootdir={other.parent}')}"
+    )
+
+
 def no_baselines_line(folder: Path, root: Path, others: Sequence[Path]) -> str:
     """Of a gated run without any baseline, and of those that lie elsewhere."""
     where = f"there are no baselines in {folder} (rootdir {root})"

@@ -32,6 +32,7 @@ from pytest_gpuperf.report.vanished_lines import (
     no_baselines_line,
     not_gated_line,
     targets_gone_line,
+    twice_line,
     vanished_lines,
 )
 from pytest_gpuperf.session import exit_policy
@@ -67,6 +68,7 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     scope, worker = scope_of(config), stash.worker_of(config)
     missed = _missed(config, book, scope, found)
     outcome.elsewhere = missed.elsewhere
+    outcome.left_out += _recorded_twice(config, found) if outcome.recorded else ()
     if found.partial:
         return
     config.stash[MISSED] = missed
@@ -181,11 +183,22 @@ def _no_baselines(config: pytest.Config, book: Book, found: TestsFound) -> tuple
     if options.update is not None or options.against or not book.gathered_anything:
         return "", ""
     nearby = _baselines_nearby(options, root)
-    ran = {node.partition("::")[0] for node in found.selected}
-    for other in nearby:
-        if modules := sorted(_recorded_in(other, root, ran)):
-            return elsewhere_line(options.baselines, root, other, modules, options.repeated), ""
+    for other, modules in _with_records_of(nearby, root, found):
+        return elsewhere_line(options.baselines, root, other, modules, options.repeated), ""
     return "", no_baselines_line(options.baselines, root, nearby)
+
+
+def _recorded_twice(config: pytest.Config, found: TestsFound) -> tuple[str, ...]:
+    """After an update: a line for each folder below another root that has baselines of the same tests."""
+    root = config.rootpath
+    others = [one for one in _baselines_nearby(config.stash[stash.OPTIONS], root) if one.parent != root]
+    return tuple(twice_line(other, modules) for other, modules in _with_records_of(others, root, found))
+
+
+def _with_records_of(places: Iterable[Path], root: Path, found: TestsFound) -> Iterator[tuple[Path, list[str]]]:
+    """Folders of baselines that have those of the tests that ran, and the test files by their names there."""
+    ran = {node.partition("::")[0] for node in found.selected}
+    yield from ((place, sorted(those)) for place in places if (those := _recorded_in(place, root, ran)))
 
 
 def _recorded_in(other: Path, root: Path, modules: Iterable[str]) -> set[str]:

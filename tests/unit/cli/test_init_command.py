@@ -273,6 +273,14 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, capsys):
     assert "nowhere is no folder" in capsys.readouterr().err
 
 
+def test_what_cannot_be_written_is_named_as_it_would_be_called(tmp_path, capsys):
+    (tmp_path / ".github").write_text("a file where a folder has to be")
+    assert main(["init", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    file = tmp_path / ".github" / "workflows" / "gpuperf.yml"
+    assert told == f"gpuperf init: {file} cannot be written (Not a directory): see to its folder, and run it again\n"
+
+
 def test_families_are_listed_and_copied(tmp_path, capsys):
     assert main(["examples"]) == 0
     assert "bank_conflicts" in capsys.readouterr().out
