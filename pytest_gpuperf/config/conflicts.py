@@ -17,7 +17,13 @@ from pytest_gpuperf.config.flags import FLAGS
 if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
 
-TRUST = "--gpuperf-trust-cubins"
+OF_THE_JOB = frozenset({"trust_cubins", "allow_ci_update", "against", "shard", "task"})
+"""Options by which a run believes more or gates less than its command says."""
+LISTINGS = {
+    "collectonly": ("--collect-only", "--collectonly", "--co"), "markers": ("--markers",),
+    "showfixtures": ("--fixtures", "--funcargs"), "show_fixtures_per_test": ("--fixtures-per-test",),
+}  # fmt: skip
+"""Flags of pytest that list what there is and run no test, by their names in its options."""
 ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json", "seed"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
@@ -28,8 +34,8 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
     ``ci`` names the variable by which ``options.ci`` was found; empty where it was not.
     """
     _refuse_missing_parts(config)
+    _refuse_by_file(config, options, ci)
     _refuse_ci_update(options, ci)
-    _refuse_trust_by_file(config, options, ci)
     _refuse_with_revision(config, options)
     if options.shard is not None:
         _refuse_with_shard(config, options)
@@ -105,15 +111,30 @@ def _refuse_ci_update(options: Options, ci: str) -> None:
         )
 
 
-def _refuse_trust_by_file(config: pytest.Config, options: Options, ci: str) -> None:
-    """A change under test may edit the ini file: it does not say itself that it is to be trusted."""
-    if not (options.ci and options.trust_cubins) or options.is_child or hasattr(config, "workerinput"):
+def _refuse_by_file(config: pytest.Config, options: Options, ci: str) -> None:
+    """A change under test may edit the ini file: it does not say itself that it is to be trusted, or not gated."""
+    if not options.ci or hasattr(config, "workerinput"):
         return
-    by_hand = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
-    if TRUST not in by_hand:
+    words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    by_hand = {word.partition("=")[0] for word in words}
+    if options.is_child and "--gpuperf-task" in by_hand:  # whose flags the run was asked about
+        return
+    given = [
+        flag.name
+        for flag in FLAGS
+        if flag.field in OF_THE_JOB and config.getoption(f"gpuperf_{flag.field}") is not None
+        if flag.name not in by_hand
+    ]
+    if options.gates:
+        given += [
+            flags[0]
+            for name, flags in LISTINGS.items()
+            if getattr(config.option, name, False) and by_hand.isdisjoint(flags)
+        ]
+    if given:
         raise pytest.UsageError(
-            f"{TRUST}: refused because {ci} is set and addopts of the ini file gives it, which a pull request can "
-            "edit. Give it in the command of the job"
+            f"{', '.join(given)}: refused because {ci} is set and addopts of the ini file gives it, which a pull "
+            "request can edit. Give it in the command of the job"
         )
 
 
