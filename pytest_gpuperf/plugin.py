@@ -29,8 +29,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-def pytest_load_initial_conftests(args: list[str]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None]:
+    parse_options.note_ci(early_config)
     parse_options.spell_out_defaults(args)
+    yield
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

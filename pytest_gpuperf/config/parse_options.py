@@ -71,14 +71,26 @@ def ci_variable(environment: Mapping[str, str]) -> str:
     return next((name for name in CI_SERVICES if environment.get(name)), "")
 
 
-def is_ci(environment: Mapping[str, str]) -> bool:
-    """Whether a CI service runs this."""
-    return bool(ci_variable(environment))
+CI_VARIABLE = "gpuperf_ci_variable"
+"""Under this name a worker of pytest-xdist is told by which variable its run is under CI."""
+CI_NOTED: pytest.StashKey[str] = pytest.StashKey()
+
+
+def note_ci(config: pytest.Config) -> None:
+    """Ask before conftests and other plugins are loaded: these may change the environment, and came with the change."""
+    config.stash[CI_NOTED] = ci_variable(os.environ)
+
+
+def ci_variable_of(config: pytest.Config) -> str:
+    """The variable by which a CI service started this run, or runs it by now; empty if none does."""
+    told: str = getattr(config, "workerinput", {}).get(CI_VARIABLE, "")
+    return told or config.stash.get(CI_NOTED, "") or ci_variable(os.environ)
 
 
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
-    values: dict[str, Any] = {"ci": is_ci(os.environ)}
+    ci = ci_variable_of(config)
+    values: dict[str, Any] = {"ci": bool(ci)}
     for flag in FLAGS:
         given = config.getoption(f"gpuperf_{flag.field}")
         if flag.adds_up and given is not None:
@@ -122,7 +134,7 @@ def read_options(config: pytest.Config) -> Options:
     values["without_gpu"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     is_open = values.setdefault("open", "fail" if values["ci"] else "warn")
     options = Options(**{"missing": is_open, **values})
-    refuse_conflicts(config, options, ci_variable(os.environ))
+    refuse_conflicts(config, options, ci)
     return options
 
 

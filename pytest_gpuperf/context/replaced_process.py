@@ -98,6 +98,8 @@ class ReplacedProcess:
         with contextlib.suppress(Exception):  # other plugins' ends: whatever goes wrong there, the run goes on
             self._config._ensure_unconfigure()
         os.environ[RESUME_VARIABLE] = file.name
+        if self._config.stash[stash.OPTIONS].ci:  # which a conftest may have taken out of the environment
+            os.environ["CI"] = "true"
         child_process.keep_parent(self._config)
         _replace_process(self._config.invocation_params.dir)
 

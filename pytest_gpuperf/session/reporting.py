@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.config.parse_options import REVISION_FOLDER
+from pytest_gpuperf.config.parse_options import CI_VARIABLE, REVISION_FOLDER, ci_variable_of
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.context.xdist_groups import without_group
@@ -63,6 +63,8 @@ class Reporting:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
+        if self.options.ci:
+            node.workerinput[CI_VARIABLE] = ci_variable_of(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
         if self.options.ncu:

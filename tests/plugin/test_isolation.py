@@ -183,6 +183,14 @@ def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, culprit_s
                      result.stdout)  # fmt: skip
 
 
+def test_the_fresh_process_of_a_ci_run_is_one_of_ci(pytester, culprit_suite):
+    """Whatever a conftest of the process before it did to the environment that it has."""
+    culprit_suite("wild")
+    pytester.makeconftest(f"{DEVICE}\nos.environ.pop('CI', None)\n")
+    run(pytester, "--gpuperf", environment={**COLD, "CI": "true"})
+    assert set(cases(pytester).values()) == {"failure"}  # NEW, but for the culprit
+
+
 def test_a_run_that_stops_at_its_first_failure_stops(pytester, culprit_suite):
     culprit_suite("wild")
     result = run(pytester, "--gpuperf", "-x")

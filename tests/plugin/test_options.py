@@ -10,7 +10,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
-from pytest_gpuperf.config.parse_options import is_ci
+from pytest_gpuperf.config.parse_options import ci_variable
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 from pytest_gpuperf.model.task import RecordTask, write_task
 
@@ -318,4 +318,4 @@ def test_a_process_that_continues_none_says_so(suite, monkeypatch, content):
     ],
 )  # fmt: skip
 def test_a_ci_service_is_told_by_its_variables(environment: dict[str, str], found: bool) -> None:
-    assert is_ci(environment) is found
+    assert bool(ci_variable(environment)) is found

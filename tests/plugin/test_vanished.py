@@ -62,6 +62,18 @@ def test_a_local_run_only_names_it(recorded):
     said(recorded.run("--gpuperf", "--gpuperf-open=fail"), EXIT_VANISHED, "ERROR: 1 workload on record *")
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("change", ["os.environ['CI'] = 'false'", "os.environ.pop('CI', None)"])
+def test_a_conftest_that_changes_the_environment_takes_no_run_out_of_ci(under_ci, change, workers):
+    """It may do so for other tools' sake, and is a part of the change under test."""
+    text = (under_ci.path / "conftest.py").read_text()
+    under_ci.write("conftest.py", f"import os\n{change}\n{text}".replace("from __future__ import annotations\n", ""))
+    under_ci.edit("test_suite.py", ONE, ONE.replace("test_other", "test_another"))
+    result = under_ci.run("--gpuperf", *workers, subprocess=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAILED test_suite.py::test_another - Failed: doubling  NEW*"])
+
+
 def test_open_warn_lets_it_pass(under_ci):
     without_other(under_ci)
     said(under_ci.run("--gpuperf", "--gpuperf-open=warn"), 0, "1 workload on record NOT-MEASURED on *")
