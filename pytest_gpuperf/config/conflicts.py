@@ -111,12 +111,16 @@ def _refuse_ci_update(options: Options, ci: str) -> None:
         )
 
 
+def words_by_hand(config: pytest.Config) -> list[str]:
+    """Arguments of the command itself and of ``PYTEST_ADDOPTS``: those that no file of the project gives."""
+    return [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+
+
 def _refuse_by_file(config: pytest.Config, options: Options, ci: str) -> None:
     """A change under test may edit the ini file: it does not say itself that it is to be trusted, or not gated."""
     if not options.ci or hasattr(config, "workerinput"):
         return
-    words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
-    by_hand = {word.partition("=")[0] for word in words}
+    by_hand = {word.partition("=")[0] for word in words_by_hand(config)}
     if options.is_child and "--gpuperf-task" in by_hand:  # whose flags the run was asked about
         return
     given = [

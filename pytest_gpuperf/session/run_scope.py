@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from pytest_gpuperf.config.conflicts import words_by_hand
 from pytest_gpuperf.config.parse_options import from_root
 
 NARROWING = {
@@ -32,7 +33,7 @@ class RunScope:
     full: bool
     """No flag narrows it."""
     whole: bool
-    """No path was given, or the root is one of them."""
+    """The command gives no path, or the root is one of them."""
 
     def covers(self, module: str) -> bool:
         """Whether the search would meet every test of this module."""
@@ -47,8 +48,13 @@ def covers(places: Iterable[str], module: str) -> bool:
 def scope_of(config: pytest.Config) -> RunScope:
     """By the command line and the ini file."""
     places = tuple(from_root(config, argument) for argument in config.args if "::" not in argument)
-    by_ini = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    by_ini = config.args_source is pytest.Config.ArgsSource.TESTPATHS or _are_usual(config, config.args)
     return RunScope(places, full=not is_narrowed(config), whole=by_ini or "." in places)
+
+
+def _are_usual(config: pytest.Config, places: Sequence[str]) -> bool:
+    """Whether all of them stand in the ini file's ``addopts`` and none in the command."""
+    return set(places) <= set(config.getini("addopts")).difference(words_by_hand(config))
 
 
 def is_narrowed(config: pytest.Config) -> bool:

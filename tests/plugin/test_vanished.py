@@ -275,6 +275,16 @@ def test_what_the_project_s_own_flags_leave_out_is_a_remark(under_ci, addopts):
     said(under_ci.run("--gpuperf", "-n", "2", subprocess=True), 0, f"{LEFT_OUT}other. *")
 
 
+@pytest.mark.parametrize("place", ["test_plain.py", "test_plain.py::test_plain"])
+def test_what_lies_outside_of_paths_in_addopts_is_a_remark(under_ci, place):
+    """As with testpaths: the command names no path, so the run answers for all that is on record."""
+    under_ci.write("test_plain.py", OWN_KERNEL)
+    under_ci.write("pytest.ini", f"[pytest]\naddopts = {place}\n")
+    line = "3 workloads on record NOT-MEASURED on *: its test file lies outside of the folders that this run searched*"
+    said(under_ci.run("--gpuperf", "--gpuperf-missing=warn"), 0, line)
+    said(under_ci.run("--gpuperf", "--gpuperf-missing=warn", "test_plain.py"), 0)
+
+
 def test_a_flag_of_the_projects_own_does_not_make_its_runs_partial(under_ci):
     without_other(under_ci)
     said(under_ci.run("--gpuperf", "-k", "work"), 0, "1 workload on record NOT-MEASURED *")

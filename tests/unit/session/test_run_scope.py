@@ -12,9 +12,13 @@ from pytest_gpuperf.session.run_scope import is_narrowed, scope_of
 SOURCES = pytest.Config.ArgsSource
 
 
-def config(tmp_path: Any, *args: str, addopts: tuple[str, ...] = (), source: Any = SOURCES.ARGS, **option: Any) -> Any:
+def config(
+    tmp_path: Any, *args: str, addopts: tuple[str, ...] = (), source: Any = SOURCES.ARGS,
+    by_hand: tuple[str, ...] = (), **option: Any,
+) -> Any:  # fmt: skip
+    given = SimpleNamespace(dir=tmp_path, args=by_hand)
     return SimpleNamespace(
-        rootpath=tmp_path, invocation_params=SimpleNamespace(dir=tmp_path), args=list(args), args_source=source,
+        rootpath=tmp_path, invocation_params=given, args=list(args), args_source=source,
         option=SimpleNamespace(**option), getoption=option.get, getini=lambda name: list(addopts),
     )  # fmt: skip
 
@@ -33,6 +37,14 @@ def test_the_root_and_testpaths_are_the_whole(tmp_path):
     assert (root.whole, root.covers("anything/test_a.py")) == (True, True)
     by_ini = scope_of(config(tmp_path, "tests", source=SOURCES.TESTPATHS))
     assert (by_ini.whole, by_ini.covers("perf/test_a.py")) == (True, False)
+
+
+def test_paths_in_addopts_are_what_the_project_searches_and_those_of_a_command_are_not(tmp_path):
+    usual = ("-q", "tests", "-k", "work")
+    assert scope_of(config(tmp_path, "tests", addopts=usual)).whole
+    assert scope_of(config(tmp_path, "tests/test_a.py::test_x", addopts=("tests/test_a.py::test_x",))).whole
+    assert not scope_of(config(tmp_path, "tests", "perf", addopts=usual)).whole
+    assert not scope_of(config(tmp_path, "tests", addopts=usual, by_hand=("--gpuperf", "tests"))).whole
 
 
 @pytest.mark.parametrize(
