@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,27 @@ from pytest_gpuperf.context.revision_imports import copies, foreign_imports, imp
 from pytest_gpuperf.context.worktree import repository_of, working_trees
 
 _PACKAGE = "/__init__.py"
+_DEVICE_CODE = (".cu", ".cuh", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ptx", ".cubin", ".fatbin")
+"""How files end that hold nothing else, or that a kernel includes."""
+
+
+def note_device_code(found: set[Path], trees: Sequence[Path]) -> None:
+    """From now on, add the files of device code to ``found`` that this process opens in one of ``trees``.
+
+    Sources, headers that their compilation reads, and text that a test hands over; links resolved.  An installed
+    library is the same for all revisions, wherever its environment lies.  There is no end to it but the process's.
+    """
+    inside = tuple(f"{tree}{os.sep}" for tree in trees)
+    installed = tuple(f"{folder}{os.sep}" for folder in installed_folders())
+
+    def note(event: str, arguments: tuple[object, ...]) -> None:
+        if event != "open" or not isinstance(arguments[0], str) or not arguments[0].endswith(_DEVICE_CODE):
+            return
+        real = os.path.realpath(arguments[0])
+        if real.startswith(inside) and not real.startswith(installed):
+            found.add(Path(real))
+
+    sys.addaudithook(note)
 
 
 def foreign_code(config: pytest.Config, others: Sequence[Path], tree: Path) -> list[str]:

@@ -11,9 +11,11 @@ import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import child_process, stash
+from pytest_gpuperf.context.foreign_code import note_device_code
 from pytest_gpuperf.context.run_folder import open_run_folder
 from pytest_gpuperf.context.sharding import Sharding
 from pytest_gpuperf.context.tests_found import FindingTests
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.report.files import NotWritten, remove_reports
 from pytest_gpuperf.session.interrupt import end_in_order
 from pytest_gpuperf.session.isolation import Isolation
@@ -26,6 +28,8 @@ def begin(config: pytest.Config, options: Options) -> None:
         child_process.end_with_parent(config)
     if options.is_child:
         child_process.serve_if_opponent(config, options.task)
+    if isinstance(options.task, RevisionTask):
+        note_device_code(stash.worker_of(config).sources, options.task.others)
     if options.nvrtc is not None and options.active:
         choose(options.nvrtc)
     if options.gates or options.is_child:

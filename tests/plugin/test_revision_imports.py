@@ -196,3 +196,48 @@ def test_a_kernel_of_the_working_tree(project: Suite) -> None:
     project.edit("test_suite.py", '"other.cu"', repr(str(project.path / "other.cu")))
     commit(project.path)
     refused(project, "*a kernel was compiled from *other.cu*")
+
+
+OPTION = 'options=["-DSTEPS=100", "-I" + {folder!r}]'
+
+
+def test_a_header_of_the_working_tree(project: Suite) -> None:
+    """By an absolute path of ``-I``, both sides would compile what the working tree has."""
+    (project.path / "include").mkdir()
+    project.write("include/factor.cuh", "#define FACTOR 1.5f\n")
+    project.edit("work.cu", "x * 1.5f", "x * FACTOR")
+    project.write("work.cu", f'#include "factor.cuh"\n{(project.path / "work.cu").read_text()}')
+    project.edit("test_suite.py", 'options=["-DSTEPS=100"]', OPTION.format(folder=str(project.path / "include")))
+    commit(project.path)
+    project.write("include/factor.cuh", "#define FACTOR 2.5\n")
+    refused(project, "*a kernel was compiled from *include/factor.cuh, of the working tree*")
+
+
+@pytest.mark.parametrize("name", ["other.cu", "other.txt"])
+def test_source_that_a_test_reads_out_of_the_working_tree(project: Suite, name: str) -> None:
+    """Text is no device code by its name alone: what else a test reads there, it may share."""
+    text = (project.path / "other.cu").read_text()
+    project.write(name, text)
+    project.edit("test_suite.py", '"other.cu"', f"open({str(project.path / name)!r}).read()")
+    commit(project.path)
+    if name.endswith(".cu"):
+        refused(project, "*a kernel was compiled from *other.cu, of the working tree*")
+    else:
+        assert project.run(*AGAINST, subprocess=True).ret == 0
+
+
+def test_headers_of_an_environment_in_the_working_tree_are_nobody_s(project: Suite, installed: Path) -> None:
+    """An installed library is the same for both sides, wherever its environment lies."""
+    inside = project.path / ".venv"
+    inside.mkdir()
+    (inside / "library.cuh").write_text("#define FACTOR 1.5f\n")
+    project.write(".gitignore", f"{(project.path / '.gitignore').read_text()}.venv\n")
+    project.edit("work.cu", "x * 1.5f", "x * FACTOR")
+    project.write("work.cu", f'#include "library.cuh"\n{(project.path / "work.cu").read_text()}')
+    project.edit("test_suite.py", 'options=["-DSTEPS=100"]', OPTION.format(folder=str(inside)))
+    commit(project.path)
+    site = installed.parent / "sitecustomize.py"
+    site.write_text(
+        f"{site.read_text()}usual = site.getsitepackages()\nsite.getsitepackages = lambda: [*usual, {str(inside)!r}]\n"
+    )
+    assert project.run(*AGAINST, subprocess=True).ret == 0
