@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,16 +112,16 @@ def _refuse_ci_update(options: Options, ci: str) -> None:
         )
 
 
-def words_by_hand(config: pytest.Config) -> list[str]:
-    """Arguments of the command itself and of ``PYTEST_ADDOPTS``: those that no file of the project gives."""
-    return [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+def words_of(arguments: Iterable[object]) -> list[str]:
+    """``arguments`` of a command and those in ``PYTEST_ADDOPTS``: what no file of the project gives."""
+    return [*map(str, arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
 
 
 def _refuse_by_file(config: pytest.Config, options: Options, ci: str) -> None:
     """A change under test may edit the ini file: it does not say itself that it is to be trusted, or not gated."""
     if not options.ci or hasattr(config, "workerinput"):
         return
-    by_hand = {word.partition("=")[0] for word in words_by_hand(config)}
+    by_hand = {word.partition("=")[0] for word in words_of(config.invocation_params.args)}
     if options.is_child and "--gpuperf-task" in by_hand:  # whose flags the run was asked about
         return
     given = [

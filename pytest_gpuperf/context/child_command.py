@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.config.conflicts import words_of
 from pytest_gpuperf.config.parse_options import place_of
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
@@ -125,8 +126,10 @@ def _options(config: pytest.Config) -> Iterator[str]:
 
 
 def _places(config: pytest.Config) -> list[str]:
-    """Files, folders and tests that the run was given, as they were written."""
-    return list(map(str, config.getoption("file_or_dir") or ()))
+    """Files, folders and tests that the run was given, as they were written; a process has its own ini file's."""
+    by_hand = words_of(run_arguments(config))
+    usual = set(config.getini("addopts")).difference(by_hand)
+    return [place for place in map(str, config.getoption("file_or_dir") or ()) if place not in usual]
 
 
 def _of_this_run(config: pytest.Config, folder: Path) -> Iterator[str]:

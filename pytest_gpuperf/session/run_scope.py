@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from pytest_gpuperf.config.conflicts import words_by_hand
+from pytest_gpuperf.config.conflicts import words_of
 from pytest_gpuperf.config.parse_options import from_root
 
 NARROWING = {
@@ -54,7 +54,7 @@ def scope_of(config: pytest.Config) -> RunScope:
 
 def _are_usual(config: pytest.Config, places: Sequence[str]) -> bool:
     """Whether all of them stand in the ini file's ``addopts`` and none in the command."""
-    return set(places) <= set(config.getini("addopts")).difference(words_by_hand(config))
+    return set(places) <= set(config.getini("addopts")).difference(words_of(config.invocation_params.args))
 
 
 def is_narrowed(config: pytest.Config) -> bool:

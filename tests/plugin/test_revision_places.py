@@ -137,6 +137,20 @@ def expected_to_fail(project: Suite) -> None:
     write(project, "test_hog.py", f"import pytest\n@pytest.mark.xfail(reason='bug 7')\n{text}")
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_path_in_addopts_is_of_its_own_revision(project: Suite, workers: tuple[str, ...]) -> None:
+    """What a change leaves out by one is named, as where testpaths leaves it out."""
+    with_hog(project)
+    write(project, "test_other.py", hog_test(name="other"))
+    commit(project.path)
+    with_hog(project, options=SPILL)
+    write(project, "pytest.ini", "[pytest]\naddopts = test_other.py\n")
+    ended, said = status(project, *workers)
+    assert ended == 0, said
+    assert "lies outside of the folders that this run searched: test_hog.py" in said
+    assert status(project, *workers, "test_hog.py")[0] == 1
+
+
 def folder_that_fails(project: Suite) -> None:
     write(project, "conftest.py", "")
     (project.path / "sub").mkdir()
