@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.judge.code_diff import CodeDiff, code_diffs
 from pytest_gpuperf.judge.counter_verdict import CounterRule
-from pytest_gpuperf.judge.moved_workloads import moved_workloads
+from pytest_gpuperf.judge.moved_workloads import moved_workloads, renamed_and_changed
 from pytest_gpuperf.judge.run_diff import RunDiff, run_diffs
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.workload_records import WorkloadRecords
@@ -86,6 +86,8 @@ def compare_evidence(
     new = {key: after[key] for key in after if key not in before and key not in elsewhere}
     gone = {key: before[key] for key in before if key not in after and key not in elsewhere}
     moved = moved_workloads(gone, new)
+    left = {key: gone[key] for key in gone.keys() - set(moved.values())}
+    moved |= renamed_and_changed(left, {key: new[key] for key in new.keys() - moved.keys()})
     new = {key: new[key] for key in sorted(new.keys() - moved.keys())}
     coverage: Counter[tuple[str, str, bool]] = Counter()
     found: list[WorkloadDiff] = []
@@ -101,11 +103,11 @@ def compare_evidence(
             found.append(WorkloadDiff(key, kernel, was if was != key else None, code, runs))
         else:
             unseen += _differ(old, now)
-    left = sorted(gone.keys() - set(moved.values()))
+    lost = sorted(gone.keys() - set(moved.values()))
     return EvidenceDiff(
         workloads=tuple(found),
         new=tuple(Listed(key, records.kernel) for key, records in new.items()),
-        gone=tuple(Listed(key, gone[key].kernel) for key in left),
+        gone=tuple(Listed(key, gone[key].kernel) for key in lost),
         coverage=tuple(Coverage(*what, count) for what, count in sorted(coverage.items())),
         unseen=unseen,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
+import msgspec
+
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
@@ -41,6 +43,29 @@ def moved_workloads(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, Workl
             if len(those) == 1 and claims[old := those.pop()] == 1:
                 found[key] = old
     return found
+
+
+def renamed_and_changed(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, WorkloadRecords]) -> dict[Key, Key]:
+    """Old names by the new ones, where figures of the machine code changed along: the only one of its kernel each time.
+
+    Of ``moved_workloads`` what is left.  In the same module and with the same parameters; a callable has no kernel.
+    """
+    old_of, new_of = _by_kernel(gone), _by_kernel(new)
+    pairs = [(olds[0], new_of[what][0]) for what, olds in old_of.items() if len(olds) == len(new_of[what]) == 1]
+    return {key: old for old, key in pairs if _figures_differ(gone[old], new[key])}
+
+
+def _by_kernel(workloads: Mapping[Key, WorkloadRecords]) -> dict[tuple[str, str, str], list[Key]]:
+    table: dict[tuple[str, str, str], list[Key]] = defaultdict(list)
+    for key, records in workloads.items():
+        if records.static:
+            table[key.module, parameters(key), records.kernel].append(key)
+    return table
+
+
+def _figures_differ(old: WorkloadRecords, new: WorkloadRecords) -> bool:
+    both = ((old.static[at].profile, new.static[at].profile) for at in old.static.keys() & new.static.keys())
+    return any(msgspec.structs.replace(was, code_hash=now.code_hash) != now for was, now in both)
 
 
 def _by_trait(

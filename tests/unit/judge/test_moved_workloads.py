@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from record_samples import identity_of, records_of
+from record_samples import identity_of, records_of, static_of
 
-from pytest_gpuperf.judge.moved_workloads import moved_workloads
+from pytest_gpuperf.judge.moved_workloads import moved_workloads, renamed_and_changed
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 
 def key(test: str, workload: str = "k", module: str = "test_a.py") -> Key:
@@ -52,3 +53,18 @@ def test_equal_code_on_other_arguments_is_no_move() -> None:
 def test_a_callable_is_not_followed_for_nothing_tells_what_it_runs() -> None:
     plain = records_of(identity=msgspec.structs.replace(identity_of(), code=""), static=False)
     assert moved_workloads({key("test_x"): plain}, {key("test_y"): plain}) == {}
+
+
+def spilling() -> WorkloadRecords:
+    return WorkloadRecords({("sm_90", "nvrtc 13.0.88"): static_of(code="d1" * 32, spills=8)}, {})
+
+
+def test_a_workload_whose_code_changed_with_its_name_is_the_only_one_of_its_kernel() -> None:
+    old, new = {key(f"test_x[{n}]"): records_of() for n in (1, 2)}, {key("test_y[1]"): spilling()}
+    assert renamed_and_changed(old, new) == {key("test_y[1]"): key("test_x[1]")}
+    assert renamed_and_changed(old, {**new, key("test_z[1]"): spilling()}) == {}
+    assert renamed_and_changed(old, {key("test_y[1]", module="test_b.py"): spilling()}) == {}
+    assert renamed_and_changed(old, {key("test_y[1]"): records_of(code="d1" * 32)}) == {}, "there is no figure to show"
+    assert (
+        renamed_and_changed({key("test_x"): records_of(static=False)}, {key("test_y"): records_of(static=False)}) == {}
+    )
