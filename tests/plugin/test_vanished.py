@@ -292,6 +292,21 @@ def test_a_flag_of_the_projects_own_does_not_make_its_runs_partial(under_ci):
     said(under_ci.run("--gpuperf"), EXIT_VANISHED, "ERROR: 1 workload on record NOT-MEASURED *")
 
 
+def test_last_failed_in_addopts_with_a_cache_that_came_along_is_no_full_run(under_ci):
+    """A change may bring both; pytest does not tell which files it left out."""
+    under_ci.write("test_plain.py", OWN_KERNEL)
+    under_ci.write("pytest.ini", "[pytest]\naddopts = --lf\n")
+    flags = "--gpuperf", "--gpuperf-missing=warn"
+    assert under_ci.pytester.runpytest_subprocess(*flags).ret == 0, "nothing failed before, so all tests run"
+    (under_ci.path / ".pytest_cache/v/cache/lastfailed").write_text('{"test_plain.py::test_plain": true}')
+    result = under_ci.pytester.runpytest_subprocess(*flags)
+    assert result.ret == EXIT_VANISHED
+    result.stdout.fnmatch_lines(
+        ["ERROR: --lf in addopts left out files of which no test failed before, and what did *"]
+    )
+    assert under_ci.pytester.runpytest_subprocess(*flags, "--gpuperf-open=warn").ret == 0
+
+
 def test_paths_say_which_modules_a_run_is_about(under_ci):
     under_ci.write("test_plain.py", OWN_KERNEL)
     (under_ci.path / "test_suite.py").unlink()
