@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import itertools
 import json
@@ -176,7 +177,7 @@ def test_named_files_alone_are_run_and_have_to_be_seen(run: Callable[..., tuple[
     ("said", "words"),
     [
         ({"errors": 3}, "reports 3 errors"),
-        ({"errors": None}, "did not come to its end in synccheck-1 (0 s in all): see the .log and the .out"),
+        ({"errors": None}, "did not come to its end in synccheck-1 (* s in all): see the .log and the .out"),
         ({"notes": False}, "did not come to its end in synccheck-1"),
         ({"launches": {"synccheck": seen([], status=2)}}, "did not come to its end in synccheck-1"),
         ({"control": 0}, "reports nothing of a kernel that is wrong"),
@@ -190,7 +191,7 @@ def test_whatever_is_not_clean_is_red_and_said(
 ) -> None:
     status, _ = run("--only=synccheck", **said)
     assert status == 1
-    assert words in capsys.readouterr().err
+    assert fnmatch.fnmatchcase(capsys.readouterr().err, f"*{words}*")
 
 
 def test_only_tests_by_the_clock_may_fail(
