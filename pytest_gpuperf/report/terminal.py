@@ -155,7 +155,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)
-        lines += lenient_lines(evidence, options.zone())
+        lines += lenient_lines(evidence, options.profile)
         lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
 

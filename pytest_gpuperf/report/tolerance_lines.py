@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.tolerance import COARSE, Tolerance
+from pytest_gpuperf.model.tolerance import COARSE, PROFILES, Tolerance
 from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.report.remarks import NAMED
 
@@ -25,8 +25,9 @@ def raised_lines(evidence: Iterable[TestEvidence], revision: str) -> list[str]:
     return [f"{those} a wider tolerance than in {revision}: {first_of(raised, NAMED, ',')}"]
 
 
-def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str]:
-    """One line for what is slower by more than the run's tolerance, ``zone``, and passes by its test's own."""
+def lenient_lines(evidence: Iterable[TestEvidence], profile: str) -> list[str]:
+    """One line for what is slower than the ``profile`` accepts, and passes by a tolerance of its test or the run."""
+    zone = PROFILES[profile]
     those = [
         (judgement.key, judgement.time)
         for one in evidence
@@ -38,12 +39,12 @@ def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str
         return []
     named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
     return [
-        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than this run's tolerance of "
-        f"{zone.delta * 100:g} %, and within a wider one of its own: {first_of(named, NAMED)}"
+        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than the {zone.delta * 100:g} % of the "
+        f"profile {profile}, and within a wider tolerance: {first_of(named, NAMED)}"
     ]
 
 
 def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
-    """Whether the run's own tolerances would not have let it pass; ``figures`` have the bound that it is within."""
+    """Whether the profile's ``zone`` would not have let it pass; ``figures`` have the bound that it is within."""
     usual = Tolerance(*map(max, zone, COARSE)) if figures.method == "unpaired" else zone
     return figures.tolerance > usual.epsilon and figures.interval is not None and figures.interval[0] > 1 + usual.delta

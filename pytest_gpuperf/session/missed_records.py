@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
@@ -26,16 +24,14 @@ from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.report.run_part import Missed
 from pytest_gpuperf.report.vanished_lines import (
-    elsewhere_line,
     gone_lines,
     is_gone,
-    no_baselines_line,
     not_gated_line,
     targets_gone_line,
-    twice_line,
     vanished_lines,
 )
 from pytest_gpuperf.session import exit_policy
+from pytest_gpuperf.session.baselines_elsewhere import recorded_twice, without_baselines
 from pytest_gpuperf.session.run_scope import RunScope, scope_of
 
 NO_WORKLOAD = Key(module="", test="", workload="")
@@ -66,14 +62,15 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     if session.exitstatus == pytest.ExitCode.OK:
         _tell_unfinished(config, outcome)
     scope, worker = scope_of(config), stash.worker_of(config)
-    missed = _missed(config, book, scope, found)
-    outcome.elsewhere = missed.elsewhere
-    outcome.left_out += _recorded_twice(config, found) if outcome.recorded else ()
+    outcome.left_out += recorded_twice(config, found) if outcome.recorded else ()
     if found.partial:
-        if getattr(config.option, "lf", False) and scope_of(config).full:  # by the ini file's addopts
+        with contextlib.suppress(BaselineError):  # then there are some, and tests have said that they cannot be read
+            outcome.elsewhere, _ = without_baselines(config, book, found)
+        if getattr(config.option, "lf", False) and scope.full:  # by the ini file's addopts
             _tell_red(options, outcome, LAST_FAILED)
         return
-    config.stash[MISSED] = missed
+    missed = config.stash[MISSED] = _missed(config, book, scope, found)
+    outcome.elsewhere = missed.elsewhere
     models = models_of(book, found)
     red, remarks = missed_lines(
         missed, book, options, targets={*archs_of(worker), *models}, root=config.rootpath,
@@ -167,7 +164,7 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
         mine = [one for one in records if _is_run_here(one.key, found) or shard.answers_for(one.key.node_id)]
         seen = _seen(config, book, scope, found, records)
         targets = () if options.archs or options.against or shard.index != 1 else _targets_gone(options.baselines)
-        elsewhere, nothing = ("", "") if records else _no_baselines(config, book, found)
+        elsewhere, nothing = without_baselines(config, book, found)
         return Missed(
             tuple(candidates(mine, seen)), tuple(targets), nothing_on_record=nothing, elsewhere=elsewhere
         )  # fmt: skip
@@ -187,46 +184,6 @@ def _is_run_here(key: Key, found: TestsFound) -> bool:
     """Whether this shard runs the test, or one that asks for the fixture."""
     users = found.users.get(key.node_id, frozenset())
     return key.node_id in found.selected or not users.isdisjoint(found.selected)
-
-
-def _no_baselines(config: pytest.Config, book: Book, found: TestsFound) -> tuple[str, str]:
-    """Of a folder without baselines: which other one has those of the tests that ran, else a remark."""
-    options, root = config.stash[stash.OPTIONS], config.rootpath
-    if options.update is not None or options.against or not book.gathered_anything:
-        return "", ""
-    nearby = _baselines_nearby(options, root)
-    for other, modules in _with_records_of(nearby, root, found):
-        return elsewhere_line(options.baselines, root, other, modules, options.repeated), ""
-    return "", no_baselines_line(options.baselines, root, nearby)
-
-
-def _recorded_twice(config: pytest.Config, found: TestsFound) -> tuple[str, ...]:
-    """After an update: a line for each folder below another root that has baselines of the same tests."""
-    root = config.rootpath
-    others = [one for one in _baselines_nearby(config.stash[stash.OPTIONS], root) if one.parent != root]
-    return tuple(twice_line(other, modules) for other, modules in _with_records_of(others, root, found))
-
-
-def _with_records_of(places: Iterable[Path], root: Path, found: TestsFound) -> Iterator[tuple[Path, list[str]]]:
-    """Folders of baselines that have those of the tests that ran, and the test files by their names there."""
-    ran = {node.partition("::")[0] for node in found.selected}
-    yield from ((place, sorted(those)) for place in places if (those := _recorded_in(place, root, ran)))
-
-
-def _recorded_in(other: Path, root: Path, modules: Iterable[str]) -> set[str]:
-    """Test files among ``modules``, as seen from ``root``, that another folder has records of, by their names there.
-
-    A file outside the root has no path in its node ids, so its name has to do.
-    """
-    store, found = BaselineStore(other), set[str]()
-    with contextlib.suppress(BaselineError):  # it is none to compare with
-        there = {module for target in store.targets() for module in store.modules(target)}
-        for module in modules:
-            if (root / module).is_file():
-                found.update(there & {Path(os.path.relpath(root / module, other.parent)).as_posix()})
-            else:
-                found.update(one for one in there if one.endswith(f"/{module.rpartition('/')[2]}"))
-    return found
 
 
 def missed_lines(
@@ -292,21 +249,3 @@ def _seen(
         missing={module for module in modules if not (config.rootpath / module).is_file()},
         full=scope.full, whole=scope.whole, elsewhere=found.elsewhere, users=found.users,
     )  # fmt: skip
-
-
-def _baselines_nearby(options: Options, root: Path) -> list[Path]:
-    """Folders with baselines in them: of the usual name above and just below pytest's root, of any name in it."""
-    try:
-        below = sorted(folder for folder in root.iterdir() if folder.is_dir())
-    except OSError:
-        below = []
-    places = [*(folder / USUAL_FOLDER for folder in (*root.parents, *below)), *below]
-    return [place for place in dict.fromkeys(places) if place != options.baselines and _has_baselines(place)]
-
-
-def _has_baselines(place: Path) -> bool:
-    try:
-        usual = place.name == USUAL_FOLDER and place.is_dir()
-        return (usual or (place / manifest.FILE).is_file()) and bool(layout.targets(place))
-    except (BaselineError, OSError):  # a link, or a folder that cannot be entered or listed
-        return False

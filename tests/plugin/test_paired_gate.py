@@ -565,9 +565,19 @@ def test_what_passes_by_a_wider_tolerance_of_its_own_is_named(recorded, marker, 
     result = recorded.run("--gpuperf", *ONE)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["1 workload is slower by more than this run's tolerance of 0.5 %, and within a wider one of its own: "
+        ["1 workload is slower by more than the 0.5 % of the profile tight, and within a wider tolerance: "
          f"test_suite.py::test_work[[]1024] [[]work] x1.* (within {said} %)"]
     )  # fmt: skip
+
+
+def test_what_passes_by_a_wider_tolerance_of_the_whole_run_is_named(recorded):
+    """A change may widen the ini file's tolerance along with a kernel's time."""
+    slower(recorded, 160)
+    recorded.pytester.makeini("[pytest]\ngpuperf_tolerance = 0.5\n")
+    result = recorded.run("--gpuperf", *ONE)
+    assert result.ret == 0
+    by_profile = "1 workload is slower by more than the 0.5 % of the profile tight, and within a wider tolerance"
+    result.stdout.fnmatch_lines([f"{by_profile}: *x1.* (within 100 %)"])
 
 
 def test_a_wider_tolerance_that_nothing_needs_is_not_spoken_of(recorded):
