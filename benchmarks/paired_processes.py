@@ -167,7 +167,7 @@ def merge(chosen: argparse.Namespace) -> int:
     seconds = sorted(one.seconds for one in null)
     chosen.output.write_text(PAGE.format(
         null=len(null), pairs=sum(file.stem.endswith("-0") for file in files), false=len(false),
-        median=statistics.median(seconds), most=_at(seconds, 0.9), table=table,
+        median=_median(seconds), most=_at(seconds, 0.9), table=table,
     ), encoding="utf-8")  # fmt: skip
     print(f"{len(seen)} verdicts, {len(false)} false ones")
     return int(bool(false))
@@ -183,12 +183,12 @@ def row(seen: Sequence[Seen]) -> str:
     return (
         f"| {first.workload} | {_median(times):.4g} | +{first.percent} % | {len(seen)} | {counts[0]} | {counts[1]} | "
         f"{counts[2]} | {len(seen) - sum(counts)} | {_median(ratios):.4f}, {scatter:.2f} % | "
-        f"{statistics.median(seconds):.2f}, {_at(seconds, 0.9):.2f} |"
+        f"{_median(seconds):.2f}, {_at(seconds, 0.9):.2f} |"
     )
 
 
 def _at(ordered: Sequence[float], share: float) -> float:
-    return ordered[math.ceil(share * len(ordered)) - 1]
+    return ordered[math.ceil(share * len(ordered)) - 1] if ordered else float("nan")
 
 
 def _median(values: Sequence[float]) -> float:

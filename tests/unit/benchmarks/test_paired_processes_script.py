@@ -47,3 +47,11 @@ def test_false_verdicts_are_counted_and_fail(script: ModuleType, tmp_path: Path,
     page = tmp_path / "page.md"
     assert script.main(["merge", str(tmp_path), "--output", str(page)]) == status
     assert "| softmax: w | 20 | +1 % | 1 | 1 | 0 | 0 | 0 | 1.0100, 0.00 % | 1.50, 1.50 |" in page.read_text()
+
+
+def test_losses_alone_make_a_table_too(script: ModuleType, tmp_path: Path) -> None:
+    seen = list(script.verdicts({"tests": [judged("SLOWER", 1.01)]}, 1))
+    (tmp_path / "1.json").write_text(json.dumps([one._asdict() for one in seen]))
+    page = tmp_path / "page.md"
+    assert script.main(["merge", str(tmp_path), "--output", str(page)]) == 0
+    assert "| softmax: w | 20 | +1 % |" in page.read_text()
