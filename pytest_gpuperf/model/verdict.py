@@ -22,8 +22,6 @@ PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
-RENAMED = "was "
-"""How the reason of NEW begins where the workload seems to be one that lost its test: what it was follows."""
 
 
 class Verdict(enum.Enum):
@@ -198,3 +196,5 @@ class Judgement(Record, frozen=True):
     """NOT-MEASURED because this machine has no GPU, and none was required."""
     launched_otherwise: bool = False
     """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
+    renamed: bool = False
+    """NEW, and it seems to be a workload that lost its test: its reason says which."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pytest_gpuperf.formatting import drift_words, first_of, numbered
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import REMARKED, RENAMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import REMARKED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 from pytest_gpuperf.report.folding import said_once
 
@@ -231,7 +231,7 @@ def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     found: dict[Key, dict[str, str]] = {}
     for one in evidence:
         for judgement in one.judgements:
-            if judgement.verdict is Verdict.NEW and judgement.reason.startswith(RENAMED):
+            if judgement.renamed:
                 found.setdefault(judgement.key, {})[judgement.kind] = judgement.reason
     return [f"{key}: NEW, {reasons.get('time') or next(iter(reasons.values()))}" for key, reasons in found.items()]
 

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
-from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
 from pytest_gpuperf.report.closing import (
@@ -228,7 +228,7 @@ def _words(
     new = [
         j for j, _ in judged
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
-        and not j.reason.startswith(RENAMED)
+        and not j.renamed
     ]  # fmt: skip
     renamed = remarks.renamed_lines(evidence)
     _warn(reporter, renamed if reporter.verbose else capped(renamed, MOST_REMARKS, "renamed workload"))

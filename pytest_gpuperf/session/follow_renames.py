@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.renames import Work, move_command, of_its_kernel, orig
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import BESIDE, RENAMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.session.run_scope import scope_of
 
 GONE: pytest.StashKey[tuple[Key, ...]] = pytest.StashKey()
@@ -89,7 +89,7 @@ def _named(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> Wor
     """The workload with its origin, whose time on record is ``time``, in the reasons of NEW."""
     remedy = f"run `{move_command(origin.key, work.key)}` to take its record along"
     judgements = tuple(
-        msgspec.structs.replace(one, reason=f"{_than_its_record(one, work, origin, time)}: {remedy}")
+        msgspec.structs.replace(one, reason=f"{_than_its_record(one, work, origin, time)}: {remedy}", renamed=True)
         if one.verdict is Verdict.NEW
         else one
         for one in work.judgements
@@ -150,7 +150,7 @@ def _settled(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRec
 def _than_its_record(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> str:
     """What the workload was called, and how it compares with the record of that; ``time`` is the origin's."""
     than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
-    return f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
+    return f"was {origin.key}{', ' if than else ''}{than}"
 
 
 def _slower(new: TimeRecord | None, old: TimeRecord | None) -> str:

@@ -10,7 +10,7 @@ from run_samples import judgement, key
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.verdict import RENAMED, UNDECIDED, Verdict
+from pytest_gpuperf.model.verdict import UNDECIDED, Verdict
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.exit_policy import (
     POLICY,
@@ -165,5 +165,5 @@ def test_against_a_revision_nothing_is_to_be_recorded() -> None:
 
 
 def test_a_renamed_workload_has_its_remedy_in_its_reason() -> None:
-    renamed = judgement(Verdict.NEW, reason=f"{RENAMED}test_old: run `gpuperf mv`")
+    renamed = judgement(Verdict.NEW, reason="was test_old: run `gpuperf mv`", renamed=True)
     assert failure_message([renamed]).splitlines() == workload_lines([renamed], ())
