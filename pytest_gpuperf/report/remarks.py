@@ -51,12 +51,13 @@ def shared_obstacles(judgements: Iterable[Judgement]) -> dict[Obstacle, str]:
 # --- better than on record -----------------------------------------------------------------------
 
 STALE = (
-    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines, or a later loss of as much goes unseen"
+    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines{flags}, or a later loss of as much "
+    "goes unseen"
 )
-"""``{ncu}`` is the flag that an update needs to take counters too."""
+"""``{ncu}`` is the flag that an update needs to take counters too, ``{flags}`` are those of the run to repeat."""
 
 
-def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+def stale_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) -> list[str]:
     """One line for all workloads that are nothing but better than their record; none if there are none."""
     gains = [
         judgement
@@ -70,7 +71,8 @@ def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         return []
     those = numbered(len({judgement.key for judgement in gains}), "workload", "is", "are")
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in gains) else ""
-    return [f"{those} FASTER or BETTER than on record: {STALE.format(ncu=ncu)}"]
+    words = STALE.format(ncu=ncu, flags=with_flags("", repeated))
+    return [f"{those} FASTER or BETTER than on record: {words}"]
 
 
 def accepted_lines(evidence: Iterable[TestEvidence]) -> list[str]:
@@ -119,7 +121,7 @@ def with_flags(command: str, repeated: Sequence[str]) -> str:
     return " ".join((command, *map(shlex.quote, repeated)))
 
 
-def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+def drift_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) -> list[str]:
     """Workloads that are slower than their anchor by more than the tolerance; what is red has its own words."""
     drifted = [
         (work.key, judged.drift, judged.verdict is not Verdict.UNCHANGED)
@@ -135,11 +137,11 @@ def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     if len(drifted) > A_LINE_EACH:
         lines.append(f"so are {numbered(len(drifted) - A_LINE_EACH, 'workload')} more")
     if lines:
-        lines.append(f"beyond twice the tolerance a drift is red: {ON_PURPOSE}")
+        lines.append(f"beyond twice the tolerance a drift is red: {with_flags(ON_PURPOSE, repeated)}")
     return lines
 
 
-def recorded_drift_lines(recorded: Iterable[Recorded]) -> list[str]:
+def recorded_drift_lines(recorded: Iterable[Recorded], repeated: Sequence[str] = ()) -> list[str]:
     """Records that an update has moved away from their anchors."""
     moved = [
         (one.key, one.after.anchor)
@@ -152,7 +154,8 @@ def recorded_drift_lines(recorded: Iterable[Recorded]) -> list[str]:
     named = [f"{key} by {((anchor.ratio or 1) - 1) * 100:.1f} %" for key, anchor in moved]
     return [
         "on record now, and slower than what was last accepted on purpose: "
-        f"{first_of(named, A_LINE_EACH, ',')}. Beyond twice the tolerance the gate stays red: {ON_PURPOSE}"
+        f"{first_of(named, A_LINE_EACH, ',')}. Beyond twice the tolerance the gate stays red: "
+        f"{with_flags(ON_PURPOSE, repeated)}"
     ]
 
 

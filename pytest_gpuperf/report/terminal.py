@@ -152,9 +152,9 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += remarks.launched_otherwise_lines(evidence)
-        lines += [] if options.strict else remarks.stale_lines(evidence)
+        lines += [] if options.strict else remarks.stale_lines(evidence, options.repeated)
         lines += remarks.no_longer_expected(evidence)
-        lines += remarks.drift_lines(evidence)
+        lines += remarks.drift_lines(evidence, options.repeated)
         lines += lenient_lines(evidence, options.profile)
         lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
@@ -291,7 +291,7 @@ def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) ->
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
-        _warn(reporter, (*remarks.recorded_drift_lines(outcome.recorded), *outcome.other_toolchains))
+        _warn(reporter, [*remarks.recorded_drift_lines(outcome.recorded, options.repeated), *outcome.other_toolchains])
     elif outcome.updated and not outcome.nothing:
         why = why_none_written(book, options, reporter.config.args)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")

@@ -154,7 +154,9 @@ def test_a_verdict_that_is_no_regression_says_what_to_do(verdict: Verdict, reaso
 @pytest.mark.parametrize("verdict", [Verdict.FASTER, Verdict.BETTER])
 def test_a_stale_baseline_says_how_to_take_the_gain(verdict: Verdict) -> None:
     last = failure_message([judgement(verdict)]).splitlines()[-1]
-    assert last.startswith("the baseline is stale: accept the gain with pytest --update-baselines")
+    assert last.startswith("the baseline is stale: accept the gain with pytest --update-baselines, or ")
+    last = failure_message([judgement(verdict)], repeated=["--gpuperf-baselines=my perf"]).splitlines()[-1]
+    assert "with pytest --update-baselines '--gpuperf-baselines=my perf', or " in last
 
 
 def test_against_a_revision_nothing_is_to_be_recorded() -> None:
