@@ -23,6 +23,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.node_ids import below_top, seen_from
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
@@ -93,8 +94,9 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 
     Raises one of ``PROBLEMS``.
     """
-    node_id, git = _seen_from(start, node_id), GitFolder(start)
-    last, first = git.commit(bad), recorded_commit(node_id, start) if good is None else git.commit(good)
+    top, git = repository_of(start).top, GitFolder(start)
+    node_id = below_top(node_id, start, top)
+    last, first = git.commit(bad), recorded_commit(node_id, start, top) if good is None else git.commit(good)
     commits = _between(start, first, last)
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
     trials = _Trials(node_id, first, start, write)
@@ -121,11 +123,14 @@ def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
     return STEP_STATUS[trial.answer]
 
 
-def recorded_commit(node_id: str, start: Path) -> str:
+def recorded_commit(node_id: str, start: Path, top: Path) -> str:
     """The commit at which the test's times, or those of its module, were recorded last.  Raises ``NoBisection``."""
     try:
         folder = folder_of(None, start)
-        store, module = BaselineStore(folder), os.path.relpath(start / node_id.partition("::")[0], folder.parent)
+        store, module = (
+            BaselineStore(folder),
+            os.path.relpath(top / node_id.partition("::")[0], folder.parent.resolve()),
+        )
         sessions = [one for device in store.devices() for one in store.sessions(device, Path(module).as_posix())]
     except (NoFolderError, BaselineError):
         sessions = []
@@ -133,19 +138,6 @@ def recorded_commit(node_id: str, start: Path) -> str:
     if not known:
         raise NoBisection("no record says at which commit the test was still good: name it with --good REF")
     return GitFolder(start).commit(max(known, key=lambda one: one.date).commit)
-
-
-def _seen_from(start: Path, node_id: str) -> str:
-    """The node id with a relative path, so that it means each commit's own file.  Raises ``NoBisection``."""
-    name, mark, test = node_id.partition("::")
-    path, top = Path(name), repository_of(start).top
-    if not path.is_absolute():
-        return node_id
-    real = (path.parent.resolve() / path.name, path.resolve())
-    inside = next((one for one in real if one.is_relative_to(top)), None)
-    if inside is None:
-        raise NoBisection(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
-    return f"{os.path.relpath(inside, start.resolve())}{mark}{test}"
 
 
 def _between(start: Path, first: str, last: str) -> list[str]:
@@ -204,9 +196,10 @@ class _Trials:
         with worktree_of(self._start, commit) as tree:
             others = [one for one in working_trees(self._start) if one != tree]
             start = tree / os.path.relpath(self._start.resolve(), top)
+            start = start if start.is_dir() else tree
             arguments = bootstrap_arguments(others, tree, as_module=True)
             command = [sys.executable, "-c", BOOTSTRAP, *arguments]
-            trial = _tried(command, self._node_id, self._good, start if start.is_dir() else tree, environ)
+            trial = _tried(command, seen_from(self._node_id, start, tree), self._good, start, environ)
         if self._gpu and not environ and trial.answer == "good" and not trial.timed:  # as others are, by their times
             trial = dataclasses.replace(trial, answer="undecided", why=f"{trial.why}, and no time was taken")
         self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")

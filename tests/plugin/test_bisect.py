@@ -171,6 +171,22 @@ def test_an_absolute_path_is_that_of_each_commit(history: History, capsys: pytes
     assert "State 2) made it slower" in out
 
 
+@pytest.mark.parametrize("named", ["test_hog.py::test_hog", "../../test_hog.py::test_hog"])
+def test_from_a_folder_that_old_commits_lack_a_test_is_the_file_that_the_root_or_the_folder_sees(
+    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """A summary names tests from pytest's root, and a shell completes paths from its own folder."""
+    history.add()
+    (deep := history.folder / "docs" / "plots").mkdir(parents=True)
+    (deep / "made.txt").touch()
+    for number in range(3):
+        history.add(options=SPILLING if number >= 1 else FREE, source=f"// {number}\n{HOG}")
+    monkeypatch.chdir(deep)
+    status, out, err = bisected(capsys, "--good", history.commits[0], named)
+    assert (status, err) == (0, "")
+    assert "State 2) made it slower" in out
+
+
 def test_a_path_outside_of_the_repository_is_refused(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add()
     outside = history.folder.parent / "test_hog.py"
