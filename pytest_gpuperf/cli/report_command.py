@@ -63,7 +63,9 @@ def of_last_run(start: Path) -> Document:
     """The last run in a folder or above.  Raises ``ReportError`` or ``LastRunError``."""
     path = last_run.find(start)
     if path is None:
-        raise ReportError(f"there is no last run in {start} or above: run pytest --gpuperf first, or name a report")
+        raise ReportError(
+            f"there is no last run in {last_run.where(start)}: run pytest --gpuperf first, or name a report"
+        )
     found = last_run.read(path)
     return document_of(
         found.tests, date=found.date, plugin=found.plugin, task="the last run", exit_status=0, problems=(),
