@@ -17,6 +17,7 @@ import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
+from pytest_gpuperf.config.conflicts import misread_by_locale
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
 from pytest_gpuperf.session.run_scope import covers
 
@@ -56,7 +57,8 @@ def collect(arguments: Sequence[str], baselines: str | None = None) -> Collected
     """Collect from the current folder with these paths.  Raises ``CollectionError``."""
     place = str(Path.cwd())
     if place.encode(errors="replace").decode() != place:
-        raise CollectionError(f"{place!a}: the name of this folder is not UTF-8, as JSON has to be. Rename it")
+        why = misread_by_locale(place) or "the name of this folder is not UTF-8, as JSON has to be. Rename it"
+        raise CollectionError(f"{place!a}: {why}")
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         target = Path(folder) / "collected.json"
         flags = ["--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]

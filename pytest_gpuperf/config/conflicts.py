@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,16 +144,29 @@ def _refuse_by_file(config: pytest.Config, options: Options, ci: str) -> None:
         )
 
 
+def misread_by_locale(name: str) -> str:
+    """Why a name that is UTF-8 is none as this Python reads it, and what to do; empty where the locale is no cause."""
+    try:
+        os.fsencode(name).decode()
+    except UnicodeDecodeError:
+        return ""
+    return (
+        f"in this locale Python reads names of files as {sys.getfilesystemencoding()}, and that of this folder is "
+        "UTF-8: set PYTHONUTF8=1 or LC_ALL=C.UTF-8"
+    )
+
+
 def _refuse_bytes(*folders: Path) -> None:
     """Baselines, reports and processes that name each other's files are text."""
     for folder in folders:
         try:
             str(folder).encode()
         except UnicodeEncodeError:
-            raise pytest.UsageError(
-                f"{str(folder)!a}: the name of this folder is not UTF-8, as the JSON of reports and processes has "
-                "to be: rename it, or run in another checkout"
-            ) from None
+            why = misread_by_locale(str(folder)) or (
+                "the name of this folder is not UTF-8, as the JSON of reports and processes has to be: rename it, or "
+                "run in another checkout"
+            )
+            raise pytest.UsageError(f"{str(folder)!a}: {why}") from None
 
 
 def _refuse_unreachable(folder: Path) -> None:

@@ -33,8 +33,17 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
-def why_none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
-    """What an update that had nothing to write says of the workloads; ``arguments`` are the run's paths."""
+def none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+    """What an update says that had nothing to write; ``arguments`` are the run's paths."""
+    with_workload = {node for node, test in book.results.items() if test.workloads}
+    if with_workload and all(book.answering_for(node) <= book.failures.keys() for node in with_workload):
+        return "0 baselines written: every test with a workload failed"
+    why = _why_none_written(book, options, arguments)
+    return f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}"
+
+
+def _why_none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+    """What keeps the workloads of tests that passed from being written."""
     if not book.tests_run:
         mode = next((word for word in arguments if word in UPDATE_MODES), "")
         return f"no test ran{f' (the mode is written --update-baselines={mode})' if mode else ''}"

@@ -22,9 +22,9 @@ from pytest_gpuperf.report.closing import (
     count_line,
     next_steps,
     no_gpu_line,
+    none_written,
     undecided_lines,
     verdicts_of,
-    why_none_written,
 )
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
 from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
@@ -293,5 +293,4 @@ def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) ->
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
         _warn(reporter, [*remarks.recorded_drift_lines(outcome.recorded, options.repeated), *outcome.other_toolchains])
     elif outcome.updated and not outcome.nothing:
-        why = why_none_written(book, options, reporter.config.args)
-        reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")
+        reporter.write_line(none_written(book, options, reporter.config.args))

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import warm_python
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
@@ -297,6 +298,17 @@ def test_a_folder_whose_name_is_no_text_is_refused(suite):
     result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
+
+
+def test_a_locale_in_which_a_name_is_no_text_is_told(suite, monkeypatch):
+    folder = suite.path / "k\N{LATIN SMALL LETTER A WITH DIAERESIS}rnel"
+    folder.mkdir()
+    cold = {warm_python.COLD: "1"}  # a fork has the locale of what it was forked from
+    for name, value in {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX", **cold}.items():
+        monkeypatch.setenv(name, value)
+    result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *: in this locale Python reads names of files as ascii, *set PYTHONUTF8=1 *"])
 
 
 @pytest.mark.parametrize("content", [None, "{"])

@@ -74,6 +74,15 @@ def test_an_update_with_nothing_to_do_vouches_for_no_failed_test(suite):
 
 
 @pytest.mark.parametrize("mode", ["new", "changed", "all"])
+def test_an_update_over_a_file_that_cannot_be_read_calls_nothing_up_to_date(suite, mode):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    suite.write("baselines/sm_90/test_suite.json", "{")
+    result = suite.run(f"--update-baselines={mode}")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["0 baselines written: every test with a workload failed"])
+
+
+@pytest.mark.parametrize("mode", ["new", "changed", "all"])
 def test_an_update_says_what_it_does_not_record_as_its_test_is_expected_to_fail(suite, mode):
     suite.edit("test_suite.py", "    result = gpuperf(", "    pytest.xfail('issue 12')\n    result = gpuperf(")
     result = suite.run(f"--update-baselines={mode}", "--gpuperf-arch=sm_90", "-k", "work")

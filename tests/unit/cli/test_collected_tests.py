@@ -123,6 +123,16 @@ def test_a_folder_whose_name_is_not_utf8_is_named(project, monkeypatch):
         collect([])
 
 
+def test_a_folder_whose_name_the_locale_hides_is_not_to_be_renamed(project, monkeypatch):
+    name = "k\N{LATIN SMALL LETTER A WITH DIAERESIS}rnel"
+    (project.path / name).mkdir()
+    monkeypatch.chdir(project.path / name)
+    as_ascii = Path(os.fsencode(project.path / name).decode("ascii", "surrogateescape"))
+    monkeypatch.setattr(Path, "cwd", classmethod(lambda _: as_ascii))
+    with pytest.raises(CollectionError, match=r"in this locale Python .*: set PYTHONUTF8=1 or LC_ALL"):
+        collect([])
+
+
 def test_scope_matches_whole_names_only(tmp_path):
     found = CollectedTests(
         root=tmp_path, baselines=tmp_path, scope=("suite",), named_tests=(), tests=frozenset(), modules=frozenset(),
