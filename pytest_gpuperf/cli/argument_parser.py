@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +24,34 @@ PAGES = {
 """Of the documentation, by command."""
 
 
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command; wrong usage ends the process with status 2, and names the nearest command or flag."""
+    parser, commands = _built()
+    named = words[0] if words else "-"
+    if not named.startswith("-") and named not in commands.choices:
+        near = _near([named], commands.choices) or ": gpuperf --help lists all"
+        parser.error(f"there is no command {named!r}{near}")
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        command = commands.choices[parsed.command]
+        near = _near(unknown, re.findall(r"--[a-z-]+", command.format_usage()))
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+    return parsed
+
+
+def _near(words: Iterable[str], known: Iterable[str]) -> str:
+    """A question after the name that is nearest to one of ``words``; empty if none is near."""
+    names = list(known)
+    near = [name for word in words for name in difflib.get_close_matches(word.partition("=")[0], names, n=1)]
+    return f": did you mean {', '.join(dict.fromkeys(near))}?" if near else ""
+
+
 def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands, for pages that list them."""
+    return _built()[0]
+
+
+def _built() -> tuple[argparse.ArgumentParser, Commands]:
     parser = argparse.ArgumentParser(
         prog="gpuperf", description="Commands beside the pytest-gpuperf plugin, whose own flags pytest --help lists."
     )
@@ -29,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (_add_beginnings, _add_looks, _add_audit, _add_bisection, _add_reports, _add_records):
         add(commands)
-    return parser
+    return parser, commands
 
 
 def _command(commands: Commands, name: str, says: str) -> argparse.ArgumentParser:

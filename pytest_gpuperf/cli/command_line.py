@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.cli.argument_parser import parse
 from pytest_gpuperf.formatting import harmless
 
 EXIT_PIPE_CLOSED = 141
@@ -55,7 +55,7 @@ def _abort_on_error(words: Sequence[str]) -> int:
 
 
 def _status(words: Sequence[str]) -> int:
-    parsed = build_parser().parse_args(words)
+    parsed = parse(words)
     _open_output()
     try:
         status = _execute(parsed)

@@ -44,6 +44,23 @@ def test_wrong_usage_is_exit_status_2(arguments, capsys):
     assert "usage: gpuperf" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["explian"], "gpuperf: error: there is no command 'explian': did you mean explain?\n"),
+        (["tabulate"], "gpuperf: error: there is no command 'tabulate': gpuperf --help lists all\n"),
+        (["diff", "--markdwn"], "gpuperf diff: error: unrecognized arguments: --markdwn: did you mean --markdown?\n"),
+        (["bisect", "--goood=v1", "t.py"], "unrecognized arguments: --goood=v1: did you mean --good?\n"),
+        (["doctor", "--no-such-flag"], "gpuperf doctor: error: unrecognized arguments: --no-such-flag\n"),
+        (["doctor", "more"], "gpuperf doctor: error: unrecognized arguments: more\n"),
+    ],
+)
+def test_a_misspelt_command_or_flag_is_told_the_nearest_one(arguments, said, capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(arguments)
+    assert capsys.readouterr().err.endswith(said)
+
+
 @pytest.mark.parametrize("more", [["t.py"], ["--good", "HEAD"], ["--good", "HEAD", "t.py", "--no-such-flag"]])
 def test_wrong_usage_of_bisect_step_stops_git_bisect(more, capsys):
     """Git reads 2 as a bad commit."""
