@@ -205,7 +205,9 @@ ALIKE: Mapping[str, tuple[Callable[[ShardReport], object], str]] = {
     ),
     "revisions to compare with": (lambda one: one.part.revision, "name a commit, which does not move"),
     "static targets": (lambda one: one.part.archs, "name them all by --gpuperf-arch"),
-    "scopes": (lambda one: one.part.full, "give all shards the same arguments"),
+    "scopes": (
+        lambda one: "all tests" if one.part.full else "chosen tests", "give all shards the same paths, -k and -m"
+    ),
     "selections of tests": (
         lambda one: one.part.plan, "give all shards the same paths, -k and -m, the same packages and the same baselines"
     ),

@@ -105,6 +105,10 @@ REFUSED = {
         "are of different changes of tracked files (c1 and c2)",
     ),
     "plugins": ([shard(1), shard(2, plugin="0.2.0")], "are of different plugin versions (0.1.0 and 0.2.0)"),
+    "scopes": (
+        [shard(1), shard(2, of_part=part(full=False))],
+        "different scopes (all tests and chosen tests): give all",
+    ),
     "selections": ([shard(1), shard(2, of_part=part(plan="q"))], "are of different selections of tests: give all"),
     "targets": ([shard(1), shard(2, of_part=part(archs=("sm_80",)))], "different static targets (sm_90 and sm_80)"),
     "models": (
