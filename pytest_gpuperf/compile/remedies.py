@@ -26,6 +26,8 @@ _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 _OF_UNKNOWN_TYPES = re.compile(r'does not apply here|incomplete type "void"')
 """What a compiler says of a function before it says that it knows the type of none of its parameters."""
 _STANDARD = re.compile(r"\bC\+\+(\d\d) or (?:later|newer|greater|above)|(?:require|need)s? (?:at least )?C\+\+(\d\d)")
+_WORDS_OF_CPP20 = frozenset({"concept", "char8_t"})
+"""Keywords that a compiler takes for names that nothing declares up to C++17, its default."""
 _OTHER_RUNTIME = re.compile(
     r'identifier "cuda[A-Z]\w*" is undefined|class "cuda\w+" has no member|(?:from "int" to|type) "cudaMemLocation"'
 )
@@ -195,6 +197,8 @@ def _undefined_remedy(what: str, log: str) -> str:
     if undefined is None:
         return ""
     name = undefined[1]
+    if name in _WORDS_OF_CPP20:
+        return f'{name} is a word of C++20: options=["-std=c++20"].'
     return (
         f"If {name} is of a file that includes this one: compile that one, or have its declaration read first by\n"
         f'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{name}=VALUE"].\n'

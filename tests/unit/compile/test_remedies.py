@@ -172,6 +172,13 @@ def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_
     assert compiles(text, "-std=c++20", compiler=compiler, headers=(tmp_path,))
 
 
+@pytest.mark.parametrize("line", ["template <typename T> concept Any = true;", "__device__ char8_t two = 2;"])
+def test_a_word_of_a_later_standard(compiler: str, line: str) -> None:
+    text = f"{line}\n{WORK.format(1)}"
+    assert refused(text, compiler=compiler).endswith(' is a word of C++20: options=["-std=c++20"].')
+    assert compiles(text, "-std=c++20", compiler=compiler)
+
+
 def test_an_exchange_within_a_warp_names_its_threads(compiler: str) -> None:
     told = refused(WORK.format("__shfl(x[1], 0)"), compiler=compiler)
     assert told.endswith("__shfl_sync(0xffffffff, ...) names those that take part.")
