@@ -116,9 +116,9 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 
 def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
     """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
-    commit = GitFolder(repository_of(start).top).commit(good)
-    command = [sys.executable, "-c", FOLDER_LAST]
-    trial = _tried(command, node_id, commit, start, {})
+    top = repository_of(start).top
+    here = seen_from(below_top(node_id, start, top), start.resolve(), top)
+    trial = _tried([sys.executable, "-c", FOLDER_LAST], here, GitFolder(top).commit(good), start, {})
     write(f"{trial.answer}: {trial.why}\n")
     return STEP_STATUS[trial.answer]
 

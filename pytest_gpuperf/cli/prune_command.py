@@ -52,7 +52,7 @@ def run(
 
     Raises ``PruneRefusedError``, and ``BaselineError`` for a file that cannot be read, locked or removed.
     """
-    store = BaselineStore(collection.baselines)
+    store, is_there = BaselineStore(collection.baselines), collection.baselines.is_dir()
     recorded = modules_with_baselines(store)
     inside = {module for module in recorded if collection.covers(module)}
     refuse_unless_whole(collection, {key.module for key in store.all_keys() if not fixture_of(key.test)} & inside)
@@ -63,7 +63,7 @@ def run(
     for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:
-        write(f"Nothing to prune in {collection.baselines}.\n")
+        write(f"Nothing to prune in {collection.baselines}{'' if is_there else ': there is no such folder'}.\n")
     elif not confirmed:
         write(f"{len(found)} unused. Nothing was removed: add --yes to remove them.\n")
     if unknown:

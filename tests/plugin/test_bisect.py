@@ -187,6 +187,16 @@ def test_from_a_folder_that_old_commits_lack_a_test_is_the_file_that_the_root_or
     assert "State 2) made it slower" in out
 
 
+def test_a_step_in_a_folder_takes_a_test_as_the_root_names_it(
+    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.add()
+    (history.folder / "docs").mkdir()
+    monkeypatch.chdir(history.folder / "docs")
+    assert main(["bisect-step", "--good", "HEAD", "test_hog.py::test_hog"]) == 0
+    assert capsys.readouterr().out.startswith("good: ")
+
+
 def test_a_path_outside_of_the_repository_is_refused(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add()
     outside = history.folder.parent / "test_hog.py"
