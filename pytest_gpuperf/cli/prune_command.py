@@ -60,7 +60,7 @@ def run(
     unknown = {key.node_id for key in store.all_keys() if key.node_id.partition("[")[0] in collection.empty}
     alive = collection.tests | collection.fixtures | unknown
     found = unused(store, alive, modules_collected=inside, workloads_gone=gone)
-    for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
+    for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed and is_there else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:
         write(f"Nothing to prune in {collection.baselines}{'' if is_there else ': there is no such folder'}.\n")

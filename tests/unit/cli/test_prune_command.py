@@ -115,6 +115,7 @@ def test_everything_in_use_is_said(collection):
 def test_no_baselines_is_nothing_to_prune(collection, tmp_path):
     gone = dataclasses.replace(collection, baselines=tmp_path / "none")
     assert f"Nothing to prune in {tmp_path / 'none'}: there is no such folder." in said(gone, confirmed=True)
+    assert not gone.baselines.exists()
 
 
 @pytest.mark.parametrize(
