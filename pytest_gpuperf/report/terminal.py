@@ -152,7 +152,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += remarks.launched_otherwise_lines(evidence)
-        lines += [] if options.strict else remarks.stale_lines(evidence, options.repeated)
+        lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence, options.repeated)
         lines += lenient_lines(evidence, options.profile)

@@ -40,6 +40,17 @@ def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None
     assert not (project.path / "baselines").exists()
 
 
+def test_a_gain_over_a_revision_makes_no_baseline_stale(project: Suite) -> None:
+    slow = (project.path / "work.cu").read_text().replace("extern", "// with double\nextern")
+    project.write("work.cu", slow.replace("1.5f", "1.5"))
+    commit(project.path)
+    project.write("work.cu", slow)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*  BETTER  on sm_90 (static)", "    instructions: fp64 * -> 0"])
+    result.stdout.no_fnmatch_line("*baseline is stale*")
+
+
 def test_commands_read_the_baselines_after_it(
     project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
