@@ -63,9 +63,10 @@ def _why_none_written(book: Book, options: Options, arguments: Sequence[str]) ->
     other_work = sum(verdict is Verdict.NOT_COMPARABLE for verdict in verdicts_of(book.evidence).values())
     if untimed and other_work:
         those = numbered(other_work, "workload", "is", "are")
+        command = with_flags("pytest --update-baselines NODEID", options.repeated)
         return (
             f"{those} NOT-COMPARABLE with the times on record. To record other work, name its test on a machine with a "
-            "GPU: pytest --update-baselines NODEID"
+            f"GPU: {command}"
         )
     if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
         return "all are up to date"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.report.remarks import with_flags
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import Table, filled, filled_by_function, of_kind
 
@@ -38,19 +40,18 @@ def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     return row if work.counters else None
 
 
-def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str], *, recorded: bool) -> None:
-    """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting.
-
-    ``recorded``: what is new goes on record by this run.
-    """
+def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str], options: Options) -> None:
+    """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting."""
     judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
     verdicts = Counter(judgement.verdict for judgement in judged)
     if judged:
         reporter.write_line("counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items()))
-    if verdicts[Verdict.NEW] and not recorded:
+    if verdicts[Verdict.NEW] and not options.update:
         those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
-        remedy = "record them with pytest --update-baselines=new --gpuperf-ncu and commit the files"
-        reporter.write_line(f"{those} no counters on record: {remedy}", yellow=True)
+        command = with_flags("pytest --update-baselines=new --gpuperf-ncu", options.repeated)
+        reporter.write_line(
+            f"{those} no counters on record: record them with {command} and commit the files", yellow=True
+        )
     reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
     for reason, count in reasons.items():
         those = numbered(count, "workload", "has", "have")

@@ -92,7 +92,7 @@ def summary(
     most = 0 if reporter.stats.get("failed") else MOST_REMARKS
     _warn(reporter, remarks.hints(evidence, most=None if verbose else most))
     if options.ncu:
-        counter_words(reporter, evidence, outcome.counter_notes, recorded=bool(options.update))
+        counter_words(reporter, evidence, outcome.counter_notes, options)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
     _warn(reporter, outcome.ledger)

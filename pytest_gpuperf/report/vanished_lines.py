@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import Vanished, WhyVanished
+from pytest_gpuperf.report.remarks import with_flags
 
 NAMED = 3
 """Tests or files that a line names before it counts the rest."""
@@ -71,19 +72,19 @@ def _name(one: Vanished, *, by_file: bool) -> str:
     return f"{name} ({one.reason})" if one.reason else name
 
 
-def targets_gone_line(targets: Sequence[str], folder: Path) -> str:
+def targets_gone_line(targets: Sequence[str], folder: Path, repeated: Sequence[str] = ()) -> str:
     """Of targets that the manifest names and that have no records: whether they were deleted or are still to come."""
     names, folders = ", ".join(targets), " ".join(str(folder / target) for target in targets)
     return (
         f"there are no baselines of {names}, NOT-MEASURED: {folder / 'manifest.json'} names what has no file. To do: "
-        f"record them: {' and '.join(recording_commands(targets))}; or restore what was deleted (git checkout -- "
-        f"{folders}), or drop the target: gpuperf prune --yes"
+        f"record them: {' and '.join(recording_commands(targets, repeated))}; or restore what was deleted "
+        f"(git checkout -- {folders}), or drop the target: gpuperf prune --yes"
     )
 
 
-def recording_commands(targets: Sequence[str]) -> list[str]:
+def recording_commands(targets: Sequence[str], repeated: Sequence[str] = ()) -> list[str]:
     """The updates that record targets which have no records: one for machine code, one for each GPU model."""
-    command = "pytest --update-baselines=new"
+    command = with_flags("pytest --update-baselines=new", repeated)
     archs = ",".join(filter(is_arch, targets))
     for_code = [f"{command} --gpuperf-arch={archs}"] if archs else []
     return [*for_code, *(f"{command}, on a machine with {one}" for one in targets if not is_arch(one))]
@@ -96,13 +97,13 @@ def not_gated_line(archs: Sequence[str]) -> str:
 
 def elsewhere_line(folder: Path, root: Path, other: Path, modules: Sequence[str], repeated: Sequence[str]) -> str:
     """Of a gated run without any baseline whose tests have theirs in another folder; ``repeated`` are flags to keep."""
-    flags = "".join(f" {shlex.quote(one)}" for one in repeated)
+    command = with_flags("pytest --update-baselines=new", repeated)
     renamed = other.parent == root
     named = f"--gpuperf-baselines={other.name}" if renamed else f"--rootdir={other.parent}"
     return (
         f"nothing was compared: there are no baselines in {folder} (rootdir {root}), and those of "
         f"{first_of(modules, NAMED)} are in {other}. To do: run it with {shlex.quote(named)}; if "
-        f"it is to have others: pytest --update-baselines=new{flags}"
+        f"it is to have others: {command}"
     )
 
 

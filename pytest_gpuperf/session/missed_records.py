@@ -205,7 +205,7 @@ def missed_lines(
     if revision:
         return red, [*remarks, *gone_lines(gone, revision)]
     if missed.targets_gone:
-        line = targets_gone_line(missed.targets_gone, options.baselines)
+        line = targets_gone_line(missed.targets_gone, options.baselines, options.repeated)
         judged = _judgement(NO_WORKLOAD, missed.targets_gone[0], "static")
         (red if exit_policy.fails(judged, options) else remarks).append(line)
     return red, [*remarks, *([missed.nothing_on_record] if missed.nothing_on_record else [])]

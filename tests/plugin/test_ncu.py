@@ -137,6 +137,12 @@ def test_a_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeyp
     ncu_suite.run("--gpuperf", "--gpuperf-ncu", "--gpuperf-missing=warn").assert_outcomes(passed=3)
 
 
+def test_counters_are_recorded_with_the_flags_of_the_run(ncu_suite):
+    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-profile=standard")
+    command = "pytest --update-baselines=new --gpuperf-ncu --gpuperf-profile=standard"
+    result.stdout.fnmatch_lines([f"*no counters on record: record them with {command} and commit the files"])
+
+
 def test_a_changed_launch_is_not_comparable(counted):
     counted.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
     result = counted.run("--gpuperf-ncu", "-k", "other")

@@ -161,6 +161,14 @@ def test_a_removed_target(recorded, monkeypatch, target):
     )  # fmt: skip
 
 
+def test_a_removed_target_is_recorded_with_the_flags_of_the_run(recorded):
+    recorded.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90")
+    shutil.rmtree(recorded.path / "baselines" / "sm_80")
+    result = recorded.run("--gpuperf", "--gpuperf-baselines=baselines")
+    command = "pytest --update-baselines=new --gpuperf-baselines=baselines --gpuperf-arch=sm_80"
+    result.stdout.fnmatch_lines([f"*there are no baselines of sm_80, *To do: record them: {command}; or *"])
+
+
 def test_a_target_that_was_added_is_missed_until_the_update_that_is_named_records_it(recorded, monkeypatch, capsys):
     recorded.write("conftest.py", "")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
