@@ -82,7 +82,7 @@ def _add_looks(commands: Commands) -> None:
         commands, "explain", "say what holds a workload back and why it changed, from the last run or a baseline"
     )
     explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
-    explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
+    explain.add_argument("workload", metavar="WORKLOAD", nargs="?", help="one workload of the test (default: all)")
     explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
     _add_folder(explain)
 
@@ -100,7 +100,9 @@ def _add_looks(commands: Commands) -> None:
 
 def _add_records(commands: Commands) -> None:
     prune = _command(commands, "prune", "name baselines whose tests are gone; remove them with --yes")
-    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
+    prune.add_argument(
+        "paths", metavar="PATH", nargs="*", help="test files and folders to look at (default: pytest's own)"
+    )
     either = prune.add_mutually_exclusive_group()
     either.add_argument("--yes", action="store_true", help="remove what is named")
     either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
@@ -136,7 +138,7 @@ def _add_bisection(commands: Commands) -> None:
 
 
 def _add_reports(commands: Commands) -> None:
-    history = _command(commands, "history", "times and registers over the commits of the baselines")
+    history = _command(commands, "history", "show times and registers over the commits of the baselines")
     history.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
     history.add_argument(
         "--output", metavar="FILE", type=Path, action="append", default=[],

@@ -87,6 +87,14 @@ def test_every_command_has_a_module_that_executes_it_and_names_its_problems():
     assert {*command_line.MODULES, *command_line.PROBLEM_STATUS} < {*commands}
 
 
+def test_help_names_every_argument_in_capitals_and_begins_with_a_verb():
+    (commands,) = (one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    places = [one for parser in commands.choices.values() for one in parser._get_positional_actions()]
+    assert [one.dest for one in places if one.choices is None and not (one.metavar or "").isupper()] == []
+    first = {one.dest: (one.help or "").split()[0] for one in commands._choices_actions}
+    assert first["history"] == "show"
+
+
 def test_doctor_is_content_without_a_gpu(found, capsys):
     found += [
         ProbeResult("static", "NVRTC", "ok", "13.0.88"),
