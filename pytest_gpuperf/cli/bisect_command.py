@@ -100,7 +100,9 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
     commits = _between(start, first, last)
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
     trials = _Trials(node_id, first, start, write)
-    if trials.code(first) is not None and not trials.is_good(first):
+    if trials.code(first) is None:
+        raise NothingToFind(f"the good end {first} comes to nothing that can be compared: {trials.why(first)}")
+    if not trials.is_good(first):
         raise NothingToFind(f"the good end {first} is not good: {trials.why(first)}")
     found = search(commits, trials.code, trials.answer)
     suspects = [*found.between, found.bad]

@@ -214,6 +214,14 @@ def test_a_good_end_whose_test_fails_by_itself_is_told(history: History, capsys:
     assert history.commits[1][:12] not in out.partition("\n")[2], "and nothing is asked of the other end"
 
 
+def test_a_test_that_no_folder_sees_is_told_by_its_path(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in (FREE, SPILLING):
+        history.add(options=options)
+    status, _, err = bisected(capsys, "--good", history.commits[0], "nowhere/test_hog.py::test_hog")
+    assert status == 1
+    assert "comes to nothing that can be compared: ERROR: file or directory not found: nowhere/test_hog.py" in err
+
+
 def test_what_a_commit_adds_hides_no_step(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     """A test that the good end lacks is new in every commit after it, and no reason not to judge the others."""
     other = TEST.replace("test_hog", "test_other").replace('"hog")', '"other")').format(options=FREE)
