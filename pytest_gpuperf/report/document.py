@@ -123,6 +123,13 @@ class Document:
         counts = [f"{count} {name}" for name, count in self.report.verdicts.items()]
         return ", ".join(counts) or "nothing was judged"
 
+    @property
+    def headline(self) -> str:
+        """The title; with the exit status of a run that failed, where no verdict in it is one of a regression."""
+        if not self.report.exit_status or any(Verdict(name).is_regression for name in self.report.verdicts):
+            return self.title
+        return f"{self.title}, and the run failed (exit status {self.report.exit_status})"
+
 
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,

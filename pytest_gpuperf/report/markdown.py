@@ -46,7 +46,7 @@ def as_markdown(document: Document) -> str:
     first = _fitting(lines)
     words = [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
     parts = [
-        f"{MARKER}\n## gpuperf: {document.title}", _origin(document),
+        f"{MARKER}\n## gpuperf: {document.headline}", _origin(document),
         *(f"**{escaped(problem)}**" for problem in document.report.problems),
         _table(lines[:first], told[MOST_ROWS:] if first == len(lines) else (), timed=timed), *words[:1],
         _table(lines[first:], told[MOST_ROWS:], timed=timed) if first < len(lines) else "",

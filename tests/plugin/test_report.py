@@ -228,3 +228,29 @@ def test_recording_and_confirming_processes_write_none(recorded):
     assert result.ret == 0
     report = msgspec.json.decode((recorded.path / "out.json").read_bytes(), type=RunReport)
     assert "updating baselines (changed)" in report.task
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status"),
+    [
+        ('    kernel = cuda_kernel("other.cu"', '    assert not "right"\n    kernel = cuda_kernel("other.cu"', 1),
+        ("def test_other(cuda_kernel", "def test_other(no_such_fixture, cuda_kernel", 1),
+        ("def test_other", "def gone", 13),
+    ],
+)
+def test_a_run_that_failed_for_another_reason_does_not_read_as_a_green_one(recorded, monkeypatch, old, new, status):
+    """Its verdicts are those of a run that passes: a comment has to say in its first line that this one did not."""
+    monkeypatch.setenv("CI", "true")
+    recorded.edit("test_suite.py", old, new)
+    assert recorded.run("--gpuperf", ALL).ret == status
+    _, markdown, page = written(recorded)
+    title = markdown.splitlines()[1]
+    assert title.startswith("## gpuperf: ")
+    assert title.endswith(f" UNCHANGED, and the run failed (exit status {status})")
+    assert title.removeprefix("## ") in page.text
+
+
+def test_a_green_run_is_not_said_to_have_failed(recorded):
+    assert recorded.run("--gpuperf", ALL).ret == 0
+    _, markdown, page = written(recorded)
+    assert "the run failed" not in markdown + page.text
