@@ -1,7 +1,8 @@
 """Which baselines this run believes: all of them on a desk, under CI those that the change under test did not bring.
 
 A cubin is code that nobody can review, so one that a change brought along is not launched.  Nor is a commit run that
-only the change has, or a record of the change's taken for the reading of machine code.  Comparing needs no trust.
+only the change has, or a record of the change's taken for the reading of machine code, or its word on how a kernel was
+launched.  Comparing needs no trust.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.baselines.file_types import TimeFile
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
+from pytest_gpuperf.baselines.layout import evidence_path
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
 from pytest_gpuperf.baselines.project_base import ProjectBase, holds, project_base
-from pytest_gpuperf.baselines.snapshots import object_id
+from pytest_gpuperf.baselines.snapshots import AtRevision, Place, object_id
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.model.evidence import Key, TimeRecord
 
 _SHA1_DIGITS = 40
 """In the name of a commit; git repositories of the other kind have 64."""
@@ -32,6 +36,7 @@ class BaselineTrust:
         self._everything = not options.ci or options.trust_cubins or compiled_here
         self._folder = folder
         self._believed: dict[Path, bool] = {}
+        self._own: dict[Path, TimeFile | None] = {}
 
     @cached_property
     def _base(self) -> ProjectBase | str:
@@ -73,3 +78,40 @@ class BaselineTrust:
             return False
         hash_name = "sha1" if len(self._base.commit) == _SHA1_DIGITS else "sha256"
         return content is None or object_id(content, hash_name) in self._base.records
+
+    def why_not_launched_so(self, root: Path, target: str, key: Key, record: TimeRecord) -> str:
+        """Why a kernel of the folder ``root`` is not to be launched as its record, or anchor, says; empty if it may be.
+
+        An update writes down the launch of its own time, so another one than today's is in the project's own records.
+        """
+        file = evidence_path(root, target, key.module)
+        if self.believes(file) or any(_launch(one) == _launch(record) for one in self._own_records(root, file, key)):
+            return ""
+        base = f"{self._base} says otherwise" if isinstance(self._base, str) else f"it is not in {self._base.name}"
+        return f"the launch on record came with this change ({base})"
+
+    def _own_records(self, root: Path, file: Path, key: Key) -> list[TimeRecord]:
+        """What the project has on record of a workload on the GPU model that ``file`` is of, and its anchor."""
+        if file not in self._own:
+            self._own[file] = self._at_base(root, Place(file.relative_to(root).parts[0], key.module))
+        own = self._own[file]
+        found = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
+        if found is None:
+            return []
+        return [found, found.anchor.as_record()] if found.anchor is not None else [found]
+
+    def _at_base(self, root: Path, place: Place) -> TimeFile | None:
+        if isinstance(self._base, str):
+            return None
+        try:
+            folder = GitFolder(root)
+            with folder.open() as reader:
+                file = AtRevision(self._base.commit, folder, reader).file(place)
+        except RevisionError:  # a submodule, whose commits are others
+            return None
+        return file if isinstance(file, TimeFile) else None
+
+
+def _launch(record: TimeRecord) -> tuple[object, ...]:
+    identity = record.identity
+    return record.grid, record.block, record.dynamic_shared_bytes, identity.launch, identity.arguments

@@ -3,7 +3,7 @@
 A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  What is not
 the code of the identity on record is refused, and then nothing passes against that record.  What is runs as it was
 launched when it was recorded, on the candidate's arrays: the work as it was recorded.  Under CI what the change under
-test brought along does not run (``context.baseline_trust``).
+test brought along does not run, nor as it says (``context.baseline_trust``).
 """
 
 from __future__ import annotations
@@ -87,12 +87,17 @@ def opponent_of(
         arguments = None
         if other_parameters or other_arguments(record.identity, launch.identity()):
             arguments = recorded_arguments(binary, record.identity.arguments, launch)
-        return Opponent(binary, configuration=_recorded_launch(record, binary, launch), arguments=arguments)
+        configuration = _recorded_launch(record, binary, launch)
     except LaunchError as problem:
         was, now = (_described(one.parameters) for one in (binary, launch.binary))
         changed = f"the parameters changed from {was} to {now}, and " if other_parameters else ""
         obstacle = f"{changed}the baseline cannot be launched as it was: {problem}"
         return Opponent(None, obstacle, other_parameters=other_parameters)
+    if configuration is not None or arguments is not None:
+        distrust = trust.why_not_launched_so(store.root, launch.kernel.device.facts.slug, key, record)
+        if distrust:
+            return Opponent(None, f"{distrust}. {_REMEDY}", other_parameters=other_parameters, refused=True)
+    return Opponent(binary, configuration=configuration, arguments=arguments)
 
 
 def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:

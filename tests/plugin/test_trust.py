@@ -277,3 +277,46 @@ def test_figures_that_the_cubin_does_not_bear_out_let_nothing_pass(
     result = change.run("--gpuperf", NODE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*came with this change has to be proven*{figure}* 250 on record*"])
+
+
+def edit_time(project: Suite, test: str, **fields: object) -> None:
+    """Give the time record of a test's workload these fields; ``launch`` is one of its identity."""
+    path = project.path / "baselines/simulated-gpu/test_suite.json"
+    content = read_evidence(path)
+    record = content["tests"][test]["work"]
+    if "launch" in fields:
+        record["identity"]["launch"] = fields.pop("launch")
+    record.update(fields)
+    write_evidence(path, content)
+
+
+@pytest.fixture
+def launching(project: Suite) -> Suite:
+    """A change is checked out, on a GPU where each block of a launch takes a picosecond besides."""
+    project.edit("conftest.py", "return Counting(", "return Counting(block_ns=0.001, ")
+    git(project.path, "checkout", "-q", "-b", "change")
+    return project
+
+
+@pytest.mark.parametrize("told", [{}, {"launch": "grid=(4000000, 1, 1) block=(256, 1, 1) shared=0"}], ids=["", "told"])
+def test_a_recorded_launch_that_the_change_edited_lets_no_slower_code_pass(
+    launching: Suite, told: dict[str, object]
+) -> None:
+    """The project's own cubin would be launched with more blocks than it ever was, and be as slow as the new code."""
+    launching.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
+    edit_time(launching, "test_work[1024]", grid=[4_000_000, 1, 1], **told)
+    commit(launching.path)
+    launching.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
+    result = launching.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*not paired: *the launch on record came with this change*"])
+
+
+def test_a_launch_that_changed_is_paired_though_the_change_recorded_a_neighbour_anew(launching: Suite) -> None:
+    launching.edit("test_suite.py", "grid=8", "grid=9")
+    edit_time(launching, "test_work[2048]", bytes=4096)
+    commit(launching.path)
+    result = launching.run("--gpuperf", NODE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +(SAME|NOT-SLOWER)"])
+    assert was_launched(launching)
