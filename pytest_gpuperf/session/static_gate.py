@@ -47,19 +47,19 @@ def judge_static(
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
+    judged |= {arch: _proven(worker, judged[arch], old, workload.static[arch]) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
         judged = _accepted_elsewhere(store, judged, workload, olds)
     found = as_recorded(worker, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
 
 
-def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgement:
+def _proven(worker: Worker, judgement: Judgement, old: StaticRecord, new: StaticRecord) -> Judgement:
     """The judgement, or NOT-COMPARABLE where changed code passes against a record that is not proven."""
     if judgement.verdict not in (Verdict.SAME, Verdict.BETTER):
         return judgement
     key, arch = judgement.key, judgement.target
-    why = why_not_proven(worker, key, arch, old)
+    why = why_not_proven(worker, key, arch, old, new)
     return (
         Judgement(key=key, target=arch, kind="static", verdict=Verdict.NOT_COMPARABLE, reason=why) if why else judgement
     )

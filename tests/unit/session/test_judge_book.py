@@ -13,6 +13,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_reco
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
@@ -80,8 +81,11 @@ def file_of(run: Run) -> Path:
     return run.store.root / "sm_90" / f"{MODULE.removesuffix('.py')}.json"
 
 
-def proven(run: Run, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
-    """Why a record with these figures is not believed, whose cubin has the figures of the sample."""
+def proven(run: Run, monkeypatch: pytest.MonkeyPatch, new: StaticRecord | None = None, **changes: Any) -> str:
+    """Why a record with these figures is not believed, whose cubin has the figures of the sample.
+
+    ``new``: what is judged; by default what the sample is, launched as it is.
+    """
     record = static_record(cubin="ab" * 32, **LAUNCHED)
     made = occupancy(record.profile, "sm_90", 256, 1024)
     old = msgspec.structs.replace(record, **{"occupancy": made, **changes})
@@ -99,7 +103,7 @@ def proven(run: Run, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
         return SimpleNamespace(profile=record.profile)
 
     monkeypatch.setattr(proven_records, "read_stored", read_stored)
-    return why_not_proven(run.worker, key(), "sm_90", old)
+    return why_not_proven(run.worker, key(), "sm_90", old, new or msgspec.structs.replace(record, occupancy=made))
 
 
 def test_a_record_is_believed_whose_occupancy_is_that_of_its_cubin_and_launch(
@@ -120,6 +124,30 @@ def test_a_record_is_not_believed_whose_figures_are_not_those_of_its_cubin(
     fewer = msgspec.structs.replace(static_record().profile, registers=16, instructions=4)
     said = proven(run, monkeypatch, profile=fewer, occupancy=None)
     assert "(registers 16 on record and 32 in the code, instructions 4 on record and 8 in the code)" in said
+
+
+NO_LAUNCH: dict[str, Any] = {"block": None, "occupancy": None}
+SMALL_BLOCKS: dict[str, Any] = {
+    "block": (32, 1, 1), "dynamic_shared_bytes": 0, "occupancy": occupancy(static_record().profile, "sm_90", 32, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recorded", [NO_LAUNCH, SMALL_BLOCKS, {"occupancy": None}], ids=["none", "small", "unsaid"])
+def test_a_launch_on_record_hides_no_lost_occupancy(
+    run: Run, monkeypatch: pytest.MonkeyPatch, recorded: dict[str, Any]
+) -> None:
+    """The record's occupancy is that of its own launch, and of no use beside another one."""
+    as_now = static_record("c1", **LAUNCHED)
+    half = msgspec.structs.replace(as_now, occupancy=occupancy(as_now.profile, "sm_90", 256, 50 << 10))
+    said = proven(run, monkeypatch, half, **recorded)
+    assert said.endswith(
+        "launched as today its code has an occupancy of 100 %, and today's has 50 %: restore it from version control, "
+        "or record the workload again with --update-baselines"
+    )
+    kept = msgspec.structs.replace(as_now, occupancy=occupancy(as_now.profile, "sm_90", 256, 1024))
+    assert proven(run, monkeypatch, kept, **recorded) == ""
+    assert proven(run, monkeypatch, msgspec.structs.replace(half, **NO_LAUNCH), **recorded) == ""
+    assert proven(run, monkeypatch, half) == "", "the loss is beside the record's own, and judged there"
 
 
 def test_a_record_is_not_believed_whose_occupancy_is_another(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_changed_code_that_passes_against_a_record_that_is_not_proven_is_not_com
         assert found == Judgement(
             key=key(), target="sm_90", kind="static", verdict=verdict, reason="it came with this change"
         )
-        assert asked == [(key(), "sm_90", static_record())]
+        assert asked == [(key(), "sm_90", static_record(), new)]
     monkeypatch.setattr(static_gate, "why_not_proven", lambda *_: "")
     assert judged(run, static_record("c1")).verdict is Verdict.SAME
 
