@@ -61,7 +61,12 @@ def project_base(folder: Path, environment: Mapping[str, str] = os.environ) -> P
 
 def holds(top: Path, base: ProjectBase, commit: str) -> bool:
     """Whether a full commit id names the base, or one that it descends from.  Raises ``RevisionError``."""
-    return run_git(top, "merge-base", "--is-ancestor", commit, base.commit).returncode == 0
+    return descends(top, base.commit, commit)
+
+
+def descends(top: Path, commit: str, ancestor: str) -> bool:
+    """Whether a commit is a descendant of another one, or that one itself.  Raises ``RevisionError``."""
+    return run_git(top, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
 
 
 def _superproject(folder: Path) -> Path:

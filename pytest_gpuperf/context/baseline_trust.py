@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
 from pytest_gpuperf.baselines.layout import evidence_path
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
-from pytest_gpuperf.baselines.project_base import ProjectBase, holds, project_base
+from pytest_gpuperf.baselines.project_base import ProjectBase, descends, holds, project_base
 from pytest_gpuperf.baselines.snapshots import AtRevision, Place, object_id
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key, TimeRecord
@@ -90,15 +90,35 @@ class BaselineTrust:
         base = f"{self._base} says otherwise" if isinstance(self._base, str) else f"it is not in {self._base.name}"
         return f"the launch on record came with this change ({base})"
 
+    def why_not_recorded_at(self, root: Path, target: str, key: Key, commit: str) -> str:
+        """Why tests of an older ``commit`` do not stand for the record of a callable; empty if they may.
+
+        A new recording is of the commit that the project's own was taken at, or of a later one.
+        """
+        file = evidence_path(root, target, key.module)
+        own = None if self.believes(file) else self._own_file(root, file, key.module)
+        record = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
+        if own is None or record is None or isinstance(self._base, str):
+            return ""
+        named = {one.session for one in record.rounds}
+        latest = max((one for one in own.sessions if one.id in named), key=lambda one: one.date, default=None)
+        if latest is None or not latest.commit or descends(self._folder, commit, latest.commit):
+            return ""
+        return f"the commit of its record came with this change (in {self._base.name} it is {latest.commit[:12]})"
+
     def _own_records(self, root: Path, file: Path, key: Key) -> list[TimeRecord]:
         """What the project has on record of a workload on the GPU model that ``file`` is of, and its anchor."""
-        if file not in self._own:
-            self._own[file] = self._at_base(root, Place(file.relative_to(root).parts[0], key.module))
-        own = self._own[file]
+        own = self._own_file(root, file, key.module)
         found = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
         if found is None:
             return []
         return [found, found.anchor.as_record()] if found.anchor is not None else [found]
+
+    def _own_file(self, root: Path, file: Path, module: str) -> TimeFile | None:
+        """What the project has of a file of times; None where it has none, or it is not known."""
+        if file not in self._own:
+            self._own[file] = self._at_base(root, Place(file.relative_to(root).parts[0], module))
+        return self._own[file]
 
     def _at_base(self, root: Path, place: Place) -> TimeFile | None:
         if isinstance(self._base, str):

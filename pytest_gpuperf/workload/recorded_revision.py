@@ -46,9 +46,10 @@ def recorded_commit(worker: Worker, key: Key) -> str:
         raise NotPaired(f"{ALONE}, and its record does not say at which commit it was taken")
     if latest.dirty:
         raise NotPaired(f"{ALONE}, and it was recorded with changes beyond {latest.commit[:12]}")
-    if distrust := worker.trust.why_not_run(latest.commit):
+    trust, commit = worker.trust, latest.commit
+    if distrust := trust.why_not_run(commit) or trust.why_not_recorded_at(store.root, target, key, commit):
         raise NotPaired(f"{ALONE}, and under CI {distrust}: --gpuperf-trust-cubins runs it")
-    return latest.commit
+    return commit
 
 
 def _checked_out(worker: Worker, commit: str) -> Revision | str:

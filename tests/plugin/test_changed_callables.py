@@ -112,3 +112,37 @@ def test_a_clone_without_the_commit_says_what_to_do(recorded: Suite, monkeypatch
     result = recorded.run("--gpuperf", "-rA", "--rootdir=.", subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*NOT-SLOWER*", "*compared with the record alone*fetch-depth: 0*"])
+
+
+def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
+    gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project was once slower than the change makes it: paired with that commit, the change would be FASTER."""
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in {
+        ".gitignore": "__pycache__\n.gpuperf\n",
+        "steps_of_work.py": "STEPS = 500\n",
+        "test_suite.py": TEST,
+    }.items():
+        gpu_suite.write(name, text)
+    slow = commit(gpu_suite.path)
+    gpu_suite.write("steps_of_work.py", "STEPS = 300\n")
+    fast = commit(gpu_suite.path, "Faster")
+    gpu_suite.run(*RECORDING)
+    later = commit(gpu_suite.path, "Baselines")
+    git(gpu_suite.path, "branch", "-M", "main")
+    git(gpu_suite.path, "checkout", "-q", "-b", "change")
+    gpu_suite.write("steps_of_work.py", "STEPS = 400\n")
+    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", fast, later)
+    commit(gpu_suite.path, "Slower")
+    monkeypatch.setenv("CI", "true")
+    status, said = gated(gpu_suite)
+    assert status == 1, said
+    assert "paired by processes" in said, "a recording may be of a later commit than the project's own"
+    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", later, slow)
+    commit(gpu_suite.path, "Slower")
+    status, said = gated(gpu_suite)
+    assert status == 1, said
+    assert "steps  SLOWER" in said
+    assert f"of main it is {fast[:12]}): --gpuperf-trust-cubins runs it" in said
