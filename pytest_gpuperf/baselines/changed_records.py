@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.file_types import EvidenceFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile, TimeFile
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import MANIFEST, Place, Snapshot, relative_path
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 
@@ -22,6 +22,8 @@ class Difference(NamedTuple):
     """Those that files have which do not differ."""
     manifests: tuple[Manifest | None, Manifest | None]
     """Both None if they do not differ."""
+    edited: tuple[tuple[str, Session, Session], ...] = ()
+    """Recordings of one id that say something else, which no update makes: target, before and after."""
 
 
 def difference(before: Snapshot, after: Snapshot) -> Difference:
@@ -29,6 +31,7 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
     places = sorted((before.ids.keys() | after.ids.keys()) - {MANIFEST})
     equal = {place for place in places if before.ids.get(place) == after.ids.get(place)}
     old, new, elsewhere = _records(), _records(), _records()
+    edited: list[tuple[str, Session, Session]] = []
     for place in places:
         if place in equal or _skipped(place, before, after):
             continue
@@ -36,11 +39,19 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         if not _skipped(place, before, after):
             for records, file in zip((old, new), files, strict=True):
                 _gather(records, place.module, file)
+            edited += [(place.target, *both) for both in _edited(*files)]
     modules = {key.module for key in old.keys() ^ new.keys()}
     for place in sorted(equal):
         if place.module in modules:
             _gather(elsewhere, place.module, after.file(place))
-    return Difference(dict(old), dict(new), frozenset(elsewhere), _manifests(before, after))
+    return Difference(dict(old), dict(new), frozenset(elsewhere), _manifests(before, after), tuple(edited))
+
+
+def _edited(before: EvidenceFile | None, after: EvidenceFile | None) -> list[tuple[Session, Session]]:
+    if not isinstance(before, TimeFile) or not isinstance(after, TimeFile):
+        return []
+    known = {session.id: session for session in before.sessions}
+    return [(known[one.id], one) for one in after.sessions if known.get(one.id, one) != one]
 
 
 def any_compared(before: Snapshot, after: Snapshot) -> bool:

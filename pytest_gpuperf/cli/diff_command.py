@@ -20,7 +20,7 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.evidence_diff import compare_evidence
 from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, edited_lines, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines
 from pytest_gpuperf.report.files import NotWritten, write_file
 
@@ -70,7 +70,7 @@ def run(
     diff = compare_evidence(changed.before, changed.after, RULES, elsewhere=changed.elsewhere)
     skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
-    remarks = [*remarks_of(diff, manifests), *dict.fromkeys(skipped)]
+    remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]
     title = f"Baselines of {_shown(before)} -> {_shown(after)}"
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:
