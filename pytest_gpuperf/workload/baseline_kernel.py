@@ -70,7 +70,10 @@ def opponent_of(
     if launch is None:
         return Opponent(None, "a callable has no machine code of its own that could be run again")
     if not record.cubin:
-        return Opponent(None, "the baseline was recorded without its machine code")
+        why = "the baseline was recorded without its machine code"
+        if trust.believes(evidence_path(store.root, launch.kernel.device.facts.slug, key.module)):
+            return Opponent(None, why)
+        return Opponent(None, f"{why}, and came with this change. {_REMEDY}", refused=True)
     try:
         binary = _stored(store, cache, record, launch)
     except MissingCubinError as problem:

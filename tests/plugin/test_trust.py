@@ -350,3 +350,19 @@ def test_a_block_on_record_that_the_change_edited_hides_no_lost_occupancy(
             "*launched as today its code has an occupancy of 100 %, and today's has 50 %*",
         ]
     )
+
+
+def test_times_on_record_without_the_machine_code_that_the_project_has_let_no_slower_code_pass(project: Suite) -> None:
+    """The change takes the cubin's name out of the record, so that nothing runs beside it, and scales its times."""
+    git(project.path, "checkout", "-q", "-b", "change")
+    project.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
+    path = project.path / "baselines/simulated-gpu/test_suite.json"
+    content = read_evidence(path)
+    record = content["tests"]["test_work[1024]"]["work"]
+    rounds = [{**one, "midmean": 1.2 * one["midmean"]} for one in record["rounds"]]
+    edit_time(project, "test_work[1024]", cubin="", rounds=rounds)
+    commit(project.path)
+    project.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
+    result = project.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*recorded without its machine code, and came with this *"])
