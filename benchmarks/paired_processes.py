@@ -138,7 +138,7 @@ PAGE = """\
 
 Each side runs in its own process, on arrays of its own for each verdict; what is slower was paired again, in fresh
 processes. The truth is so many percent more work on one side: rows or elements, as many as were thought to take so much
-time. Made on H200s by
+time. Made by
 
     python benchmarks/paired_processes.py run --times 20 --percents 0 --output DIR -- -k "not cuda"
     python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M and not cuda"
