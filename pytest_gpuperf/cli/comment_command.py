@@ -57,7 +57,10 @@ def run(report: Path, name: str, *, write: Callable[[str], object], environment:
         write("no comment: this job is for no pull request and no merge request\n")
         return 0
     marker = f"<!-- pytest-gpuperf report: {name} -->"
-    text = report.read_text(encoding="utf-8").replace(MARKER, marker, 1)
+    try:
+        text = report.read_text(encoding="utf-8").replace(MARKER, marker, 1)
+    except ValueError as problem:
+        raise CommentError(f"{report} is no report in Markdown ({problem}): name what --gpuperf-report wrote") from None
     if marker not in text:
         text = f"{marker}\n{text}"
     found = _comment_with(marker, request)
@@ -76,9 +79,11 @@ def request_of(environment: Mapping[str, str]) -> CommentPlace | None:
     if event:
         return _of_github(Path(event), environment)
     if environment.get("CI_MERGE_REQUEST_IID"):
-        token = environment.get("GPUPERF_GITLAB_TOKEN")
-        if not token:
-            raise CommentError("GPUPERF_GITLAB_TOKEN is not set: give the job a project access token, scope api")
+        remedy = "give the job a project access token, scope api"
+        token = _token("GPUPERF_GITLAB_TOKEN", environment, remedy)
+        lacking = [name for name in ("CI_PROJECT_ID", "CI_API_V4_URL") if not environment.get(name)]
+        if lacking:
+            raise CommentError(f"{lacking[0]} is not set, as GitLab does in its jobs: run the command in one of them")
         project = urllib.parse.quote(environment["CI_PROJECT_ID"], safe="")
         base = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
         return CommentPlace(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token})
@@ -87,18 +92,28 @@ def request_of(environment: Mapping[str, str]) -> CommentPlace | None:
 
 def _of_github(event: Path, environment: Mapping[str, str]) -> CommentPlace | None:
     try:
-        number = json.loads(event.read_text(encoding="utf-8")).get("pull_request", {}).get("number")
+        told = json.loads(event.read_text(encoding="utf-8"))
     except ValueError as problem:
         raise CommentError(f"{event} is no event of GitHub ({problem})") from problem
+    request = told.get("pull_request") if isinstance(told, dict) else None
+    number = request.get("number") if isinstance(request, dict) else None
     if not isinstance(number, int):
         return None
-    token = environment.get("GITHUB_TOKEN")
-    if not token:
-        raise CommentError("GITHUB_TOKEN is not set: give the step env: GITHUB_TOKEN: ${{ github.token }}")
+    token = _token("GITHUB_TOKEN", environment, "give the step env: GITHUB_TOKEN: ${{ github.token }}")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
     base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
     return CommentPlace(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers)
+
+
+def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
+    """The token that a variable holds, less what was pasted around it.  Raises ``CommentError``, and never tells it."""
+    token = environment.get(name, "").strip()
+    if not token:
+        raise CommentError(f"{name} is not set: {remedy}")
+    if not token.isascii() or not token.isprintable():
+        raise CommentError(f"{name} has characters that no token has, such as line breaks: set it anew, as one line")
+    return token
 
 
 def _comment_with(marker: str, request: CommentPlace) -> int | None:
@@ -116,8 +131,8 @@ def _asked(request: CommentPlace, method: str, url: str, content: Mapping[str, s
     """The answer.  Raises ``CommentError``, whose message has no token in it."""
     data = None if content is None else json.dumps(content).encode()
     headers = {**request.headers, "Content-Type": "application/json", "User-Agent": "pytest-gpuperf"}
-    asking = urllib.request.Request(url, data=data, headers=headers, method=method)
     try:
+        asking = urllib.request.Request(url, data=data, headers=headers, method=method)
         with urllib.request.urlopen(asking, timeout=LIMIT_S) as answer:
             return json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as problem:

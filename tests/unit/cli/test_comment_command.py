@@ -113,6 +113,41 @@ def test_a_job_of_no_request_makes_none(service, tmp_path, github):
     assert service.asked == []
 
 
+@pytest.mark.parametrize("content", ["[]", "7", '{"pull_request": null}', '{"pull_request": 3}'])
+def test_an_event_of_another_shape_is_of_no_request(service, tmp_path, github, content):
+    (tmp_path / "event.json").write_text(content)
+    (tmp_path / "report.md").write_text("text")
+    assert "for no pull request" in comment(tmp_path / "report.md", github)
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_a_token_that_was_pasted_with_a_line_break_is_used_and_never_told(service, tmp_path, request, kind):
+    environment = request.getfixturevalue(kind)
+    token = next(name for name in environment if name.endswith("_TOKEN"))
+    (tmp_path / "report.md").write_text("text")
+    assert comment(tmp_path / "report.md", {**environment, token: "secret\n"}) == "comment made\n"
+    with pytest.raises(CommentError, match=f"{token} has") as failed:
+        comment(tmp_path / "report.md", {**environment, token: "sec\nret"})
+    assert "ret" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "given"), [("CI_PROJECT_ID", None), ("CI_API_V4_URL", None), ("CI_API_V4_URL", "no url")]
+)
+def test_what_gitlab_does_not_say_is_named(tmp_path, gitlab, missing, given):
+    (tmp_path / "report.md").write_text("text")
+    environment = {name: value for name, value in gitlab.items() if name != missing}
+    with pytest.raises(CommentError, match=missing if given is None else "no url"):
+        comment(tmp_path / "report.md", environment if given is None else {**environment, missing: given})
+
+
+def test_a_report_that_is_no_text_is_named(tmp_path, github):
+    (tmp_path / "report.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(CommentError, match=r"report\.md is no report in Markdown"):
+        comment(tmp_path / "report.md", github)
+
+
 @pytest.mark.parametrize(
     ("status", "says"), [(403, "pull-requests: write"), (500, "answered by 500"), (429, "answered by 429")]
 )
