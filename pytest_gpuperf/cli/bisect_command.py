@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,24 +24,19 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.bisect_trial import Trial, trial_of
 from pytest_gpuperf.cli.node_ids import below_top, seen_from
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
-from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.document import RunReport
-from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.interrupt import command_in_order
 
 Write = Callable[[str], object]
-GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER,
-                  Verdict.ACCEPTED_ELSEWHERE})  # fmt: skip
-BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
-
 STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
 """As ``git bisect run`` reads it."""
 
@@ -53,27 +49,16 @@ PATIENCE_S = 10.0
 """For a run that was asked to end."""
 
 
+_OF_HEAD = re.compile(r"(HEAD|@)(?=[~^@{:]|$)")
+"""How revisions begin that say where they are from what is checked out."""
+
+
 class NoBisection(Exception):
     """What was asked for cannot be looked for; the message says why, and what to do."""
 
 
 PROBLEMS = (NoBisection, NothingToFind, RevisionError)
 """What keeps the command from an answer."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Trial:
-    """What one commit came to against the good end."""
-
-    answer: Answer
-    code: Hashable | None
-    """What its workloads run; None where the test did not come to any."""
-    why: str
-    """In a few words: a verdict, a ratio, an error."""
-    words: tuple[str, ...] = ()
-    """The verdicts that are red, in the words of a failing test."""
-    timed: bool = False
-    """A GPU took times for it."""
 
 
 def execute(parsed: argparse.Namespace, write: Write) -> int:
@@ -104,7 +89,10 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
         raise NothingToFind(f"the good end {first} comes to nothing that can be compared: {trials.why(first)}")
     if not trials.is_good(first):
         raise NothingToFind(f"the good end {first} is not good: {trials.why(first)}")
-    found = search(commits, trials.code, trials.answer)
+    try:
+        found = search(commits, trials.code, trials.answer)
+    except NothingToFind as problem:
+        raise NothingToFind(f"{problem}: {trials.why(last)}") from None
     suspects = [*found.between, found.bad]
     if found.culprit is None:
         write(f"\nnot told apart, one of {len(suspects)} commits after {found.good[:12]}:\n")
@@ -119,10 +107,20 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
     """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
     top = repository_of(start).top
+    if _OF_HEAD.match(good) and _is_bisecting(top):
+        raise NoBisection(
+            f"--good {good} is another commit at every step, as git bisect moves HEAD: name it by its id, or by a "
+            "branch or a tag"
+        )
     here = seen_from(below_top(node_id, start, top), start.resolve(), top)
     trial = _tried([sys.executable, "-c", FOLDER_LAST], here, GitFolder(top).commit(good), start, {})
     write(f"{trial.answer}: {trial.why}\n")
     return STEP_STATUS[trial.answer]
+
+
+def _is_bisecting(top: Path) -> bool:
+    found = run_git(top, "rev-parse", "--path-format=absolute", "--git-path", "BISECT_START")
+    return Path(os.fsdecode(found.stdout).rstrip("\n")).is_file()
 
 
 def recorded_commit(node_id: str, start: Path, top: Path) -> str:
@@ -162,6 +160,8 @@ class _Trials:
         self._node_id, self._good, self._start, self._write = node_id, good, start, write
         self._static: dict[str, Trial] = {}
         self._final: dict[str, Trial] = {}
+        self._red = frozenset[Key]()
+        """Workloads that are slower at the bad end, once that is known: the loss of others is not what is sought."""
         self._gpu: bool | None = None
         """Whether there is one; None until a commit is judged."""
 
@@ -175,6 +175,7 @@ class _Trials:
         if self._gpu is not False:
             self._final[commit] = self._try(commit, {})
             self._gpu = self._gpu or self._final[commit].timed
+        self._red = self._red or self._last(commit).red
         return self._last(commit).answer
 
     def is_good(self, commit: str) -> bool:
@@ -201,14 +202,17 @@ class _Trials:
             start = start if start.is_dir() else tree
             arguments = bootstrap_arguments(others, tree, as_module=True)
             command = [sys.executable, "-c", BOOTSTRAP, *arguments]
-            trial = _tried(command, seen_from(self._node_id, start, tree), self._good, start, environ)
+            trial = _tried(command, seen_from(self._node_id, start, tree), self._good, start, environ, self._red)
         if self._gpu and not environ and trial.answer == "good" and not trial.timed:  # as others are, by their times
             trial = dataclasses.replace(trial, answer="undecided", why=f"{trial.why}, and no time was taken")
         self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
         return trial
 
 
-def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ: Mapping[str, str]) -> Trial:
+def _tried(
+    command: Sequence[str], node_id: str, good: str, start: Path, environ: Mapping[str, str],
+    looked_for: Collection[Key] = (),
+) -> Trial:  # fmt: skip
     """Run one test in a folder against the good end."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-bisect-") as name:
         file, log = Path(name) / "report.json", Path(name) / "log"
@@ -221,7 +225,7 @@ def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ
     error = next(iter((*errors_in(lines), *_refusals(lines))), "it hung" if status is None else f"exit status {status}")
     if report is None or status not in COMPARED:
         return Trial("undecided", None, error)
-    return trial_of(report.tests, error if status else "")
+    return trial_of(report.tests, error if status else "", looked_for)
 
 
 def _run(command: Sequence[str], start: Path, log: Path, environ: Mapping[str, str]) -> int | None:
@@ -247,48 +251,3 @@ def _report(file: Path) -> RunReport | None:
         return msgspec.json.decode(file.read_bytes(), type=RunReport)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def trial_of(tests: Sequence[TestEvidence], failure: str) -> Trial:
-    """What the evidence of a run against the good end says; ``failure`` is what a test failed for, a verdict or not."""
-    judged = [(work, one) for test in tests for work in test.workloads for one in work.judgements]
-    timed = any(test.device is not None for test in tests)
-    works = [work for test in tests for work in test.workloads]
-    code = tuple(sorted(map(_code, works))) if works and all(work.static for work in works) else object()
-    red = [(work, one) for work, one in judged if one.verdict in BAD]
-    good = [one for _, one in judged if one.verdict in GOOD]
-    open_ones = [one for work, one in judged if one.verdict not in BAD | GOOD and not (good and _is_added(work))]
-    if red:
-        worst = next((one for _, one in red if one.kind == "time"), red[0][1])
-        return Trial("bad", code, _said(worst), tuple(_words(red)), timed)
-    if open_ones:
-        return Trial("undecided", code, _said(open_ones[0]), timed=timed)
-    if failure or not judged:
-        return Trial("undecided", code if judged else None, failure or "nothing was judged", timed=timed)
-    return Trial("good", code, _said(good[0]), timed=timed)
-
-
-def _is_added(work: WorkloadEvidence) -> bool:
-    """The good end has nothing of it; or it is equal code, which the good end did not time."""
-    return {one.verdict for one in work.judgements} <= {Verdict.NEW, Verdict.UNCHANGED}
-
-
-def _code(work: WorkloadEvidence) -> tuple[str, str]:
-    """A workload's name, and what it runs."""
-    codes = ",".join(f"{arch}={record.profile.code_hash}" for arch, record in sorted(work.static.items()))
-    launch = f"{work.identity.launch} {work.identity.arguments}" if work.identity is not None else ""
-    return work.key.workload, f"{codes} {launch}"
-
-
-def _said(judgement: Judgement) -> str:
-    time_ = judgement.time
-    if time_ is None or time_.ratio is None:
-        return f"{judgement.verdict.value} on {judgement.target}"
-    interval = f" [{time_.interval[0]:.4f}, {time_.interval[1]:.4f}]" if time_.interval else ""
-    return f"{judgement.verdict.value} x{time_.ratio:.4f}{interval} on {judgement.target}"
-
-
-def _words(red: Sequence[tuple[WorkloadEvidence, Judgement]]) -> Iterator[str]:
-    for key in dict.fromkeys(work.key for work, _ in red):
-        of_key = [(work, one) for work, one in red if work.key == key]
-        yield from workload_lines([one for _, one in of_key], of_key[0][0].advice)

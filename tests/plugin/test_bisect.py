@@ -12,7 +12,7 @@ import pytest
 from git_samples import commit, git
 from suite_under_test import HOG, KERNEL, SIMULATED
 
-from pytest_gpuperf.cli.bisect_command import trial_of
+from pytest_gpuperf.cli.bisect_trial import trial_of
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.context.worktree import resolve
 from pytest_gpuperf.model.evidence import Key
@@ -233,6 +233,46 @@ def test_what_a_commit_adds_hides_no_step(history: History, capsys: pytest.Captu
     assert (status, err) == (0, "")
     assert f"{history.commits[4][:12]} (" in out
     assert "State 4) made it slower" in out
+
+
+@pytest.mark.parametrize("names", [("hog", "hog"), ("hog", "other")])
+def test_a_loss_that_was_taken_back_is_not_taken_for_that_of_the_bad_end(
+    history: History, capsys: pytest.CaptureFixture[str], names: tuple[str, str]
+) -> None:
+    """Two kernels: the first spills for a while, the second from then on; they may have one name and one code."""
+    history.folder.joinpath("pytest.ini").write_text("[pytest]\ngpuperf_arch = sm_90\n")
+    for number, (first, second) in enumerate([(FREE, FREE), *3 * [(SPILLING, FREE)], *2 * [(FREE, SPILLING)]]):
+        one, two = names
+        other = TEST.replace("test_hog", "test_other").replace('"hog")', f'"{two}")').format(options=second)
+        source = f"// {number}\n{HOG}" + (HOG.replace("hog", two) if two != one else "")
+        history.add(options=first, source=source, test=TEST + other.replace('"hog", options', f'"{two}", options'))
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert (status, err) == (0, "")
+    assert "State 4) made it slower" in out
+
+
+@pytest.mark.parametrize("good", ["HEAD~2", "@~2", "HEAD@{2}", "HEAD"])
+def test_a_step_takes_no_good_end_that_moves_with_it(
+    history: History, capsys: pytest.CaptureFixture[str], good: str
+) -> None:
+    """git bisect checks another commit out for every step: its HEAD~2 is as slow as itself after the culprit."""
+    for number in range(6):
+        history.add(options=SPILLING if number >= 1 else FREE, source=f"// {number}\n{HOG}")
+    git(history.folder, "bisect", "start", "HEAD", history.commits[0])
+    assert main(["bisect-step", "--good", good, "test_hog.py"]) == 128
+    assert f"{good} is another commit at every step" in capsys.readouterr().err
+    git(history.folder, "bisect", "reset")
+    assert main(["bisect-step", "--good", good, "test_hog.py"]) == 0
+
+
+def test_a_bad_end_that_cannot_be_judged_is_told_with_the_reason(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history.add()
+    history.add(options=SPILLING, test=TEST.replace("test_hog", "test_renamed"))
+    status, _, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert status == 1
+    assert "cannot be judged against the good one: NOT-COMPARABLE on sm_90 (was test_hog.py::test_hog [hog], " in err
 
 
 @pytest.mark.parametrize("flag", ["--ff", "--lf", "--nf", "--sw", "-p no:cacheprovider"])
