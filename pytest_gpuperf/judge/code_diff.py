@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -50,8 +52,9 @@ def _code_pairs(
 def _code_diff(
     key: Key, arch: str, toolchains: tuple[str, str], old: StaticRecord, new: StaticRecord
 ) -> CodeDiff | None:
-    """None if the code is the same and launched alike."""
-    changes = _with_spilled_bytes(old, new, compare_static(key, arch, old, new).changes)
+    """None if the code, its launch and its figures are the same; an edited record may have others of the same code."""
+    unhashed = msgspec.structs.replace(old, profile=msgspec.structs.replace(old.profile, code_hash=""))
+    changes = _with_spilled_bytes(old, new, compare_static(key, arch, unhashed, new).changes)
     changes += text_changes(("kernel", old.kernel, new.kernel), ("configuration", old.config, new.config))
     if old.grid is not None and new.grid is not None:
         changes += text_changes(("grid", _dimensions(old.grid), _dimensions(new.grid)))
