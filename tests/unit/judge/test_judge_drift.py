@@ -99,6 +99,8 @@ def test_what_cannot_be_paired_drifts_by_the_steps_on_record_and_today_s() -> No
     today = drift_by_steps(anchor, 0.005, step(Verdict.INCONCLUSIVE, 1.02))
     assert (today.ratio, today.proven) == (pytest.approx(1.071), True)
     assert not drift_by_steps(anchor, 0.005, step(Verdict.FASTER, 0.9)).proven
+    unproven = msgspec.structs.replace(anchor, proven=False)
+    assert not drift_by_steps(unproven, 0.005, step(Verdict.SLOWER, 1.02)).proven
     assert drift_by_steps(anchor, 0.005, step(Verdict.INCONCLUSIVE, None)).ratio is None
     assert drift_by_steps(ANCHOR, 0.005, step(Verdict.SLOWER, 1.02)).ratio is None
 

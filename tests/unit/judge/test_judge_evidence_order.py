@@ -6,7 +6,7 @@ import pytest
 from judge_samples import KEY
 
 from pytest_gpuperf.judge.evidence_order import in_order
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, Judgement, Verdict
 
 
 def one(kind: EvidenceKind, target: str, verdict: Verdict) -> Judgement:
@@ -33,6 +33,12 @@ def test_any_other_verdict_on_time_outranks_nothing(verdict: Verdict) -> None:
     given = (*EVIDENCE, one("time", "nvidia-h200", verdict))
     assert in_order(given, "sm_90") == given
     assert in_order(tuple(EVIDENCE), "sm_90") == tuple(EVIDENCE)
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_a_time_that_holds_excuses_no_other_cost(kind: EvidenceKind) -> None:
+    given = (one(kind, "nvidia-h200", Verdict.WORSE), one("time", "nvidia-h200", Verdict.SAME))
+    assert in_order(given, "sm_90") == given
 
 
 def test_counters_of_another_gpu_and_what_is_not_worse_stay() -> None:

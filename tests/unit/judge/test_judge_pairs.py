@@ -35,8 +35,9 @@ def judged(first: Paired, second: Paired | None = None) -> TimeStep:
     return judge_pairs(CASE, POLICY, first, second)
 
 
-def test_slower_in_one_process_asks_for_a_second() -> None:
-    step = judged(pairs(0.02))
+@pytest.mark.parametrize("r", [0.02, 0.0075])
+def test_slower_in_one_process_asks_for_a_second(r: float) -> None:
+    step = judged(pairs(r))
     assert step.judgement.verdict is Verdict.SLOWER
     assert step.confirmation_wanted
 
@@ -142,6 +143,12 @@ def test_slower_than_the_record_and_equal_when_paired_is_the_environment() -> No
     assert figures.record_ratio == pytest.approx(1.0995, abs=1e-4)
     assert figures.after_ns == pytest.approx(110.0)
     assert figures.before_ns == pytest.approx(110.0 / math.exp(0.001))  # as it runs today, not as recorded
+
+
+@pytest.mark.parametrize(("r", "verdict"), [(0.02, Verdict.SLOWER), (-0.02, Verdict.FASTER)])
+def test_a_machine_that_became_slower_too_hides_nothing_that_the_pairs_prove(r: float, verdict: Verdict) -> None:
+    step = judge_pairs(time_case(BASE, [150.0] * 4, new=EDITED), POLICY, pairs(r), confirming(r))
+    assert step.judgement.verdict is verdict
 
 
 def test_slower_than_another_gpu_s_record_is_not_worth_a_word_below_what_gpus_differ_by() -> None:

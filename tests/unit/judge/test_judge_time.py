@@ -216,6 +216,20 @@ def test_a_round_of_an_unknown_session_counts_as_another_gpus() -> None:
     assert judged(candidate=[150.0] * 16, sessions={}).judgement.verdict is Verdict.INCONCLUSIVE
 
 
+def test_disturbed_rounds_prove_no_gain() -> None:
+    assert judged(candidate=[50.0] * 4).judgement.verdict is Verdict.FASTER
+    found = judged(candidate=[50.0] * 4, disturbances=("times drifted",)).judgement
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "proven to be more than 2 % faster" in found.reason
+
+
+def test_a_record_without_rounds_is_as_good_as_none() -> None:
+    found = judge_time(time_case([], [100.0] * 4), POLICY).judgement
+    assert (found.verdict, found.reason) == (
+        Verdict.NEW, "no time baseline for nvidia-h200: record one with pytest --update-baselines=new",
+    )  # fmt: skip
+
+
 def test_disturbed_rounds_prove_nothing_against_a_kernel() -> None:
     step = judged(candidate=[110.0] * 4, disturbances=("the GPU was throttled (power cap)",))
     assert step.judgement.verdict is Verdict.INCONCLUSIVE

@@ -94,6 +94,7 @@ def test_a_look_decides_at_its_own_share_of_alpha(
 def test_another_gpu_is_never_slower_or_faster() -> None:
     assert after([200.0] * 16, same_gpu=False).decision is Decision.INCONCLUSIVE
     assert after([50.0] * 16, same_gpu=False).decision is Decision.NOT_SLOWER
+    assert after([50.0] * 2, same_gpu=False).decision is Decision.NOT_SLOWER, "it need not wait for FASTER"
 
 
 def test_tolerance_and_allowance_have_floors() -> None:

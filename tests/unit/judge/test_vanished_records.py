@@ -140,6 +140,8 @@ def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanish
         (OF_SESSION, {"selected": (), "full": False}, None),
         (OF_SESSION, {"selected": (), "elsewhere": {OTHER}}, None),
         (OF_SESSION, {"ends": {NODE: Ended("passed"), OTHER: Ended("failed")}}, None),
+        (OF_SESSION, {"ends": {NODE: Ended("passed"), OTHER: Ended("skipped")}}, WhyVanished.NOT_ASKED),
+        (OF_SESSION, {"ends": {NODE: Ended("skipped"), OTHER: Ended("failed")}}, None),
         (OF_SESSION, {"ends": {NODE: Ended("skipped"), OTHER: Ended("skipped")}}, WhyVanished.SKIPPED),
         (OF_SESSION, {"ends": {NODE: Ended("xfailed"), OTHER: Ended("xfailed")}}, WhyVanished.XFAILED),
         (OF_SESSION, {"ends": {NODE: Ended("skipped")}}, WhyVanished.SKIPPED),
