@@ -154,6 +154,15 @@ def test_new_gone_and_moved_workloads() -> None:
     assert [one.key for one in diff.gone] == [went]
 
 
+def test_what_changed_with_its_name_is_neither_new_nor_gone() -> None:
+    old_name, new_name = Key("test_a.py", "test_old", "k"), Key("test_a.py", "test_new", "k")
+    before = {old_name: WorkloadRecords({("sm_120", NVRTC): static_of()}, {})}
+    after = {new_name: WorkloadRecords({("sm_120", NVRTC): static_of(code="d1" * 32, spills=8)}, {})}
+    diff = compare_evidence(before, after, RULES)
+    assert [(one.key, one.was, bool(one.code)) for one in diff.workloads] == [(new_name, old_name, True)]
+    assert (diff.new, diff.gone) == ((), ())
+
+
 def test_records_of_a_target_more_are_no_new_workload() -> None:
     known = WorkloadRecords({("sm_120", NVRTC): static_of()}, {H200: time_of()})
     diff = compare_evidence({}, {KEY: known}, RULES, elsewhere={KEY})

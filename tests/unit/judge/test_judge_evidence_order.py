@@ -43,5 +43,6 @@ def test_a_time_that_holds_excuses_no_other_cost(kind: EvidenceKind) -> None:
 
 def test_counters_of_another_gpu_and_what_is_not_worse_stay() -> None:
     given = (one("counters", "nvidia-a100", Verdict.WORSE), one("static", "sm_90", Verdict.BETTER),
+             one("counters", "nvidia-h200", Verdict.NOT_COMPARABLE),
              one("time", "nvidia-h200", Verdict.SAME))  # fmt: skip
     assert in_order(given, "sm_90") == given

@@ -134,6 +134,12 @@ def test_other_decisions_need_no_second_process(first: Paired, verdict: Verdict,
     assert step.judgement.reason == f"{reason}; the source and its machine code changed"
 
 
+def test_slower_than_the_record_and_not_when_paired_is_the_environment() -> None:
+    not_slower = judge_blocks([-0.012, 0.0] * 20, POLICY)
+    found = judge_pairs(time_case(BASE, [110.0] * 4, new=EDITED), POLICY, not_slower).judgement
+    assert (not_slower.decision, found.verdict) == (Decision.NOT_SLOWER, Verdict.ENV_SHIFT)
+
+
 def test_slower_than_the_record_and_equal_when_paired_is_the_environment() -> None:
     step = judge_pairs(time_case(BASE, [110.0] * 4, new=EDITED), POLICY, pairs(0.001))
     assert step.judgement.verdict is Verdict.ENV_SHIFT

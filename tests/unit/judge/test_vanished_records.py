@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -140,8 +140,6 @@ def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanish
         (OF_SESSION, {"selected": (), "full": False}, None),
         (OF_SESSION, {"selected": (), "elsewhere": {OTHER}}, None),
         (OF_SESSION, {"ends": {NODE: Ended("passed"), OTHER: Ended("failed")}}, None),
-        (OF_SESSION, {"ends": {NODE: Ended("passed"), OTHER: Ended("skipped")}}, WhyVanished.NOT_ASKED),
-        (OF_SESSION, {"ends": {NODE: Ended("skipped"), OTHER: Ended("failed")}}, None),
         (OF_SESSION, {"ends": {NODE: Ended("skipped"), OTHER: Ended("skipped")}}, WhyVanished.SKIPPED),
         (OF_SESSION, {"ends": {NODE: Ended("xfailed"), OTHER: Ended("xfailed")}}, WhyVanished.XFAILED),
         (OF_SESSION, {"ends": {NODE: Ended("skipped")}}, WhyVanished.SKIPPED),
@@ -172,6 +170,14 @@ def test_each_cause_of_a_fixtures_kernel(
     record: OnRecord, changes: dict[str, object], expected: WhyVanished | None
 ) -> None:
     assert fixture_cause(record, **changes) is expected
+
+
+@pytest.mark.parametrize(("how", "expected"), [("passed", WhyVanished.NOT_ASKED), ("failed", None)])
+def test_one_user_that_came_to_an_end_tells_more_than_those_that_skipped(
+    how: Literal["passed", "failed"], expected: WhyVanished | None
+) -> None:
+    users = {OF_SESSION.key.node_id: (NODE, OTHER)}
+    assert fixture_cause(users=users, ends={NODE: Ended("skipped"), OTHER: Ended(how)}) is expected
 
 
 def test_a_fixture_that_was_not_come_to_for_want_of_a_gpu_says_so() -> None:
