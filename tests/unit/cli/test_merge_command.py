@@ -81,6 +81,12 @@ def test_two_shards_are_one_run(merged, tmp_path) -> None:
     assert "test_2" in (tmp_path / "whole.html").read_text()
 
 
+def test_shards_of_which_none_has_a_gpu_are_one_run(merged) -> None:
+    alike = [part(models=(), without_gpu=True)] * 2
+    status, said = merged(*(shard(index, of_part=one) for index, one in enumerate(alike, 1)))
+    assert (status, said.splitlines()[-1]) == (0, "2 shards: 2 SAME (exit status 0)")
+
+
 REFUSED = {
     "missing": ([shard(1)], "the report of 2/2 is missing"),
     "several missing": ([shard(2, 4)], "the report of 1/4, 3/4, 4/4 is missing"),
@@ -239,6 +245,7 @@ def test_a_machine_that_is_the_finding_takes_the_place_of_red_times_of_any_shard
     assert status == 12
     assert "a launch paired with itself came out different" in said
     assert merged(shard(1, of_part=RED, exit_status=1), alarmed)[0] == 1  # red for something else
+    assert merged(shard(1), alarmed)[0] == 12, "a void run is no green one"
 
 
 def test_the_ledger_and_foreign_statuses(merged) -> None:
@@ -284,8 +291,9 @@ def test_a_target_without_a_folder_is_told_once_and_what_no_shard_could_read_too
     status, said = merged(shard(1), shard(2, of_part=part(missed=unread)))
     assert (status, "ERROR: what no test came to cannot be told: it is a link" in said) == (13, True)
     nothing = Missed(nothing_on_record="there are no baselines in /project/baselines")
-    status, said = merged(shard(1, of_part=part(missed=nothing)), shard(2))
-    assert (status, said.count("there are no baselines in /project/baselines")) == (0, 1)
+    for index in (1, 2):
+        status, said = merged(shard(index, of_part=part(missed=nothing)), shard(3 - index))
+        assert (status, said.count("there are no baselines in /project/baselines")) == (0, 1)
     elsewhere = Missed(elsewhere="nothing was compared: those of a.py are in /project/baselines")
     status, said = merged(shard(1, of_part=part(missed=elsewhere)), shard(2, of_part=part(missed=elsewhere)))
     assert (status, said.count(f"ERROR: {elsewhere.elsewhere}")) == (13, 1)

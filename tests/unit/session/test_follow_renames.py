@@ -283,6 +283,19 @@ def test_there_code_that_got_better_is_settled_and_code_that_got_worse_is_not(ag
     assert kept.judgements[1] == settled
 
 
+def test_there_what_may_be_any_of_several_that_are_gone_is_not_comparable(against: Run) -> None:
+    edited = new(kinds=("static", "memory"), static={"sm_90": static_record("c1", **LAUNCHED)})
+    for name in ("test_a", "test_b"):
+        on_record(against, old_key(name), static_record(**LAUNCHED))
+    found = followed(against, edited)
+    assert [one.verdict for one in found.judgements] == [Verdict.NOT_COMPARABLE, Verdict.NEW]
+    assert reasons(found)[0].startswith(
+        f"it has the kernel of 2 workloads that went, {MODULE}::test_a [copy], {MODULE}::test_b [copy]: "
+    )
+    other = new(static={"sm_90": static_record("c1", kernel="scale", **LAUNCHED)})
+    assert [one.verdict for one in followed(against, other).judgements] == [Verdict.NEW]
+
+
 def test_there_a_time_of_other_work_is_not_comparable(against: Run) -> None:
     on_record(against, old_key(), static_record(**LAUNCHED), time_of(6640.0, RAN))
     other = Identity(code="c1" * 32, launch=RAN.launch)

@@ -24,6 +24,23 @@ def test_new_is_what_the_revision_does_not_have(run: Run) -> None:
     assert (found.verdict, found.reason) == (Verdict.NEW, "it is not in c0 (yesterday)")
 
 
+@pytest.mark.parametrize(
+    ("collected", "there", "verdict"),
+    [((), True, Verdict.NOT_COMPARABLE), ((MODULE,), True, Verdict.NEW), ((), False, Verdict.NEW)],
+)
+def test_new_is_not_comparable_where_the_revision_leaves_its_file_out(
+    tmp_path: Path, collected: tuple[str, ...], there: bool, verdict: Verdict
+) -> None:
+    if there:
+        (tmp_path / MODULE).parent.mkdir(parents=True)
+        (tmp_path / MODULE).touch()
+    revision = Revision(commit="c0", name="c0", archs=(), collected=frozenset(collected), root=tmp_path)
+    one = judgement(Verdict.NEW)
+    found = reworded(revision, workload("copy", one), one)
+    assert found.verdict is verdict
+    assert ("its own settings or conftests leave it out" in found.reason) is (verdict is Verdict.NOT_COMPARABLE)
+
+
 def test_new_is_not_comparable_where_the_revision_has_no_evidence_of_it() -> None:
     one = judgement(Verdict.NEW)
     found = reworded(REVISION, workload("copy", one), one)

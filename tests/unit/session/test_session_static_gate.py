@@ -13,7 +13,8 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Identity, StaticRecord
+from pytest_gpuperf.model.revision import Revision, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import static_gate
 from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
@@ -192,6 +193,22 @@ class Timed:
             return {TEST: {"copy": TIMED, "of_a100": TIMED}}
         assert target == "nvidia-h200"
         return {TEST: {"copy": TIMED, "scale": TIMED}, "test_other": {"other": TIMED}}
+
+
+def test_what_the_revision_launches_and_this_test_does_not_is_not_measured(without_gpu: Run) -> None:
+    there = UntimedWork(identity=Identity(code="c0" * 32, launch=""), cache="cold")
+    without_gpu.worker.revision = Revision(
+        commit="c0", name="c0", archs=("sm_90",), untimed={str(key(name)): there for name in ("copy", "scale", "sum")}
+    )
+    book = TestBook(MODULE, TEST)
+    book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
+    book.add(workload("scale", launched=False))
+    found = unreached(without_gpu.worker, book, stopped=False)
+    assert [(one.key, one.target, one.kind) for one in found] == [
+        (key(name), "sm_90", "static") for name in ("scale", "sum")
+    ]
+    without_gpu.worker.has_gpu = True
+    assert all(one.kind == "time" for one in unreached(without_gpu.worker, book, stopped=False))
 
 
 def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> None:
