@@ -1,26 +1,21 @@
-"""What one process keeps from test to test: what waits for confirmation, what was spent, what the machine showed."""
+"""What one process keeps from test to test: what waits for confirmation, which error rates were given out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.worker import worker_number
-from pytest_gpuperf.judge.canary_shift import furthest
-from pytest_gpuperf.model.ledger import PairingNote, note_of
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.judge.error_budget import Spending
     from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.model.result import SelfPairReading
-    from pytest_gpuperf.timing.pending_confirmations import BesidePending, PendingConfirmation
-    from pytest_gpuperf.timing.turns import Link
+    from pytest_gpuperf.model.result import SelfPairReading, WorkloadEvidence
+    from pytest_gpuperf.timing.process_opponent import Link
+    from pytest_gpuperf.workload.confirm import Finding, Suspect
 
 
 class RunState:
@@ -28,51 +23,34 @@ class RunState:
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
-        self._shards = 1 if options.shard is None else options.shard[1]
-        self._hypotheses = 0
-        self._unchanged = 0
+        self._options = options
         self._start_s = 0.0
         self._test_began = "", 0.0
-        self.pending: dict[Key, PendingConfirmation] = {}
-        """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
-        self.pending_drifts: dict[Key, PendingConfirmation] = {}
-        """The same, of workloads that were slower than their anchor."""
-        self.pending_beside: dict[Key, list[BesidePending]] = {}
-        """Times of the CPU that were worse in this process and wait for the end of their test to be confirmed."""
-        self.confirming_blocks: dict[Key, dict[str, tuple[float, ...]]] = {}
-        """What a confirming process found of them: log ratios of its blocks to the canary, by kind."""
-        self.confirmations_left = options.confirmations
-        """Tests of which a second process may still confirm something; one that confirms nothing costs none."""
+        self._shares: dict[str, int] = {}
+        """Error rates that were given out, by the test's node id."""
+        self._suspects: dict[Key, list[Suspect]] = {}
+        self.findings: list[Finding] = []
+        """What a confirming process has found of the workload in hand."""
+        self.confirmed = 0
+        """Tests of which a second process has confirmed a regression."""
         self.self_pairs: set[str] = set()
         """Node ids of tests whose first launch is still to be paired with itself."""
         self.self_pair_readings: dict[str, SelfPairReading] = {}
         """What came of it, by node id."""
-        self.canary_shifts: dict[str, float] = {}
-        """Log of each canary's time here over that on record, where it moved the most; by name."""
-        self.unchanged_shifts: dict[Key, float] = {}
-        """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
-        self.pairing_notes: dict[Key, list[PairingNote]] = {}
-        """Of the pairings of each workload, for the ledger."""
-        self.distrusted: dict[Key, str] = {}
-        """Why workloads were not paired with what their baselines have: it came with the change under test."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
         self.recorded_ns = 0.0
         """What the workload in hand took when it was recorded; 0 if that is not known."""
-        self.cubins: dict[str, bytes] = {}
-        """Machine code of the timed kernels by SHA-256, kept for an update to store."""
 
     @property
     def left_over(self) -> dict[str, int]:
         """What a process that follows this one must know of it."""
-        return {"hypotheses": self._hypotheses, "unchanged": self._unchanged, "confirmations": self.confirmations_left}
+        return {"confirmed": self.confirmed}
 
-    def take_over(self, left: Mapping[str, int]) -> None:
-        """Spend on from where the process before this one was."""
-        self._hypotheses, self._unchanged = left["hypotheses"], left["unchanged"]
-        self.confirmations_left = left["confirmations"]
+    def take_over(self, left: dict[str, int]) -> None:
+        self.confirmed = left["confirmed"]
 
     def begin_test(self, item: pytest.Item) -> None:
         """Note when a test began, and, before the first one, what this process's start took."""
@@ -86,39 +64,28 @@ class RunState:
         node, began = self._test_began
         return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
 
-    def note_pairing(self, key: Key, opponent: str, ratios: Sequence[Sequence[float]], seed: int) -> None:
-        """Keep what a process found when it paired a workload with machine code of this hash."""
-        note = note_of(opponent, ratios, seed)
-        if note is not None:
-            self.pairing_notes.setdefault(key, []).append(note)
+    def next_share(self, node_id: str) -> float:
+        """The error rate of a test's next workload; ask once for each, before its first block is taken."""
+        from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
-    def note_distrust(self, key: Key, why: str) -> None:
-        """Keep why a workload is not paired, for the end of the run; nothing where ``why`` is empty."""
-        if why:
-            self.distrusted[key] = why
+        self._shares[node_id] = self._shares.get(node_id, 0) + 1
+        finding = self._config.stash.get(stash.FINDING, None)
+        return share(len(finding.gated) if finding is not None else 1, self._shares[node_id])
 
-    @cached_property
-    def spending(self) -> Spending:
-        """This process's part of the run's error rate."""
-        from pytest_gpuperf.judge.error_budget import Spending, shard_alpha, spending_of  # noqa: PLC0415 SciPy comes with it
+    def suspect(self, suspects: Iterable[Suspect | None]) -> None:
+        """Let these wait for a second process, at the end of their test."""
+        for one in suspects:
+            if one is not None:
+                self._suspects.setdefault(one.judgement.key, []).append(one)
 
-        alpha = shard_alpha(self._shards)
-        given = getattr(self._config, "workerinput", None)
-        if given is None:
-            return Spending(alpha)
-        number = worker_number(self._config)  # None of a worker that --tx gave a name: one of the first, then
-        return spending_of(number or 0, int(given["workercount"]), alpha)
+    def take_suspects(self, workloads: Iterable[WorkloadEvidence]) -> list[Suspect]:
+        """Those of these workloads, which wait no more."""
+        return [one for work in workloads for one in self._suspects.pop(work.key, ())]
 
-    def next_share(self) -> float:
-        """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
-        self._hypotheses += 1
-        return self.spending.share(self._hypotheses)
+    def forget_suspects(self, key: Key) -> None:
+        """What is wrong has no time, so nothing of it is confirmed."""
+        self._suspects.pop(key, None)
 
-    def next_unchanged_share(self) -> float:
-        """The error rate at which the next unchanged workload may be UNEXPLAINED, of a total of as much again."""
-        self._unchanged += 1
-        return self.spending.share(self._unchanged)
-
-    def note_canaries(self, shifts: Mapping[str, float]) -> None:
-        """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""
-        self.canary_shifts = furthest([self.canary_shifts, shifts])
+    @property
+    def has_suspects(self) -> bool:
+        return bool(self._suspects)

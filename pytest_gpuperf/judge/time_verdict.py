@@ -1,217 +1,198 @@
-"""The front door for times: from what was measured to one verdict.
+"""From comparisons to a verdict on a workload's time, in words and figures.  Pure.
 
-The order of decisions is fixed: is there a baseline, is it the same work, does the non-inferiority test pass it, what
-do unpaired rounds prove.  Where more rounds would help, ``judge_time`` says how many and gives the verdict that stands
-if there are none; ``TimeStep.pairing_helps`` says when paired blocks should decide instead.
+A slower candidate has to be slower in two processes: where its code was placed cannot be randomised away inside one.
+Recorded times inform: they are shown as a ratio, and only a callable that cannot run beside its baseline is compared
+with them, by a wide margin.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
+import statistics
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
+import numpy as np
 
-from pytest_gpuperf.judge import env_shift
-from pytest_gpuperf.judge import unpaired as unpaired_rounds
-from pytest_gpuperf.judge.comparability import RECORD_ANEW, Comparability, same_work
-from pytest_gpuperf.judge.log_times import mean_time_ns
-from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
-from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
-from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
-from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
-from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
-from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
-from pytest_gpuperf.judge.unpaired import Unpaired, coarse
-from pytest_gpuperf.model.evidence import TimeRecord
-from pytest_gpuperf.model.tolerance import COARSE
-from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.judge.decision import (
+    CONFIRMING_ALPHA,
+    Comparison,
+    Decision,
+    estimate,
+    log_e_slower,
+    over_processes,
+    proven_faster,
+    wants_pair,
+)
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
-
-def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
-    """Decide as far as the rounds in hand allow.
-
-    Without rounds a workload of equal identity is UNCHANGED and any other one INCONCLUSIVE.  Raises
-    ``InvalidTimesError`` if a midmean on either side is no time.
-    """
-    if case.baseline is not None and case.of_revision:
-        return _against_revision(case, case.baseline)
-    if case.baseline is None or not case.baseline.rounds:
-        reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
-        return TimeStep(_judgement(case, Verdict.NEW, reason))
-    work = same_work(case.baseline, case.identity, case.timer, case.cache)
-    recording = choose_recording(case.baseline, case.sessions, case.session)
-    if work.relation == "not comparable":
-        return _other_work(case, recording, work, policy)
-    if work.relation == "unchanged":
-        return TimeStep(_unchanged(case, recording, work, policy))
-    if not case.rounds:
-        untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
-        return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
-    return _not_inferior(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+REMARKED = 0.05
+"""A time that differs by more than this from its record is remarked on."""
+RECORD_TOLERANCE, RECORD_DEVIATIONS = 0.1, 5
+"""A callable that cannot be paired is slower than its record beyond 10 %, or five standard deviations of its rounds."""
 
 
-def _against_revision(case: TimeCase, baseline: TimeRecord) -> TimeStep:
-    """What can be said without times of the other side: all of unchanged work, else that pairs have to decide."""
-    work = same_work(baseline, case.identity, case.timer, case.cache)
-    if work.relation == "unchanged":
-        return TimeStep(_judgement(case, Verdict.UNCHANGED, work.reason))
-    if work.relation == "not comparable":
-        reason = work.reason.removesuffix(RECORD_ANEW)
-        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, reason), pairing_helps=work.pairable)
-    return TimeStep(_judgement(case, Verdict.INCONCLUSIVE, f"{UNDECIDED}; {work.reason}"), pairing_helps=True)
+@dataclasses.dataclass(frozen=True)
+class TimeCase:
+    """A workload, and what is known of it beside its comparison."""
+
+    key: Key
+    target: str
+    """``nvidia-h200``"""
+    limits: Limits
+    alpha: float
+    """Error rate of a false SLOWER: the workload's share of the run's."""
+    cause: str = ""
+    """What made it differ from the baseline, as a clause."""
+    record_ns: float = 0.0
+    """Its recorded time; 0 without one."""
+    pair_slot: PairSlot = "short"
+    by_process: bool = False
+    """Whether the two run in a process each."""
+    notes: tuple[str, ...] = ()
+
+    def judgement(
+        self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
+        notes: Sequence[str] = (),
+    ) -> Judgement:  # fmt: skip
+        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record."""
+        ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
+        if ratio is not None and time is not None:
+            time = msgspec.structs.replace(time, record_ratio=ratio)
+        of_record = [f"x{ratio:.2f} of its recorded time"] if ratio and abs(math.log(ratio)) > REMARKED else []
+        return Judgement(
+            key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
+            reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
+        )  # fmt: skip
 
 
-def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judgement:
-    """The verdict on what unpaired rounds of one process called slower, after rounds of a second.
-
-    ``case`` is that of the first process with the rounds and disturbances of the second; they are judged against
-    the same record under ``policy.confirming()``.  Raises ``ValueError`` if the case has no baseline.
-    """
-    if case.baseline is None:
-        raise ValueError(f"{case.key}: there is no baseline that a second process could be held against")
-    if case.disturbances:
-        known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
-        return unheard(known, "its rounds were disturbed, so they prove nothing")
-    second = judge_time(case, policy.confirming()).judgement
-    if second.verdict is Verdict.NOT_COMPARABLE:
-        reason = f"slower in one process, and not proven so in a second; {second.reason}"
-        return msgspec.structs.replace(suspected, verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=second.notes)
-    leans = second.time is None or second.time.ratio is None or second.time.ratio > 1 + coarse(policy).delta
-    if second.verdict is Verdict.INCONCLUSIVE and leans:
-        return unheard(suspected, "it took too few rounds to tell")
-    if second.verdict is not Verdict.SLOWER:
-        return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
-    work = same_work(case.baseline, case.identity, case.timer, case.cache)
-    slower = env_shift.proven_slower(coarse(policy).delta)
-    return msgspec.structs.replace(suspected, reason=f"{slower}, in two processes; {work.reason}")
+def new(case: TimeCase, now_ns: float) -> Judgement:
+    reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
+    return case.judgement(Verdict.NEW, reason, now_ns=now_ns)
 
 
-def _not_seen_again(suspected: Judgement, second: Judgement, policy: Policy) -> str:
-    """What a second process said instead of SLOWER."""
-    if second.verdict is Verdict.INCONCLUSIVE:
-        return "slower in one process, undecided in a second"
-    if second.verdict is Verdict.ENV_SHIFT:
-        return "slower in one process, and in a second it is the machine's doing"
-    limits = coarse(policy)
-    ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
-    if all(limits.delta < ratio - 1 < limits.epsilon for ratio in ratios):
-        less = f"less than {env_shift.amount(limits.epsilon)} in a second"
-        return f"slower in one process and {less}: it lies between the two tolerances"
-    return "slower in one process and not in a second: it differs from process to process"
+def unchanged(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
+    """Of equal code, launched alike: it cannot have regressed, whatever its time."""
+    return case.judgement(Verdict.UNCHANGED, reason, _of_record(case, now_ns, "identity"), now_ns)
 
 
-def _other_work(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep:
-    """SLOWER if rounds prove as much of other work than is on record, else NOT-COMPARABLE: nothing good is proven."""
-    notes = _for_information(case, recording)
-    judgement = _judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes)
-    if not case.rounds:
-        return TimeStep(judgement, unpaired_rounds.LOOKS[0], pairing_helps=work.pairable)
-    if work.measured_otherwise:
-        return TimeStep(judgement, pairing_helps=work.pairable)
-    found = _unpaired(case, recording, work, policy)
-    return found if found.judgement.verdict is Verdict.SLOWER else dataclasses.replace(found, judgement=judgement)
+def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
+    """Of a baseline that cannot run again; both times are shown."""
+    return case.judgement(Verdict.NOT_COMPARABLE, reason, _of_record(case, now_ns, "record"), now_ns)
 
 
-def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> Judgement:
-    """Equal code cannot have regressed; what remains is to say whether the environment moved."""
-    if not case.rounds:
-        return _judgement(case, Verdict.UNCHANGED, f"{work.reason}; not timed")
-    if work.measured_otherwise:
-        return _judgement(case, Verdict.UNCHANGED, work.reason, notes=_for_information(case, recording))
-    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
-    figures = _figures(case, recording, spread, "identity", policy.delta)
-    if spread.exceeds(math.log1p(policy.delta), env_shift.ALPHA):
-        verdict, why = slower_without_change(case, recording, spread, policy)
-        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {why}"
-        return _judgement(case, verdict, reason, figures, recording.notes)
-    reason = f"{work.reason}; the time differs by {env_shift.percent(spread.difference)}"
-    return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
+def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
+    """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
+    decision, time = first.decision(case.limits, case.alpha), figures(case, first, second)
+    if decision is Decision.SLOWER:
+        verdict, reason = _confirmed(case.limits, first, second)
+        return case.judgement(verdict, f"{reason}{_of_means(case, first)}", time, first.time_ns, first.remarks)
+    if decision is None:
+        words = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget, or make the launch longer"
+        return case.judgement(Verdict.INCONCLUSIVE, words, time, first.time_ns, first.remarks)
+    faster = decision is Decision.FASTER and not (case.by_process and not proven_faster(first.ratio, case.limits))
+    words = (
+        f"proven to be more than {amount(case.limits.tolerance)} faster" if faster
+        else f"proven to be less than {amount(case.limits.detect)} slower"
+    )  # fmt: skip
+    verdict = Verdict.FASTER if faster else Verdict.SAME
+    return case.judgement(verdict, words, time, first.time_ns, first.remarks)
 
 
-def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep | None:
-    """A pass by the non-inferiority test; None if it proves nothing, the machine changed, or it may be FASTER."""
-    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
-    if recording.machine_changed or spread.difference < -math.log1p(COARSE.delta):
+def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | None:
+    """The verdict on a callable by its pairs of processes, the gating one first; None: another pair is wanted."""
+    first, ratios = pairs[0], [one.ratio for one in pairs]
+    decision, time = over_processes(ratios, case.limits, case.alpha), figures(case, first, pairs[-1])
+    found = f"{len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
+    if decision is Decision.SLOWER:
+        reason = f"proven to be more than {amount(case.limits.tolerance)} slower, by {found}"
+        return case.judgement(Verdict.SLOWER, f"{reason}{_of_means(case, first)}", time, first.time_ns)
+    if decision is Decision.SAME:
+        reason = f"slower in this process, which had the GPU first, and not in fresh ones, by {found}"
+        return case.judgement(Verdict.SAME, reason, time, first.time_ns)
+    if wants_pair(ratios, case.limits):
         return None
-    old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
-    omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)
-    test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
-    if not test(old, new):
-        return None
-    same = test(new, old)
-    figures = _figures(case, recording, spread, "screen", policy.epsilon)
-    verdict, words = (Verdict.SAME, "slower or faster") if same else (Verdict.NOT_SLOWER, "slower")
-    reason = f"proven to be less than {env_shift.amount(policy.epsilon)} {words}; {work.reason}"
-    return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
+    return case.judgement(Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}", time, first.time_ns)
 
 
-def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep:
-    limits = dataclasses.replace(coarse(policy), omega=_omega(recording, policy))
-    found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits, same_gpu=recording.same_gpu)
-    verdict, reason = _verdict(found, limits, recording)
-    if verdict is Verdict.SLOWER:
-        verdict, words = slower_by_the_machine(case, recording, found.spread, limits)
-        reason = "; ".join(filter(None, (reason, words))) if verdict is Verdict.SLOWER else words
-    if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
-        verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
-    figures = _figures(case, recording, found.spread, "unpaired", limits.delta)
-    judgement = _judgement(case, verdict, f"{reason}; {work.reason}", figures, recording.notes)
-    return TimeStep(judgement, found.rounds_wanted, pairing_helps=True)
+def record_bound(recorded: Sequence[RecordedRound]) -> float:
+    """Ratio to its record beyond which a callable that cannot be paired is slower."""
+    logs = [math.log(one.midmean) for one in recorded]
+    deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
+    return 1 + max(RECORD_TOLERANCE, math.expm1(RECORD_DEVIATIONS * deviation))
 
 
-def _verdict(found: Unpaired, limits: Policy, recording: Recording) -> tuple[Verdict, str]:
-    resolves = f"unpaired rounds resolve about {env_shift.amount(limits.epsilon)}"
-    if found.decision is Decision.SLOWER:
-        return Verdict.SLOWER, env_shift.proven_slower(limits.delta)
-    if found.decision is Decision.FASTER:
-        return Verdict.FASTER, f"proven to be more than {env_shift.amount(limits.delta)} faster"
-    if found.decision is Decision.NOT_SLOWER:
-        return Verdict.NOT_SLOWER, f"proven to be less than {env_shift.amount(limits.epsilon)} slower ({resolves})"
-    if not recording.same_gpu:
-        return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
-    if recording.rounds_are_few:
-        return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
-    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {found.rounds_used} rounds ({resolves})"
+def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle: str) -> Judgement:
+    """The verdict on a callable that cannot be paired, by its times in one process or in two.
+
+    ``obstacle`` says why it cannot be paired, and what to do.
+    """
+    ratios = [one / case.record_ns for one in times_ns]
+    time = msgspec.structs.replace(
+        _of_record(case, times_ns[0], "record") or TimeFigures(), ratio=ratios[0], tolerance=bound - 1
+    )  # fmt: skip
+    if min(ratios) > bound:
+        processes = "two processes" if len(ratios) > 1 else "one process"
+        reason = f"slower against its record by more than {amount(bound - 1)}, in {processes}; not paired: {obstacle}"
+        return case.judgement(Verdict.SLOWER, reason, time, times_ns[0])
+    reason = f"x{ratios[-1]:.3f} of its recorded time, which proves nothing below x{bound:.2f}; not paired: {obstacle}"
+    return case.judgement(Verdict.INCONCLUSIVE, reason, time, times_ns[0])
 
 
-def _omega(recording: Recording, policy: Policy) -> float:
-    least = unpaired_rounds.LEAST_OMEGA if recording.same_gpu else unpaired_rounds.OTHER_GPU_OMEGA
-    return max(policy.omega or 0.0, least)
+def not_confirmed(suspected: Judgement, why: str) -> Judgement:
+    """What one process proved at its whole share of the error rate, where no second one could speak: it stands."""
+    return msgspec.structs.replace(suspected, reason=f"not confirmed: {why}; {suspected.reason}")
 
 
-def _figures(
-    case: TimeCase,
-    recording: Recording,
-    spread: Spread,
-    method: Literal["identity", "screen", "unpaired"],
-    tolerance: float,
-) -> TimeFigures:
-    before, ratio = mean_time_ns(recording.rounds), math.exp(spread.difference)
-    cycles = env_shift.cycles_ratio(recording.rounds, case.rounds)
+def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
+    found = estimate(first.r)
+    assert found is not None
+    path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
-        before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
-        tolerance=tolerance, method=method, record_ratio=ratio, cycles_ratio=cycles,
+        before_ns=first.time_ns / found.ratio, after_ns=first.time_ns, ratio=found.ratio, interval=found.interval,
+        tolerance=case.limits.tolerance, method="paired", pair_slot=case.pair_slot, blocks=len(first.r),
+        confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
+        mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),
+        block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),
+        log_e_path=tuple(float(f"{one:.4g}") for one in path),
     )  # fmt: skip
 
 
-def _for_information(case: TimeCase, recording: Recording) -> tuple[str, ...]:
-    """The two times of what is not compared, so that a reader sees a large loss all the same."""
-    if not case.rounds:
-        return ()
-    before = mean_time_ns(recording.rounds)
-    after = mean_time_ns(case.rounds)
-    return (f"not compared: {before / 1000:.4g} us in the record, {after / 1000:.4g} us now",)
+def amount(fraction: float) -> str:
+    """A tolerance as ``0.5 %``."""
+    return f"{fraction * 100:.3g} %"
 
 
-def _judgement(
-    case: TimeCase, verdict: Verdict, reason: str, figures: TimeFigures | None = None, notes: Sequence[str] = ()
-) -> Judgement:
-    return Judgement(
-        key=case.key, target=case.target, kind="time", verdict=verdict, reason=reason, time=figures,
-        notes=(*case.disturbances, *case.remarks, *notes),
+def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> tuple[Verdict, str]:
+    slower = f"proven to be more than {amount(limits.tolerance)} slower"
+    if second is None:
+        return Verdict.SLOWER, f"{slower} in one process"
+    decision = second.decision(limits, CONFIRMING_ALPHA)
+    if decision is Decision.SLOWER:
+        return Verdict.SLOWER, f"{slower}, in two processes"
+    if decision is None and second.trends_slower(limits):
+        return Verdict.SLOWER, f"not confirmed: a second process was undecided after {len(second.r)} blocks; {slower}"
+    ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
+    return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: {ratios}"
+
+
+def _of_means(case: TimeCase, first: Comparison) -> str:
+    """What slow samples have to do with it, where midmeans alone would not prove it."""
+    if log_e_slower(first.r, case.limits) >= -math.log(case.alpha):
+        return ""
+    words = f": the mean is x{np.mean(np.exp(first.means)):.3g} while the midmean is x{first.ratio:.4g}"
+    return f"{words}: {first.slow}" if first.slow else words
+
+
+def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None:
+    if not now_ns or not case.record_ns:
+        return None
+    return TimeFigures(
+        before_ns=case.record_ns, after_ns=now_ns, ratio=now_ns / case.record_ns, tolerance=case.limits.tolerance,
+        method=method,  # type: ignore[arg-type]
     )  # fmt: skip

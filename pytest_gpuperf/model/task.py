@@ -10,51 +10,41 @@ import msgspec
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Key
+from pytest_gpuperf.model.verdict import EvidenceKind
 
 TASK_FILE = "task.json"
 
 
-class RecordTask(Record, frozen=True, tag="record"):
-    """Record rounds of these tests for an update."""
+class Place(Record, frozen=True):
+    """One figure of a workload that a second process confirms."""
 
-    takes_times: ClassVar[bool] = True
-    folder: Path
-    """Where this process leaves what it found."""
-    nodes: tuple[str, ...]
-    """Ids of the tests to run."""
-    index: int
-    """Which of the update's processes this is, from 0."""
-    processes: int
-    """How many there are."""
-    rounds: int
-    """To take of each workload."""
+    key: Key
+    kind: EvidenceKind
 
 
 class ConfirmTask(Record, frozen=True, tag="confirm"):
-    """Time workloads that were slower in the process that gates once more."""
+    """Measure once more what was slower or worse in the process that gates."""
 
     takes_times: ClassVar[bool] = True
     folder: Path
-    workloads: tuple[Key, ...]
-    """Those to time against their record; what is found of each goes to the file of its number."""
-    drifts: tuple[Key, ...] = ()
-    """Those to pair with their anchor; their numbers follow."""
-
+    places: tuple[Place, ...]
+    """What to measure; what is found of each goes to the file of its number."""
     by_process: tuple[Key, ...] = ()
-    """Those of ``workloads`` to pair with another revision's process."""
+    """Those of them to pair with another revision's process."""
     together: bool = False
-    """Whether the GPU has room for both processes to come to their test at the same time."""
-    beside: tuple[Key, ...] = ()
-    """Those whose times of the CPU to take; such a task has no others."""
+    """Whether the GPU has room for both processes to reach their test at the same time."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts, *self.beside)))
+        return tuple(dict.fromkeys(place.key.node_id for place in self.places))
+
+    def confirms(self, key: Key) -> bool:
+        """Whether anything of this workload is to be measured."""
+        return any(place.key == key for place in self.places)
 
     def files(self) -> tuple[Path, ...]:
         """Where what is found of each goes."""
-        number = len(self.workloads) + len(self.drifts) + len(self.beside)
-        return tuple(self.folder / f"{place}.json" for place in range(number))
+        return tuple(self.folder / f"{number}.json" for number in range(len(self.places)))
 
 
 class ProfileTask(Record, frozen=True, tag="profile"):
@@ -114,7 +104,7 @@ class OpponentTask(Record, frozen=True, tag="opponent"):
     nodes: ClassVar[tuple[str, ...]] = ()
 
 
-ChildTask = RecordTask | ConfirmTask | ProfileTask | RevisionTask | OpponentTask
+ChildTask = ConfirmTask | ProfileTask | RevisionTask | OpponentTask
 
 
 def write_task(task: ChildTask, path: Path) -> None:

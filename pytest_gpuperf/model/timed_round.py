@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from pytest_gpuperf.model.base_record import Record
 
 
@@ -10,10 +13,8 @@ class RecordedRound(Record, frozen=True, kw_only=True):
 
     session: str
     """``Session.id`` under which it was taken."""
-    process: int
-    """Which of the session's processes took it; rounds of one process share what no round can see."""
     midmean: float
-    """Mean of the middle half, or of the core of coarse readings (``sample_stats.centre``); inference rests on it."""
+    """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``)."""
     sm_clock_mhz: tuple[int, int] | None = None
     """SM clock before and after."""
     iqr: float = 0.0
@@ -28,21 +29,14 @@ class Round(RecordedRound, frozen=True, kw_only=True):
     """Summary of one batch of samples of one workload, as it was taken."""
 
     samples: int
-    median: float
-    quantiles: tuple[float, float, float, float, float]
+    quantiles: tuple[float, ...]
     """5, 25, 50, 75 and 95 %."""
     minimum: float
     maximum: float
-    rho1: float = 0.0
-    """Lag-1 autocorrelation of the samples."""
-    drift: float = 0.0
-    """Relative change from the first to the last tenth by a line through ten batch medians; 0 if not significant."""
-    modes: int = 1
-    """2 if the samples split into two clear groups, else 1 (``timing.sample_stats.modes``)."""
 
     def recorded(self) -> RecordedRound:
         return RecordedRound(
-            session=self.session, process=self.process, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
+            session=self.session, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
             iqr=self.quantiles[3] - self.quantiles[1],
         )  # fmt: skip
 
@@ -58,3 +52,8 @@ class DeviceState(Record, frozen=True):
     """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
     other_processes: tuple[int, ...] = ()
     """Process ids of others computing on this GPU."""
+
+
+def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:
+    """Nanoseconds per run: the geometric mean of the rounds' midmeans."""
+    return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))

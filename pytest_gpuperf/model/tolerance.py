@@ -1,24 +1,21 @@
-"""The indifference zone: slower by how much is accepted, and by how much must be seen."""
+"""The limits of a verdict on time: how much slower is accepted, and how much slower must be found."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Tolerance(NamedTuple):
-    """The indifference zone of a profile, as fractions of the baseline's time."""
+class Limits(NamedTuple):
+    """Fractions of the baseline's time; between the two either verdict will do."""
 
-    delta: float
+    tolerance: float
     """Slower by no more than this is accepted."""
-    epsilon: float
-    """Slower by this must be detected."""
+    detect: float
+    """Slower by this must be found."""
 
 
-PROFILES: dict[str, Tolerance] = {
-    "tight": Tolerance(0.005, 0.01),
-    "standard": Tolerance(0.01, 0.02),
-    "loose": Tolerance(0.02, 0.05),
+PROFILES: dict[str, Limits] = {
+    "tight": Limits(0.005, 0.01),
+    "standard": Limits(0.01, 0.02),
+    "loose": Limits(0.02, 0.05),
 }
-
-COARSE = Tolerance(0.02, 0.05)
-"""What a comparison with the record alone resolves: the least of its tolerances."""

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor, array_behind
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP
+from pytest_gpuperf.timing.opponent import MOST_PAD, PAD_STEP
 
 MEMORY_SHARE = 1 / 8
 """Arrays that take more of the device's memory than this, pads included, stay where they are."""
@@ -34,18 +33,17 @@ class MovingBuffers:
 
     @classmethod
     def of(cls, device: Device, launch: Launch) -> tuple[MovingBuffers | None, str]:
-        """The room, and a remark if there is none for want of memory.
+        """The room, and a remark if there is none for lack of memory.
 
         There is none either without arrays, or where one is another library's or part of a larger one.
         """
-        behind = map(array_behind, launch.arguments)
-        found = [array for array in behind if array_facts(array) is not None]
+        found = [array for array in launch.arguments if array_facts(array) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
             return None, ""
         arrays = {_address(array): array for array in found}
         wanted = sum(array.nbytes + MOST_PAD for array in arrays.values())
-        unmoved = f"its arrays stayed at their addresses: {wanted / 1e9:.3g} GB more for copies were not to be had"
+        unmoved = f"its arrays stayed at their addresses: there is no room for {wanted / 1e9:.3g} GB of copies"
         if wanted > MEMORY_SHARE * device.facts.memory_bytes:
             return None, unmoved
         rooms: dict[int, Any] = {}
@@ -58,15 +56,17 @@ class MovingBuffers:
             return None, unmoved
         return cls(launch, arrays, rooms), ""
 
-    def moved(self, pad_bytes: int) -> Launch:
+    def moved(self, coin: random.Random) -> Launch:
         """The launch on copies of its arrays as they were given, each behind a pad of its own up to ``MOST_PAD``.
 
-        The pads follow from ``pad_bytes``; addresses keep their alignment.
+        Addresses keep their alignment.
         """
-        coin = random.Random(pad_bytes)
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
         copies = {address: self._copied(address, pad) for address, pad in pads.items()}
-        return self.launch.with_arguments([_on_copies(argument, copies) for argument in self.launch.arguments])
+        return self.launch.with_arguments([
+            argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
+            for argument in self.launch.arguments
+        ])  # fmt: skip
 
     def _copied(self, address: int, pad_bytes: int) -> Any:
         """The bytes of a copy."""
@@ -75,15 +75,6 @@ class MovingBuffers:
         content = room[start : start + array.nbytes]
         _seen_as(array, content)[...] = array
         return content
-
-
-def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
-    """An argument that leads to the copies, by the addresses of their originals, where it leads to an array."""
-    array = array_behind(argument)
-    if array_facts(array) is None:
-        return argument
-    copy = _seen_as(array, copies[_address(array)])
-    return argument.of(copy) if isinstance(argument, Descriptor) else copy
 
 
 def _seen_as(array: Any, content: Any) -> Any:

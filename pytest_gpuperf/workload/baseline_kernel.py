@@ -8,8 +8,6 @@ test brought along does not run, nor as it says (``context.baseline_trust``).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
@@ -25,66 +23,35 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.launch_attributes import attributes_of, check_attributes
 from pytest_gpuperf.device.limits import check_limits, dim3
-from pytest_gpuperf.device.recorded_arguments import RecordedArguments, recorded_arguments
-from pytest_gpuperf.judge.comparability import other_arguments
+from pytest_gpuperf.device.recorded_arguments import recorded_arguments
+from pytest_gpuperf.judge.comparability import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_TRUST = (
+    "compare with the base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
+)
 
 
-class Opponent(NamedTuple):
-    """What the candidate can be paired with."""
-
-    binary: KernelBinary | None
-    """None if the baseline cannot be run again."""
-    obstacle: str = ""
-    """Why it cannot."""
-    other_parameters: bool = False
-    """It takes other parameters, and its arguments cannot be formed again: the two do not do the same work."""
-    refused: bool = False
-    """Its machine code is on record, and is missing or not shown to be that: no comparison with the record passes."""
-    distrusted: bool = False
-    """Its machine code came with the change under test and is not launched: the record's times have to do."""
-    configuration: Configuration | None = None
-    """How it was launched, where that differs from the candidate's launch."""
-    arguments: RecordedArguments | None = None
-    """What it was launched on, where that differs from the candidate's arguments."""
-
-
-def opponent_of(
-    store: BaselineStore,
-    cache: CompileCache,
-    trust: BaselineTrust,
-    key: Key,
-    record: TimeRecord,
-    launch: Launch | None,
-    *,
-    what: str = "record",
-) -> Opponent:
-    """The baseline's kernel, read from the store and checked against its record and the launch it would be given.
-
-    ``what`` the record is to its workload: ``record`` or ``anchor``.
-    """
-    if launch is None:
-        return Opponent(None, "a callable has no machine code of its own that could be run again")
+def baseline_launch(
+    store: BaselineStore, cache: CompileCache, trust: BaselineTrust, key: Key, record: TimeRecord, launch: Launch
+) -> BaselineLaunch | str:
+    """The baseline's kernel as it was launched, checked against its record and the launch; or why it cannot run."""
     if not record.cubin:
-        why = "the baseline was recorded without its machine code"
-        if trust.believes(evidence_path(store.root, launch.kernel.device.facts.slug, key.module)):
-            return Opponent(None, why)
-        return Opponent(None, f"{why}, and came with this change. {_REMEDY}", refused=True)
+        return f"the baseline was recorded without its machine code. {_REMEDY}"
     try:
         binary = _stored(store, cache, record, launch)
     except MissingCubinError as problem:
-        return Opponent(None, f"the baseline's machine code cannot be run again: {problem}", refused=True)
+        return f"the baseline's machine code cannot be run again: {problem}"
     except (BaselineError, CompileProblem) as problem:
         file = evidence_path(store.root, launch.kernel.device.facts.slug, key.module)
-        why = f"{file}: the machine code of the {what} of {key} is refused: {problem}"
-        return Opponent(None, why, refused=True)
-    other_parameters = _layout(binary) != _layout(launch.binary)
+        return f"{file}: the machine code of the record of {key} is refused: {problem}"
     if distrust := trust.why_not_launched(record.cubin):
-        return Opponent(None, distrust, other_parameters=other_parameters, distrusted=True)
+        return f"{distrust}, and under CI that is not launched: {_TRUST}"
+    other_parameters = _layout(binary) != _layout(launch.binary)
     try:
         launch.kernel.variables.check_other(binary, record.identity.launch)
         arguments = None
@@ -94,13 +61,12 @@ def opponent_of(
     except LaunchError as problem:
         was, now = (_described(one.parameters) for one in (binary, launch.binary))
         changed = f"the parameters changed from {was} to {now}, and " if other_parameters else ""
-        obstacle = f"{changed}the baseline cannot be launched as it was: {problem}"
-        return Opponent(None, obstacle, other_parameters=other_parameters)
+        return f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
     if configuration is not None or arguments is not None:
         distrust = trust.why_not_launched_so(store.root, launch.kernel.device.facts.slug, key, record)
         if distrust:
-            return Opponent(None, f"{distrust}. {_REMEDY}", other_parameters=other_parameters, refused=True)
-    return Opponent(binary, configuration=configuration, arguments=arguments)
+            return f"{distrust}. {_REMEDY}"
+    return BaselineLaunch(binary, configuration, arguments)
 
 
 def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:

@@ -17,17 +17,17 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask
-from pytest_gpuperf.timing.turns import Arrived, GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
-from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
+from pytest_gpuperf.revision.recorded import NotPaired, revision_for
+from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
 
 START_S = 300.0
-"""For its start, imports and collection included, and for a test to come to its workload, compilation included."""
+"""For its start, imports and collection included, and for a test to reach its workload, compilation included."""
 GRACE_S = 10.0
 """For its end."""
 
 
-class OpponentProcess:
-    """One revision's process; it waits in the middle of a test for its turns, or between two tests."""
+class RevisionProcess:
+    """One revision's process; it waits at a workload in the middle of a test, or between two tests."""
 
     def __init__(self, config: pytest.Config, worker: Worker, revision: Revision) -> None:
         """Start it.  Raises ``OtherSideLost`` if it cannot be started."""
@@ -35,7 +35,7 @@ class OpponentProcess:
         self._log = Path(self._folder.name) / "log"
         self._test = ""
         """Node id of the test that it is in; empty between two."""
-        self._at: Arrived | None = None
+        self._at: Ready | None = None
         """The workload of that test at which it waits."""
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
@@ -62,15 +62,15 @@ class OpponentProcess:
     def pid(self) -> int:
         return self._child.pid
 
-    def arrive(self, key: Key) -> Arrived:
-        """Let it come to a workload, and wait there for its turns.  Raises ``OtherSideLost`` where it does not."""
+    def arrive(self, key: Key) -> Ready:
+        """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
         self.set_out(key.node_id)
-        found: Arrived | TestEnded = self._at or self._next()
-        while isinstance(found, Arrived):
+        found: Ready | TestEnded = self._at or self._next()
+        while isinstance(found, Ready):
             if found.workload == key.workload:
                 return found
             found = self._next()
-        raise OtherWork(found.why or "its test passes there and does not come to this workload")
+        raise NotPaired(found.why or "its test passes there and does not reach this workload")
 
     def set_out(self, node_id: str) -> None:
         """Let it run this test as far as its first callable, without waiting for it.  Raises ``OtherSideLost``."""
@@ -80,19 +80,16 @@ class OpponentProcess:
             self._test = node_id
 
     def leave(self) -> None:
-        """Let it come to the end of its test: it has no work in flight then, and holds no arrays.
-
-        Raises ``OtherSideLost``.
-        """
+        """Let it end its test: it has no work in flight then, and holds no arrays.  Raises ``OtherSideLost``."""
         while self._test:
             self._next()
 
-    def _next(self) -> Arrived | TestEnded:
-        """Where it comes to next in its test, or how that ends."""
+    def _next(self) -> Ready | TestEnded:
+        """The next workload of its test, or how that ends."""
         if self._at is not None:
-            self.link.send(GoOn())
+            self.link.send(Resume())
             self._at = None
-        found: Arrived | TestEnded = self.link.receive(Arrived | TestEnded, START_S)
+        found: Ready | TestEnded = self.link.receive(Ready | TestEnded, START_S)
         if isinstance(found, TestEnded):
             self._test = ""
         else:
@@ -107,37 +104,33 @@ class OpponentProcess:
         self.link.close()
         self._folder.cleanup()
 
-    def in_words(self, problem: OtherSideLost) -> str:
-        """How it ended, if it did, and what it said."""
+    def explained(self, problem: OtherSideLost) -> str:
+        """How it ended, if it did, and its first error."""
         status = self._child.waited(1.0)
         ended = f" (pytest exit status {status})" if status is not None else ""
         errors = errors_in(log_lines(self._log))
         return f"{problem}{ended}{f': {errors[0]}' if errors else ''}"
 
 
-class OtherWork(OtherSideLost):
-    """The revision's test does not come to the workload, or to another one of its name; its process is fine."""
-
-
-OPPONENT: pytest.StashKey[tuple[str, OpponentProcess]] = pytest.StashKey()
+RUNNING: pytest.StashKey[tuple[str, RevisionProcess]] = pytest.StashKey()
 """The one that runs, and the commit that it stands for."""
 
 
-def opponent_for(worker: Worker, revision: Revision) -> OpponentProcess:
-    """This process's opponent, started at its first use.  Raises ``OtherSideLost``."""
+def process_for(worker: Worker, revision: Revision) -> RevisionProcess:
+    """This process's partner, started at its first use.  Raises ``OtherSideLost``."""
     config = worker.config
-    if OPPONENT in config.stash and config.stash[OPPONENT][0] != revision.commit:
+    if RUNNING in config.stash and config.stash[RUNNING][0] != revision.commit:
         give_up(config)
-    if OPPONENT not in config.stash:
-        config.stash[OPPONENT] = revision.commit, OpponentProcess(config, worker, revision)
+    if RUNNING not in config.stash:
+        config.stash[RUNNING] = revision.commit, RevisionProcess(config, worker, revision)
         config.add_cleanup(functools.partial(give_up, config))
-    return config.stash[OPPONENT][1]
+    return config.stash[RUNNING][1]
 
 
 def set_out_early(config: pytest.Config) -> None:
-    """Where a process is to pair callables, start their opponent: both come to the test at the same time.
+    """In a process that confirms callables, start the partner: both reach the test at the same time.
 
-    What is in its way is said when it is waited for.
+    A problem is reported when it is waited for.
     """
     task = config.stash[stash.OPTIONS].task
     if not isinstance(task, ConfirmTask) or not task.by_process or not task.together:
@@ -145,21 +138,21 @@ def set_out_early(config: pytest.Config) -> None:
     worker, key = stash.worker_of(config), task.by_process[0]
     if worker.has_gpu:
         with contextlib.suppress(NotPaired, OtherSideLost):
-            opponent_for(worker, opponent_revision(worker, key)).set_out(key.node_id)
+            process_for(worker, revision_for(worker, key)).set_out(key.node_id)
 
 
-def leave_opponent(config: pytest.Config) -> None:
-    """Let the opponent come to the end of its test, at the end of this process's: it holds no memory then."""
-    if OPPONENT in config.stash:
+def leave_test(config: pytest.Config) -> None:
+    """Let the partner end its test, at the end of this process's: it holds no memory then."""
+    if RUNNING in config.stash:
         try:
-            config.stash[OPPONENT][1].leave()
+            config.stash[RUNNING][1].leave()
         except OtherSideLost:
             give_up(config)
 
 
 def give_up(config: pytest.Config) -> None:
-    """End the opponent; the next callable starts another one."""
-    if OPPONENT in config.stash:
-        opponent = config.stash[OPPONENT][1]
-        del config.stash[OPPONENT]
-        opponent.close()
+    """End the partner; the next callable starts another one."""
+    if RUNNING in config.stash:
+        process = config.stash[RUNNING][1]
+        del config.stash[RUNNING]
+        process.close()

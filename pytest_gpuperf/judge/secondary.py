@@ -1,0 +1,138 @@
+"""Verdicts on what a workload costs beside its time on the GPU: memory and error exactly, host time by blocks.
+
+A host time is a ratio to a reference kernel's place on the CPU: fixed work of the plugin's own, done in blocks with it,
+so that other clocks and a busy machine move both.  The recorded ratio takes the baseline's place.  Where code and data
+of a process lie moves a ratio by 1 to 2.5 % (a standard deviation, docs/results), which no block shows.  So tolerances
+are several times as wide, and a loss is confirmed by as many processes as it takes to tell their mean from the record.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from pytest_gpuperf.formatting import duration, numbered, percent
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
+from pytest_gpuperf.model.beside_figures import HostTime
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
+
+TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.045})
+"""More by no more than this fraction is accepted.  Of a host time it lies midway between none and a loss of 10 %, with
+three times the scatter of processes on either side."""
+DETECTED = 1.3
+"""Tolerances by which a host time is not worse where that is proven."""
+WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
+    "memory": "device memory", "accuracy": "error", "host": "host time",
+})  # fmt: skip
+SCATTER = 0.02
+"""Standard deviation of the log ratios of processes that do equal work: 1.2 to 2.5 % were measured."""
+ERRORS = 3.1
+"""Standard errors that the mean of processes has to be above the record: one of 1,000 equal ones is, by luck."""
+MOST_PROCESSES = 5
+"""Worse in each of so many is proof, however uncertain the record is."""
+RECORD = "record it with pytest --update-baselines=new"
+ANEW = "record it on this machine with pytest --update-baselines=all"
+
+
+def new(key: Key, target: str, kind: BesideEvidence) -> Judgement:
+    """Of a figure without a baseline."""
+    reason = f"no {WORDS[kind]} on record: {RECORD}"
+    return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NEW, reason=reason)
+
+
+def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
+    """Of a recorded figure that the test does not ask for."""
+    asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
+    reason = f"its {WORDS[kind]} is on record and the test does not ask for it: give {asked} again, or record it anew"
+    return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
+
+
+def judge_exact(
+    key: Key, target: str, kind: BesideEvidence, before: float, after: float, tolerance: float | None
+) -> Judgement:
+    """Device memory in bytes, or an error, against that on record."""
+    band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
+    verdict, direction = Verdict.SAME, "neutral"
+    if after > before + band:
+        verdict, direction = Verdict.WORSE, "worse"
+    elif after < before - band:
+        verdict, direction = Verdict.BETTER, "better"
+    shown = [str(int(one)) if kind == "memory" else f"{one:.4g}" for one in (before, after)]
+    more = after / before - 1 if before else 0.0
+    change = Change(
+        what=WORDS[kind], before=shown[0], after=shown[1], direction=direction,  # type: ignore[arg-type]
+        unit="bytes" if kind == "memory" else "", note=_more(more) if more else "",
+    )  # fmt: skip
+    reason = "" if verdict is Verdict.SAME else f"{WORDS[kind]} got {direction}"
+    return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
+
+
+def _more(fraction: float) -> str:
+    return f"{fraction * 100:+.2f} %" if abs(fraction) < 0.1 else percent(fraction)
+
+
+# --- host time -----------------------------------------------------------------------------------
+
+
+def limits_of(tolerance: float | None) -> Limits:
+    """Of a host time."""
+    delta = TOLERANCES["host"] if tolerance is None else tolerance
+    return Limits(delta, DETECTED * delta)
+
+
+def recorded_log(record: HostTime) -> float:
+    """Log of the recorded ratio, which stands for the baseline in each block."""
+    return math.log(statistics.median(record.ratios))
+
+
+def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judgement | None:
+    """INCONCLUSIVE where another CPU, Python or driver took the record; None if they are the same."""
+    was, is_ = (record.cpu, now.cpu) if record.cpu != now.cpu else (record.made_by, now.made_by)
+    if was == is_:
+        return None
+    reason = f"it was recorded on {was}, and this is {is_}: {ANEW}"
+    return Judgement(key=key, target=target, kind="host", verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def judge_host_time(
+    key: Key, target: str, record: HostTime, limits: Limits, alpha: float, processes: Sequence[Comparison]
+) -> Judgement | None:
+    """The verdict on the blocks of one process, or of several where the first saw a loss; None: another is wanted.
+
+    ``time_ns`` of a comparison is what one run took there.  What is better has to take less time by the clock, too: in
+    a process where the fixed work alone is slow, equal work seems better beside it.
+    """
+    first, later = processes[0], processes[1:]
+    decision, kept = first.decision(limits, alpha), record.time_ns / (1 + limits.tolerance)
+    verdict, reason, direction = Verdict.SAME, "", "neutral"
+    if decision is None:
+        verdict = Verdict.INCONCLUSIVE
+        reason = "neither worse nor not worse is proven: a quieter machine or a larger --gpuperf-budget decides it"
+    elif decision is Decision.FASTER and first.time_ns < kept:
+        verdict, reason, direction = Verdict.BETTER, "host time got better", "better"
+    elif decision is Decision.SLOWER:
+        verdict, reason, direction = Verdict.WORSE, "host time got worse", "worse"
+        if later and later[-1].decision(limits, CONFIRMING_ALPHA) is not Decision.SLOWER:
+            verdict, direction = Verdict.INCONCLUSIVE, "neutral"
+            reason = f"worse in {numbered(len(later), 'process', several='es')}, and x{later[-1].ratio:.3f} in the next"
+        elif later and not _differs([one.ratio for one in processes], record):
+            return None
+    blocks = "+".join(str(len(one.r)) for one in processes)
+    change = Change(
+        what=WORDS["host"], before=duration(first.time_ns / first.ratio), after=duration(first.time_ns),
+        direction=direction,  # type: ignore[arg-type]
+        note=f"{percent(first.ratio - 1)} beside fixed work, {blocks} blocks",
+    )  # fmt: skip
+    return Judgement(key=key, target=target, kind="host", verdict=verdict, reason=reason, changes=(change,))
+
+
+def _differs(ratios: Sequence[float], record: HostTime) -> bool:
+    """Whether the mean of these processes' ratios to the record is above it by more than processes scatter."""
+    error = SCATTER * math.sqrt(1 / len(ratios) + 1 / len(record.ratios))
+    return len(ratios) >= MOST_PROCESSES or statistics.fmean(map(math.log, ratios)) > ERRORS * error

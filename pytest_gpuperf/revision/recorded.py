@@ -1,0 +1,113 @@
+"""Which revision a callable is paired with: that of ``--gpuperf-against``, or the commit of its record.
+
+And whether the callable may have changed since, by the files that git calls changed.  A callable has no machine code
+that would tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.repository import changed_since
+from pytest_gpuperf.context.revision_imports import imported_among
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.revision import Revision
+
+PROSE = frozenset({".md", ".rst"})
+CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
+"""Revisions of records by their commit, or why there is none."""
+CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
+"""Files that differ, by the commit; None where git cannot tell."""
+
+
+class NotPaired(Exception):
+    """A callable cannot run beside its baseline: why, and what to do."""
+
+
+def revision_for(worker: Worker, key: Key) -> Revision:
+    """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
+    if worker.revision is not None:
+        return worker.revision
+    commit = recorded_commit(worker, key)
+    known = worker.config.stash.setdefault(CHECKED_OUT, {})
+    if commit not in known:
+        known[commit] = _checked_out(worker, commit)
+    found = known[commit]
+    if isinstance(found, str):
+        raise NotPaired(found)
+    return found
+
+
+def recorded_commit(worker: Worker, key: Key) -> str:
+    """The commit of the record's latest rounds.  Raises ``NotPaired``."""
+    store, target = worker.store, worker.device.facts.slug
+    baseline = store.time(target, key)
+    named = {one.session for one in baseline.rounds} if baseline is not None else set()
+    sessions = [one for one in store.sessions(target, key.module) if one.id in named]
+    latest = max(sessions, key=lambda one: one.date, default=None)
+    if latest is None or not latest.commit:
+        raise NotPaired("its record names no commit: record it in a git repository, after a commit")
+    if latest.dirty:
+        raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then record it")
+    trust, commit = worker.trust, latest.commit
+    if distrust := trust.why_not_run(commit) or trust.why_not_recorded_at(store.root, target, key, commit):
+        raise NotPaired(f"under CI {distrust}: --gpuperf-trust-cubins runs it")
+    return commit
+
+
+def may_have_changed(worker: Worker, key: Key) -> bool:
+    """Whether the workload may run other code than the commit of its record; True where nothing tells.
+
+    A changed Python file counts if it was imported, unless it holds other tests; any other file counts, but for prose
+    and baselines.
+    """
+    try:
+        commit = recorded_commit(worker, key)
+    except NotPaired:
+        return True
+    known = worker.config.stash.setdefault(CHANGED, {})
+    if commit not in known:
+        known[commit] = changed_since(worker.config.rootpath, commit)
+    changed = known[commit]
+    return changed is None or _matters(worker, key, changed)
+
+
+def _matters(worker: Worker, key: Key, changed: Iterable[Path]) -> bool:
+    baselines = Path(os.path.realpath(worker.options.baselines))
+    code = [path for path in changed if path.suffix not in PROSE and not path.is_relative_to(baselines)]
+    python = frozenset(path for path in code if path.suffix == ".py")
+    if len(code) > len(python):
+        return True
+    loaded = imported_among(python)
+    return bool(loaded) and not loaded <= _of_other_tests(worker, key)
+
+
+def _of_other_tests(worker: Worker, key: Key) -> set[Path]:
+    finding = worker.config.stash.get(stash.FINDING, None)
+    modules = {node_id.partition("::")[0] for node_id in finding.tests} if finding is not None else set()
+    return {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
+
+
+def _checked_out(worker: Worker, commit: str) -> Revision | str:
+    """Its worktree, held until the end of this process's run; why there is none, if there is none."""
+    config = worker.config
+    held = contextlib.ExitStack()
+    try:
+        top = repository_of(config.rootpath).top
+        tree = held.enter_context(worktree_of(config.rootpath, GitFolder(top).commit(commit)))
+        others = tuple(one for one in working_trees(top) if one != tree)
+        name = described(top, commit)
+    except RevisionError as problem:
+        held.close()
+        return f"the commit of its record cannot be checked out: {problem}"
+    config.add_cleanup(held.close)
+    return Revision(commit=commit, name=name, archs=worker.targets, top=top, others=others, tree=tree)

@@ -1,0 +1,109 @@
+"""The one comparison: blocks of an opponent and a candidate until they decide, or the time is over."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import time
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_promising, is_unanimous
+from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.timing import samples as stats
+from pytest_gpuperf.timing.blocks import Block, blocks_of, burst_plan, plan
+from pytest_gpuperf.timing.opponent import Opponent
+from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
+
+BUDGETS = 4.0
+"""Budgets that blocks may take which speak for a claim and do not prove it: going on costs no error rate."""
+MOST_ROUNDS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """A comparison, with the candidate's samples as rounds."""
+
+    comparison: Comparison
+    rounds: tuple[Round, ...]
+
+
+def compare(
+    device: Device, opponent: Opponent, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
+    budget_s: float, burst: bool = False, session: str = "", clock: Clock = time.perf_counter,
+) -> Compared:  # fmt: skip
+    """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
+
+    Blocks that all say the same go on until they decide, and those that speak for a claim have four budgets: a kernel
+    sixteen times as slow does not stay undecided because it takes longer.  ``duration_ns`` is about what the longer
+    side takes; with ``burst`` slots are sustained (``blocks.burst_plan``).  The caller holds the GPU's lock.  Raises
+    what the timer and the opponent raise.
+    """
+    start, coin, timer = clock(), random.Random(seed), opponent.timer
+    if duration_ns * 1e-9 < WARM_UP_S / 10:
+        warm_up(timer, opponent.sides[1], clock=clock)
+    laid_out = (
+        burst_plan(timer, opponent.sides, clock) if burst
+        else plan(timer, opponent.sides, limits, duration_ns, budget_s)
+    )  # fmt: skip
+    blocks: list[Block] = []
+    disturbed: list[str] = []
+    began, call, before = clock(), 0, device.state()
+    while not _decided(blocks, limits, alpha) and len(blocks) < MOST_BLOCKS:
+        now = clock()
+        next_s = (now - began) / max(call, 1)
+        if call and not _has_time(blocks, limits, (now + next_s - start) / budget_s):
+            break
+        opponent.place(call, coin)
+        orders = laid_out.draw(coin)
+        times = timer.measure(laid_out.slots(orders, opponent.sides), opponent.sides[0].cache)
+        blocks += blocks_of(orders, times, timer.tick_ns)
+        if not burst:  # under sustained load clocks and throttling change by design
+            after = device.state()
+            disturbed += disturbances(before, after, pauses_ns=timer.pauses_ns)
+            before = after
+        call += 1
+    opponent.leave()
+    remarks = (*opponent.remarks, *dict.fromkeys(disturbed))
+    return Compared(_comparison(blocks, seed, remarks, clock() - start), _rounds(blocks, session))
+
+
+def _decided(blocks: list[Block], limits: Limits, alpha: float) -> bool:
+    r, means = [block.r for block in blocks], [block.mean for block in blocks]
+    return bool(blocks) and decide(r, limits, alpha, means) is not None
+
+
+def _has_time(blocks: list[Block], limits: Limits, budgets: float) -> bool:
+    """Whether another call may be taken, which would end after so many ``budgets``."""
+    r, means = [block.r for block in blocks], [block.mean for block in blocks]
+    return budgets <= 1 or is_unanimous(r, limits) or (budgets <= BUDGETS and is_promising(r, limits, means))
+
+
+def _comparison(blocks: list[Block], seed: int, remarks: tuple[str, ...], seconds: float) -> Comparison:
+    centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
+    return Comparison(
+        r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
+        time_ns=math.exp(float(np.mean(centres))), slow=_slow(blocks), remarks=remarks, seconds=seconds,
+    )  # fmt: skip
+
+
+def _slow(blocks: list[Block]) -> str:
+    baseline, candidate = stats.SlowShare(), stats.SlowShare()
+    for block in blocks:
+        baseline, candidate = baseline.joined(block.slow[0]), candidate.joined(block.slow[1])
+    if not candidate.number:
+        return ""
+    number = sum(block.candidate.size for block in blocks)
+    shares = [f"{100 * one.number / number:.0f} %" for one in (candidate, baseline)]
+    longer = candidate.times / candidate.number
+    return f"{shares[0]} of its samples take {longer:.2g} times as long as most ({shares[1]} of the baseline's)"
+
+
+def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:
+    """The candidate's samples of some blocks in a row, as a round each."""
+    parts = np.array_split(np.arange(len(blocks)), min(len(blocks), MOST_ROUNDS))
+    samples = [np.concatenate([blocks[index].candidate for index in part]) for part in parts]
+    return tuple(summarise(one.tolist(), session=session) for one in samples)

@@ -1,0 +1,254 @@
+"""Another process's workload beside this one's: messages, a timer that measures on either side, and the opponent.
+
+The process that gates measures its own slots and asks the other one, which waits in the middle of the same test of
+another revision, for its slots.  A request is answered when the GPU is idle again, so that never more than one of the
+two has work in flight.  What a coin cannot randomise is the process itself: see ``judge.decision.over_processes``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import select
+import struct
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import CacheMode, Identity
+from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.timing.blocks import Sides
+from pytest_gpuperf.timing.opponent import pad_of
+from pytest_gpuperf.timing.rounds import Workload
+
+_HEAD = struct.Struct("!I")
+MOST_BYTES = 64 << 20
+"""Of one message: the samples of a call take some kilobytes."""
+SHORT_NS, PROCESS_NS = 10_000.0, 500.0
+"""Below ``SHORT_NS`` two processes that run the same differ by up to about ``PROCESS_NS``: measured on H200s with an
+addition of 4.8 us (between -2.8 and +2.4 %) and with three kernels of 7 us together (6.3 %)."""
+PATIENCE_S = 4 * 3600.0
+"""Wait of the other process for the next message; the end of the process that gates ends it anyway."""
+
+
+class OtherSideLost(Exception):
+    """The other process has ended, does not answer, or failed: there is no verdict on times."""
+
+
+def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
+    """Those asked for, and wider ones for work of a few microseconds: half a microsecond and twice that."""
+    least = round(PROCESS_NS / max(duration_ns, PROCESS_NS), 3) if duration_ns < SHORT_NS else 0.0
+    return limits if limits.tolerance >= least else Limits(least, max(limits.detect, 2 * least))
+
+
+# --- messages --------------------------------------------------------------------------------------
+
+
+class RunTest(Record, frozen=True, tag="run"):
+    """Asks the other side to run a test; it answers ``Ready`` at each callable, and ``TestEnded``."""
+
+    node_id: str
+
+
+class Measure(Record, frozen=True, tag="measure"):
+    """Asks for the samples of slots, in this order; the answer is ``Samples``."""
+
+    slots: tuple[tuple[int, int], ...]
+    """Of each, its samples and those before them that are dropped."""
+    cache: CacheMode
+    pad_bytes: int
+    """Memory kept for reuse is given back before, and so much is taken, so that its arrays lie elsewhere; 0: as is."""
+
+
+class Resume(Record, frozen=True, tag="resume"):
+    """Lets the other side go on with its test."""
+
+
+class Quit(Record, frozen=True, tag="quit"):
+    """Lets the other process end."""
+
+
+class Ready(Record, frozen=True, tag="ready"):
+    """The other side waits at this workload, which it has run and checked."""
+
+    workload: str
+    identity: Identity
+    leaks: tuple[str, ...] = ()
+    """Why it may have run code of another working tree, a line each."""
+
+
+class RemoteSamples(Record, frozen=True, tag="samples"):
+    """Times that were asked for, nanoseconds, slot by slot."""
+
+    times: list[list[float]]
+
+
+class TestEnded(Record, frozen=True, tag="ended"):
+    """The test is over."""
+
+    __test__ = False
+
+    why: str
+    """Its failure or the reason of its skip; empty if it passed."""
+
+
+class Failed(Record, frozen=True, tag="failed"):
+    """Samples could not be taken."""
+
+    why: str
+
+
+Kind = TypeVar("Kind")
+
+
+class Link:
+    """Messages to and from the other process, over two pipes."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        """Takes both file descriptors over."""
+        self._reading, self._writing = reading, writing
+
+    def send(self, message: Record) -> None:
+        """Raises ``OtherSideLost`` if nobody is there to read it."""
+        content = msgspec.json.encode(message)
+        content = _HEAD.pack(len(content)) + content
+        try:
+            while content:
+                content = content[os.write(self._writing, content) :]
+        except OSError as problem:
+            raise OtherSideLost(f"the other process has ended ({problem.strerror or problem})") from None
+
+    def receive(self, kind: type[Kind] | Any, timeout_s: float) -> Any:
+        """The next message, of one of the types of ``kind``.  Raises ``OtherSideLost``."""
+        ends = time.monotonic() + timeout_s
+        (size,) = _HEAD.unpack(self._read(_HEAD.size, ends))
+        if size > MOST_BYTES:
+            raise OtherSideLost(f"the other process sent {size} bytes at once")
+        try:
+            return msgspec.json.decode(self._read(size, ends), type=kind)
+        except msgspec.DecodeError as problem:
+            raise OtherSideLost(f"the other process sent another message than expected ({problem})") from None
+
+    def _read(self, size: int, ends: float) -> bytes:
+        found = b""
+        while len(found) < size:
+            ready, _, _ = select.select([self._reading], [], [], max(0.0, ends - time.monotonic()))
+            if not ready:
+                raise OtherSideLost("the other process did not answer in time")
+            part = os.read(self._reading, size - len(found))
+            if not part:
+                raise OtherSideLost("the other process has ended")
+            found += part
+        return found
+
+    def close(self) -> None:
+        for end in (self._reading, self._writing):
+            os.close(end)
+
+
+# --- in the process that gates ---------------------------------------------------------------------
+
+
+def run_there() -> NoReturn:
+    """Stands for the other side's workload in a ``Slot``; it is never called."""
+    raise AssertionError("the other side's workload runs in its own process")
+
+
+class TwoSidedTimer:
+    """A timer that measures slots of ``run_there`` on the other side, and all others here."""
+
+    def __init__(self, timer: Timer, link: Link, patience_s: float) -> None:
+        """``patience_s``: how long samples of the other side may take."""
+        self._timer, self._link, self._patience_s = timer, link, patience_s
+        self.name: TimerName = timer.name
+        self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
+        self.kernel_breakdown: Sequence[Mapping[str, float]] = ()
+        self.pauses_ns: Sequence[float] = ()
+        self.pad_bytes = 0
+        """The other side takes so much memory before its next samples."""
+
+    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        """As ``Timer.measure``; raises ``OtherSideLost`` too."""
+        times: list[list[float]] = []
+        for there, group in itertools.groupby(slots, lambda slot: slot.run is run_there):
+            times += (self._there if there else self._timer.measure)(list(group), cache)
+        return times
+
+    def _there(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        wanted = tuple((slot.samples, slot.dropped) for slot in slots)
+        self._link.send(Measure(slots=wanted, cache=cache, pad_bytes=self.pad_bytes))
+        self.pad_bytes = 0
+        answer = self._link.receive(RemoteSamples | Failed, self._patience_s)
+        if isinstance(answer, Failed):
+            raise OtherSideLost(f"the other side failed: {answer.why}")
+        if [len(of_slot) for of_slot in answer.times] != [slot.samples for slot in slots]:
+            raise OtherSideLost("the other process took other samples than it was asked for")
+        found: list[list[float]] = answer.times
+        return found
+
+
+class ProcessOpponent:
+    """An ``Opponent``: the workload of the other process, which waits at it, against ``run`` of this one."""
+
+    remarks: tuple[str, ...] = ()
+
+    def __init__(
+        self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
+        cache: CacheMode, patience_s: float,
+    ) -> None:  # fmt: skip
+        self.timer = self._timer = TwoSidedTimer(timer, link, patience_s)
+        self._pad = MemoryPad(device)
+        self._sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets by itself there
+
+    @property
+    def sides(self) -> Sides:
+        return self._sides
+
+    def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 code stays where each process has it
+        """Other addresses for both sides, behind pads of their own."""
+        self._pad.move(pad_of(coin))
+        self._timer.pad_bytes = pad_of(coin)
+
+    def leave(self) -> None: ...
+
+
+# --- in the other process --------------------------------------------------------------------------
+
+
+class MemoryPad:
+    """Where a callable's own allocations will lie: behind a pad that is drawn anew."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._pad: Any = None
+
+    def move(self, pad_bytes: int) -> None:
+        """Give memory back that is kept for reuse, and take a pad of so many bytes before anything is taken again."""
+        self._pad = None
+        self._device.synchronize()
+        self._device.release_unused()
+        self._pad = self._device.arrays.empty(pad_bytes, "uint8")
+
+
+def serve_samples(
+    link: Link, device: Device, timer: Timer, run: Callable[[], Any], reset: Callable[[], Any] | None
+) -> None:
+    """Take the samples that are asked for until the other process says to resume.  Raises ``OtherSideLost``."""
+    pad = MemoryPad(device)
+    while not isinstance(request := link.receive(Measure | Resume, PATIENCE_S), Resume):
+        try:
+            if request.pad_bytes:
+                pad.move(request.pad_bytes)
+            slots = [Slot(run, number, reset, dropped=dropped) for number, dropped in request.slots]
+            times = timer.measure(slots, request.cache)
+            device.synchronize()
+        except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it
+            link.send(Failed(why=f"{type(problem).__name__}: {problem}"))
+        else:
+            link.send(RemoteSamples(times=times))

@@ -1,0 +1,192 @@
+"""A second process: what was slower or worse is measured once more, in a fresh process, before its test is reported.
+
+Where code was placed in one process cannot be randomised away inside it, so no test fails on the word of one.  The
+other process runs the same gate, at a looser error rate, and leaves what it found; here is what becomes of the two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.atomic_write import scratch_folder, write_whole
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.judge.decision import Comparison
+from pytest_gpuperf.judge.time_verdict import not_confirmed
+from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.task import ConfirmTask, Place
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.timing.compare import BUDGETS
+
+TIMEOUT_S = 120.0
+"""Least bound of a confirming process, besides what its workloads may take."""
+LIMIT_FACTOR = 3.0
+"""By so much longer than here its start, imports included, and its test may take."""
+MOST_CONFIRMED = 20
+"""Tests of a process whose regressions are confirmed; a change that slows all tests need not start a process for each.
+"""
+
+
+class Finding(Record, frozen=True):
+    """What a confirming process found of one workload."""
+
+    key: Key
+    kind: EvidenceKind
+    identity: Identity
+    comparison: Comparison | None = None
+    time_ns: float = 0.0
+    """Of rounds, where there is no comparison."""
+    problem: str = ""
+    """Why there is neither."""
+
+    @property
+    def place(self) -> Place:
+        return Place(key=self.key, kind=self.kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspect:
+    """What one process found slower or worse: a kernel, a callable or a host time."""
+
+    judgement: Judgement
+    identity: Identity
+    settle: Callable[[Sequence[Finding]], Judgement | None]
+    """The final judgement, from what the other processes so far found; None: another one has to speak."""
+    budget_s: float
+    by_process: bool = False
+    """Whether it was paired with another revision's process."""
+
+    @property
+    def place(self) -> Place:
+        return Place(key=self.judgement.key, kind=self.judgement.kind)
+
+
+# --- in the confirming process -------------------------------------------------------------------
+
+
+def leave(task: ConfirmTask, finding: Finding) -> None:
+    """Write what was found for the process that asked; ends the test, by ``CheckedOnly``, if it was the last."""
+    if finding.place not in task.places:
+        return
+    files = task.files()
+    write_whole(files[task.places.index(finding.place)], msgspec.json.encode(finding))
+    if all(file.exists() for file in files):
+        raise CheckedOnly("every workload that waits for its confirmation has been measured")
+
+
+# --- in the process that gates -------------------------------------------------------------------
+
+
+def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
+    """Settle the suspects of one test: their judgements in ``book`` become final."""
+    waiting: dict[Place, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
+    found: dict[Place, list[Finding]] = {place: [] for place in waiting}
+    if waiting and state.confirmed >= MOST_CONFIRMED:
+        why = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
+        _replace(book, (not_confirmed(one.judgement, why) for one in waiting.values()))
+        return
+    slower = False
+    while waiting:
+        findings, problem = _in_another_process(item, worker, state, list(waiting.values()))
+        for place, suspect in list(waiting.items()):
+            judged = _settled(suspect, found[place], findings.get(place), problem)
+            if judged is not None:
+                del waiting[place]
+                slower |= judged.verdict.is_regression
+                _replace(book, [msgspec.structs.replace(judged, changes=judged.changes or suspect.judgement.changes)])
+    state.confirmed += slower
+
+
+def give_up(state: RunState, book: TestBook) -> None:
+    """End the wait of a test that was ended before it could be confirmed."""
+    why = "the test was failed or stopped by pytest's own means"
+    _replace(book, (not_confirmed(one.judgement, why) for one in state.take_suspects(book.workloads.values())))
+
+
+def _settled(suspect: Suspect, found: list[Finding], finding: Finding | None, problem: str) -> Judgement | None:
+    if finding is None:
+        return _unsettled(suspect, problem)
+    if finding.identity != suspect.identity and not finding.identity.same_execution(suspect.identity):
+        why = "a second process ran other code or other arguments: seed what is random, and do not edit during a run"
+        return _unsettled(suspect, why)
+    if finding.problem:
+        return _unsettled(suspect, f"a second process could not pair the two: {finding.problem}")
+    found.append(finding)
+    return suspect.settle(found)
+
+
+def _unsettled(suspect: Suspect, why: str) -> Judgement:
+    """A loss stands, and a gain does not, where no second process can speak."""
+    if suspect.judgement.verdict.is_regression:
+        return not_confirmed(suspect.judgement, why)
+    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"not confirmed: {why}")
+
+
+def _in_another_process(
+    item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
+) -> tuple[Mapping[Place, Finding], str]:
+    """What another process finds of each suspect, and why it found nothing where it did not."""
+    limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
+    limit_s += sum(BUDGETS * one.budget_s for one in suspects)
+    with scratch_folder("gpuperf-confirm-") as name:
+        task = ConfirmTask(
+            folder=Path(name), places=tuple(one.place for one in suspects), together=_room_for_two(worker),
+            by_process=tuple(one.judgement.key for one in suspects if one.by_process),
+        )  # fmt: skip
+        problem = _run(item, worker, task, limit_s)
+        left = [_left(file) for file in task.files()]
+    return {one.place: one for one in left if one is not None}, problem
+
+
+def _room_for_two(worker: Worker) -> bool:
+    """Whether two more processes may hold what this test held at its most."""
+    memory = worker.device.memory()
+    return 2 * memory.peak <= memory.free + memory.unused
+
+
+def _left(file: Path) -> Finding | None:
+    """What the process found of one workload; None where it did not reach it."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Finding)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
+    """Run the confirming process; why it left nothing, if it leaves nothing."""
+    log = task.folder / "log"
+    worker.give_memory_back()  # the child needs as much memory as this test did
+    try:
+        with worker.device.lock():  # not by the child: what it would wait for others is not its own time
+            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], worker.child_environment())
+    except (LockTimeout, LockUnavailable) as error:
+        problem = f"a second process did not get the GPU ({error})"
+    except OSError as error:
+        problem = f"a second process could not be started ({error})"
+    else:
+        if status == 0:
+            return "the second process did not reach this workload"
+        ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
+        problem = f"the second process {ended}"
+    lines = log_lines(log)
+    errors = errors_in(lines)
+    item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
+    return f"{problem}: {errors[0]}" if errors else problem
+
+
+def _replace(book: TestBook, judgements: Iterable[Judgement]) -> None:
+    """Put final judgements in the place of those that waited."""
+    for judgement in judgements:
+        work = book.workloads[judgement.key.workload]
+        kept = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)
+        book.add(msgspec.structs.replace(work, judgements=kept))

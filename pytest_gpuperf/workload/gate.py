@@ -1,0 +1,249 @@
+"""Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
+
+An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
+revision of its baseline in a process of its own.  ``judge`` decides.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import secrets
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pytest_gpuperf.compile.cubin.symbol_names import readable
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.formatting import duration
+from pytest_gpuperf.judge import time_verdict
+from pytest_gpuperf.judge.comparability import attribute, explain, other_arguments
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
+from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.workload_records import rounds_on
+from pytest_gpuperf.revision.pairing import compare_with_revision, wait_for_revision
+from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
+from pytest_gpuperf.timing.compare import Compared, compare
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.process_opponent import limits_of_processes
+from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
+from pytest_gpuperf.workload.confirm import Finding, Suspect
+from pytest_gpuperf.workload.rounds import UNCHANGED_S, TimedWorkload, one_round, take
+
+MOST_KERNELS = 8
+"""Of a callable that a note names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed:
+    """What became of a workload's time."""
+
+    rounds: tuple[Round, ...]
+    judgement: Judgement | None = None
+    disturbances: tuple[str, ...] = ()
+    suspect: Suspect | None = None
+    """Waits for another process, at the end of the test."""
+    finding: Finding | None = None
+    """What this process has for the one that it confirms for."""
+
+
+def gate_time(work: TimedWorkload, state: RunState) -> Timed:
+    """Compare a workload with its baseline, and judge it."""
+    record = work.baseline
+    case = _case(work, record, state)
+    if record is None or not (record.rounds or work.worker.revision):
+        taken = take(work)
+        return Timed(taken.rounds, time_verdict.new(case, mean_time_ns(taken.rounds)), taken.disturbed)
+    if work.request.launch is None:
+        return _gate_callable(work, case, record)
+    if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
+        return _unchanged(work, case, record)
+    return _gate_kernel(work, case, record)
+
+
+def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
+    confirms = isinstance(work.worker.options.task, ConfirmTask)
+    here = _recorded_here(work, record)
+    return TimeCase(
+        key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
+        alpha=CONFIRMING_ALPHA if confirms else state.next_share(work.key.node_id),
+        cause=_cause(work, record) if record is not None else "",
+        record_ns=mean_time_ns(here) if here else 0.0,
+    )  # fmt: skip
+
+
+def _cause(work: TimedWorkload, record: TimeRecord) -> str:
+    """What made it differ from its baseline, as a clause; empty if nothing did, or nothing tells."""
+    old, new = record.identity, work.identity
+    if work.request.launch is None or new.same_execution(old):
+        return ""
+    other = "; the baseline ran with its own" if other_arguments(old, new) else ""
+    return explain(attribute(old, new), old, new) + other
+
+
+def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[RecordedRound]:
+    """The rounds on record that today's compare with: by this timer and cache state, on this GPU if there are any."""
+    if record is None or work.worker.revision is not None or record.cache != work.request.cache:
+        return ()
+    if record.timer != work.worker.timer.name:
+        return ()
+    sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
+    return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+    reason = "the machine code and its launch are those of the baseline"
+    if work.worker.options.changed_only:
+        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
+    taken = take(work, budget_s=min(UNCHANGED_S, work.request.budget_s)) if record.rounds else one_round(work)
+    return Timed(taken.rounds, time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds)), taken.disturbed)
+
+
+def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+    """Let the baseline's machine code run beside the candidate's."""
+    worker, launch = work.worker, work.request.launch
+    assert launch is not None
+    baseline = baseline_launch(worker.store, worker.compile_cache, worker.trust, work.key, record, launch)
+    problem = baseline if isinstance(baseline, str) else ""
+    if not isinstance(baseline, str):
+        try:
+            compared = compare_with_baseline(work, case, baseline)
+        except LoadError as error:
+            problem = f"the baseline's machine code cannot be loaded: {error}"
+    if problem:
+        taken = take(work)
+        judged = time_verdict.not_comparable(case, problem, mean_time_ns(taken.rounds))
+        return Timed(taken.rounds, judged, taken.disturbed, finding=_finding(work, problem=problem))
+    first = compared.comparison
+    judgement = time_verdict.by_blocks(case, first)
+    if judgement.verdict is Verdict.SLOWER:
+        changes = changes_since(worker.store, worker.compile_cache, work.key, record, launch)
+        judgement = msgspec.structs.replace(judgement, changes=changes)
+
+    def settle(found: Sequence[Finding]) -> Judgement:
+        return time_verdict.by_blocks(case, first, found[0].comparison)
+
+    suspect = _suspect(work, judgement, settle, first.seconds)
+    return Timed(compared.rounds, judgement, suspect=suspect, finding=_finding(work, compared))
+
+
+def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: BaselineLaunch) -> Compared:
+    """Paired blocks of the baseline's machine code and the workload's launch.  Raises ``LoadError``."""
+    worker, request = work.worker, work.request
+    assert request.launch is not None
+    opponent = CubinOpponent(
+        worker.device, worker.timer, request.launch, baseline, reset=request.reset, cache=request.cache
+    )  # fmt: skip
+    return compare(
+        worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
+        budget_s=request.budget_s, burst=request.pair_slot == "sustained", session=worker.session.id,
+    )  # fmt: skip
+
+
+# --- callables -----------------------------------------------------------------------------------
+
+
+def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+    """Let the baseline's revision run the callable beside this one, each in its process."""
+    worker, options = work.worker, work.worker.options
+    if isinstance(options.task, ConfirmTask):
+        wait_for_revision(worker, work.key)  # not while rounds are taken
+    taken = take(work, budget_s=work.request.budget_s / 4)
+    now_ns = mean_time_ns(taken.rounds)
+    if record.identity.launch != work.identity.launch:
+        why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
+        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed)
+    bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
+    by_choice = options.pair_callables == "always" or worker.revision is not None
+    if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
+        reason = "no file that it may run changed since the commit of its record"
+        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed)
+    case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
+    try:
+        if options.pair_callables == "off":
+            raise NotPaired("--gpuperf-pair-callables=off")
+        compared = compare_with_revision(
+            worker, work.key, work.identity, work.request.workload, work.request.reset, case.limits, case.alpha,
+            cache=work.request.cache, duration_ns=now_ns, budget_s=work.request.budget_s,
+        )  # fmt: skip
+    except NotPaired as problem:
+        return _by_record(work, case, taken.rounds, bound, str(problem))
+    first = compared.comparison
+
+    def settle(found: Sequence[Finding]) -> Judgement | None:
+        return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+
+    judgement = _with_kernels(work, time_verdict.by_blocks(case, first))
+    suspect = _suspect(work, judgement, settle, first.seconds)
+    return Timed(taken.rounds, judgement, taken.disturbed, suspect, _finding(work, compared))
+
+
+def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], bound: float, obstacle: str) -> Timed:
+    """The verdict on a callable that cannot be paired, for this reason."""
+    now_ns, revision = mean_time_ns(rounds), work.worker.revision
+    if revision is not None:
+        why = f"it cannot be paired with {revision.name}: {obstacle}"
+        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), finding=_finding(work, problem=obstacle))
+    if not case.record_ns or (other := _other_machine(work)):
+        other = other if case.record_ns else "it was recorded with another timer or cache state"
+        reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
+        judgement = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
+        return Timed(rounds, judgement, finding=_finding(work, problem=obstacle))
+    judgement = time_verdict.by_record(case, [now_ns], bound, obstacle)
+
+    def settle(found: Sequence[Finding]) -> Judgement:
+        return time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle)
+
+    suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
+    return Timed(rounds, judgement, suspect=suspect, finding=_finding(work, time_ns=now_ns))
+
+
+def _other_machine(work: TimedWorkload) -> str:
+    """What differs from every session on record that matters to a time; empty if nothing does."""
+    record, driver = work.baseline, work.worker.session.driver
+    named = {one.session for one in record.rounds} if record is not None else set()
+    drivers = {one.driver for one in work.worker.store.sessions(work.target, work.key.module) if one.id in named}
+    return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
+
+
+def _with_kernels(work: TimedWorkload, judgement: Judgement) -> Judgement:
+    """With the callable's kernels by their time, where it did not pass and the timer sees kernels."""
+    seen = work.worker.timer.kernel_breakdown
+    if judgement.verdict.is_pass or not seen:
+        return judgement
+    kernels = sorted(seen[-1].items(), key=lambda one: -one[1])
+    shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
+    if len(kernels) > MOST_KERNELS:
+        shown.append(f"and {len(kernels) - MOST_KERNELS} more")
+    return msgspec.structs.replace(judgement, notes=(*judgement.notes, f"its kernels: {', '.join(shown)}"))
+
+
+# --- for the second process ----------------------------------------------------------------------
+
+
+def _suspect(
+    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Finding]], Judgement | None],
+    seconds: float, *, by_process: bool | None = None,
+) -> Suspect | None:  # fmt: skip
+    if judgement.verdict is not Verdict.SLOWER or isinstance(work.worker.options.task, ConfirmTask):
+        return None
+    paired_by_process = work.request.launch is None if by_process is None else by_process
+    budget_s = max(work.request.budget_s, seconds)
+    return Suspect(judgement, work.identity, settle, budget_s, by_process=paired_by_process)
+
+
+def _finding(
+    work: TimedWorkload, compared: Compared | None = None, *, time_ns: float = 0.0, problem: str = ""
+) -> Finding:
+    comparison = compared.comparison if compared is not None else None
+    return Finding(
+        key=work.key, kind="time", identity=work.identity, comparison=comparison, time_ns=time_ns, problem=problem
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+"""A workload as it is timed: rounds of it, and what a record keeps of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import scipy
+
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.model.evidence import Identity, Key, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
+from pytest_gpuperf.workload.request import Request
+
+ROUNDS = 4
+"""Of a workload that is recorded, or compared with nothing that could run beside it."""
+UNCHANGED_S = 0.12
+"""Time for the rounds of unchanged code: they only have to show by how many per cent the machine moved."""
+BRIEF_S = 0.02
+"""For a round that nothing is compared with: some 30 samples of a launch of 100 us, 5 of longer ones."""
+RETAKES = 3
+"""How often disturbed rounds are taken again before they are handed over as disturbed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedWorkload:
+    """What is timed, and on what.  The caller holds the GPU's lock."""
+
+    worker: Worker
+    request: Request
+    key: Key
+    identity: Identity
+    """Of what runs, as the test asked for it."""
+
+    @property
+    def target(self) -> str:
+        """``nvidia-h200``"""
+        return self.worker.device.facts.slug
+
+    @property
+    def baseline(self) -> TimeRecord | None:
+        """The workload's time on record."""
+        return self.worker.store.time(self.target, self.key)
+
+    @property
+    def recorded_ns(self) -> float:
+        """What one run took when its baseline was recorded, at most; 0 without one."""
+        rounds = self.baseline.rounds if self.baseline is not None else ()
+        return max((one.midmean for one in rounds), default=0.0)
+
+    @property
+    def timed(self) -> Workload:
+        """The work of a sample."""
+        request = self.request
+        return Workload(run=request.workload, reset=request.reset, cache=request.cache)
+
+    def probed_ns(self) -> float:
+        """What one run takes, by a single one."""
+        timed = self.timed
+        return self.worker.timer.measure([timed.slot(1, dropped=0)], timed.cache)[0][0]
+
+    def expected_ns(self) -> float:
+        """About what the longer of baseline and workload takes."""
+        return max(self.recorded_ns, self.probed_ns())
+
+
+def take(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
+    """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
+    worker = work.worker
+    return take_rounds(
+        worker.device, worker.timer, work.timed, count, session=worker.session.id,
+        budget_s=work.request.budget_s if budget_s is None else budget_s,
+        duration_ns=work.recorded_ns or work.probed_ns(),
+    )  # fmt: skip
+
+
+def take_for_record(work: TimedWorkload) -> Rounds:
+    """Rounds to be recorded, taken again where they were disturbed."""
+    for _ in range(1 + RETAKES):
+        taken = take(work)
+        if not taken.disturbed:
+            break
+    return taken
+
+
+def one_round(work: TimedWorkload) -> Rounds:
+    """A short round, so that assertions on times have something to look at; it is compared with nothing."""
+    return take(work, 1, min(BRIEF_S, work.request.budget_s))
+
+
+def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
+    """The rounds with all that a baseline has to know of the workload."""
+    request, launch = work.request, work.request.launch
+    return TimeRecord(
+        identity=work.identity, timer=work.worker.timer.name, cache=request.cache,
+        rounds=tuple(one.recorded() for one in rounds),
+        kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
+        cubin=launch.binary.cubin_hash if launch else "",
+        grid=launch.grid if launch else None, block=launch.block if launch else None,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
+        bytes=request.bytes, flops=request.flops,
+    )  # fmt: skip
+
+
+def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
+    """95 % t interval of the mean log time, as nanoseconds; None with a single round."""
+    if len(midmeans_ns) < 2:
+        return None
+    logs = [math.log(value) for value in midmeans_ns]
+    mean = sum(logs) / len(logs)
+    variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    return math.exp(mean - half), math.exp(mean + half)
