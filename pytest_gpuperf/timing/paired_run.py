@@ -120,8 +120,6 @@ def pair(
     configuration: Configuration | None = None,
     arguments: RecordedArguments | None = None,
     reset: Callable[[], Any] | None = None,
-    baseline_reset: Callable[[], Any] | None = None,
-    prepare_ns: float = 0.0,
     cache: CacheMode = "cold",
     pair_slot: PairSlot = "short",
     duration_ns: float | None = None,
@@ -138,8 +136,7 @@ def pair(
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
     its arguments, where they are not the launch's.  Both must take the parameters, which the caller has checked.  With
-    ``reset``, which restores the caller's buffers, these stay where they are; ``baseline_reset`` is the
-    baseline's if it has one of its own, and ``prepare_ns`` is what either takes.  With ``pair_slot="sustained"`` slots
+    ``reset``, which restores the caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots
     last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
     two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
     Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
@@ -151,12 +148,11 @@ def pair(
     buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
     coin = random.Random(f"load order {seed}")
     exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
-    restore = baseline_reset or reset
-    sides = Workload(exchange.run_baseline, restore, cache), Workload(exchange.run_candidate, reset, cache)
+    sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     taking = PairTaking(device, timer, *sides, exchange, seed, clock)
     longest_ns = max(duration_ns or 0.0, baseline_ns or 0.0)
     if longest_ns < LONG_NS:  # of a long one each launch counts, and each is waited for: the last one is at fault
-        exchange.try_baseline(restore)
+        exchange.try_baseline(reset)
     piloted = taking.pilot_of_sustained(duration_ns or 1.0) if pair_slot == "sustained" else None
     slots = piloted[0] if piloted is not None else None
     if piloted is not None:
@@ -164,7 +160,7 @@ def pair(
     elif longest_ns >= LONG_NS:
         taken = taking.single_launches(longest_ns)
     else:
-        taken = taking.short(policy, (duration_ns or 1.0) + prepare_ns, budget_s)
+        taken = taking.short(policy, duration_ns or 1.0, budget_s)
     paired, blocks = until_decided(taken, policy, start + budget_s, clock, "leaning" if slots is None else "none")
     exchange.leave(reset)
     aside = TOO_FAR_APART if pair_slot == "sustained" and slots is None else ""

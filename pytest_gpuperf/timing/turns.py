@@ -67,8 +67,6 @@ class Arrived(Record, frozen=True, tag="arrived"):
 
     workload: str
     identity: Identity
-    check: str
-    """Fingerprint of what checks its result; empty without a check."""
     leaks: tuple[str, ...] = ()
     """Why it may have run code of another working tree, a line each."""
 

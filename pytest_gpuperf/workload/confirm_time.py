@@ -14,7 +14,7 @@ from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, of_pairs
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
-from pytest_gpuperf.workload.checked_run import check_again
+from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.gate_anchor import anchor_opponent
 from pytest_gpuperf.workload.gate_process import pair_with_revision, wait_for_opponent
 from pytest_gpuperf.workload.recorded_revision import NotPaired

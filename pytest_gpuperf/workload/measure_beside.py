@@ -41,10 +41,10 @@ from pytest_gpuperf.timing.host_blocks import (
     interpreter_cost,
 )
 from pytest_gpuperf.timing.pending_confirmations import BesidePending
+from pytest_gpuperf.workload.array_bytes import array_bytes
+from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm_beside import leave_blocks
-from pytest_gpuperf.workload.declared_rates import known_array_bytes
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.result_check import WrongResult
 
 BLOCKS: Mapping[BesideKind, int] = MappingProxyType({"host": 16, "compile": 8})
 """Of a figure that is compared with nothing, one for the record of a process among them."""
@@ -148,7 +148,7 @@ def _memory(work: BesideWork) -> tuple[int, list[Judgement]]:
     request = work.request
     if request.reset is not None:
         request.reset()
-    arrays = known_array_bytes(request.launch) if request.launch is not None else 0
+    arrays = array_bytes(request.launch) if request.launch is not None else 0
     size = arrays + work.worker.device.bytes_of(request.workload)
     return size, _exactly(work, "memory", size, request.measure["memory"])
 

@@ -8,7 +8,6 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.timing.turns import Arrived, serve_turns
-from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.record_time import one_round
 from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload
 
@@ -20,9 +19,7 @@ def take_turns(work: TimedWorkload, state: RunState) -> TimedRounds:
     """
     request, worker = work.request, work.worker
     if state.link is not None and request.launch is None:
-        state.link.send(Arrived(
-            workload=request.name, identity=work.identity, check=fingerprint(request.check), leaks=_leaks(worker)
-        ))  # fmt: skip
+        state.link.send(Arrived(workload=request.name, identity=work.identity, leaks=_leaks(worker)))
         serve_turns(state.link, worker.device, work.timer, request.workload, request.reset, PATIENCE_S)
     return one_round(work)
 

@@ -6,7 +6,6 @@ Nothing here decides what is measured next: that is what ``record_time``, ``conf
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import secrets
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
-from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, PairSlot
 from pytest_gpuperf.timing.blocks import MOST_PAD
@@ -30,8 +28,6 @@ from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
-from pytest_gpuperf.workload.declared_rates import beyond_limits
-from pytest_gpuperf.workload.guarded_check import guarded_timer
 from pytest_gpuperf.workload.request import Request
 
 FIRST_ROUNDS = 4
@@ -56,11 +52,10 @@ class TimedWorkload:
     identity: Identity
     """Of what runs, as the test asked for it."""
 
-    @functools.cached_property
+    @property
     def timer(self) -> Timer:
-        """What measures it.  Another revision's process does not look at results: they are not those under test."""
-        looked_at = not isinstance(self.worker.options.task, OpponentTask)
-        return guarded_timer(self.worker.timer, self.request, looked_at=looked_at)
+        """What measures it."""
+        return self.worker.timer
 
     @property
     def target(self) -> str:
@@ -102,15 +97,12 @@ def take(
     """Up to ``count`` rounds, in ``budget_s`` seconds with the warm-up and ``rounds_s`` without it.
 
     ``process`` is which of an update's processes this is, ``duration_ns`` about what a run takes, where that is known.
-    Rates beyond the GPU's limits are noted.
     """
     worker = work.worker
-    taken = take_rounds(
+    return take_rounds(
         worker.device, work.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
         rounds_s=rounds_s, duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
     )  # fmt: skip
-    beyond = beyond_limits(worker.device.facts, work.request, taken.rounds)
-    return dataclasses.replace(taken, notes=(*taken.notes, *beyond.said))
 
 
 def probed_ns(work: TimedWorkload) -> float:
@@ -174,8 +166,6 @@ def pair_with(
     assert launch is not None
     return pair(
         worker.device, work.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
-        baseline_reset=request.guard.reset_baseline if request.guard else None,
-        prepare_ns=request.guard.prepare_ns if request.guard else 0.0,
         cache=request.cache, pair_slot=pair_slot, duration_ns=duration_ns, baseline_ns=recorded_ns(work),
         budget_s=budget_s, configuration=configuration, arguments=arguments,
     )  # fmt: skip
