@@ -67,7 +67,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.model.verdict import Judgement as Judgement
     from pytest_gpuperf.model.verdict import TimeFigures as TimeFigures
     from pytest_gpuperf.model.verdict import Verdict as Verdict
-    from pytest_gpuperf.workload.measurement import ImplausibleFigure as ImplausibleFigure
     from pytest_gpuperf.workload.measurement import Measurement as Measurement
     from pytest_gpuperf.workload.measurement import NotDeclared as NotDeclared
 
@@ -95,7 +94,7 @@ _HOMES = {
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",
-        "workload.measurement": "ImplausibleFigure Measurement NotDeclared",
+        "workload.measurement": "Measurement NotDeclared",
     }.items()
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

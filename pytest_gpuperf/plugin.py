@@ -6,7 +6,6 @@ Importing this module imports nothing heavy: a plain ``pytest`` pays only for de
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,6 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[stash.BEGAN] = time.time()
     options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")

@@ -43,15 +43,13 @@ class GpuPerf:
       tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
-    * ``inputs``: a function of a seed that makes the inputs, for a kernel that is not trusted: every run, timed or not,
-      gets new ones.  They are copied into the launch's arrays, in their order without the outputs, or by a dict of
-      names or positions; a callable is called with them.
-    * ``outputs``: the arrays that it writes, filled with NaN or -1 before every run.
-    * ``precision``: the relative error that ``check`` has to refuse; by default 0.4 %, for numbers of two bytes 6 %.
+    * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are
+      copied into the launch's arrays, in their order without the outputs, or by a dict of names or positions; a
+      callable is called with them.
+    * ``outputs``: the arrays that it writes, filled with NaN or -1 before each run whose result is checked.
 
-    With ``inputs`` or ``outputs`` the check may have parameters of these names: ``result``, what a callable returned or
-    its outputs; ``inputs``, a tuple as they were made; ``seed``.  It is also called for samples that were timed, drawn
-    at random, and has to refuse outputs that were not written.
+    With ``inputs`` or ``outputs`` the check may have a parameter ``result``: what a callable returned, else its
+    outputs.  With ``inputs`` it may have ``inputs``, a tuple as they were made, and ``seed``.
 
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
@@ -78,7 +76,6 @@ class GpuPerf:
         accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
-        precision: float | None = None,
     ) -> Measurement:
         require_word("cache", cache)
         require_word("pair_slot", pair_slot)
@@ -91,7 +88,7 @@ class GpuPerf:
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
             reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
             inputs=function("inputs", inputs, "seed"), outputs=arrays("outputs", outputs),
-            precision=fraction(precision, "precision"), accuracy=function("accuracy", accuracy),
+            accuracy=function("accuracy", accuracy),
             measure={**measures(settings.measure or ()), **measures(measure)},
         )  # fmt: skip
         try:

@@ -26,7 +26,7 @@ LISTINGS = {
     "showfixtures": ("--fixtures", "--funcargs"), "show_fixtures_per_test": ("--fixtures-per-test",),
 }  # fmt: skip
 """Flags of pytest that list what there is and run no test, by their names in its options."""
-ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json", "seed"})
+ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
 

@@ -177,8 +177,6 @@ FLAGS: tuple[Flag, ...] = (
          number(0.0005, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-cache", "cache", "L2 state before each sample: cold (flushed, default) or warm",
          one_of("cold", "warm"), metavar="STATE"),
-    Flag("--gpuperf-seed", "seed", "seed of the inputs that inputs= makes (default: another one in every run)",
-         whole(0, 999_999_999), metavar="N"),
     Flag("--gpuperf-timer", "timer", f"auto (default: the best that works), {', '.join(TIMERS[:-1])} or {TIMERS[-1]}",
          one_of("auto", *TIMERS), metavar="NAME"),
     Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",

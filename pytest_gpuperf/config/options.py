@@ -66,7 +66,6 @@ class Options:
     """Overrides the profile's delta; epsilon is twice as much."""
     cache: Literal["cold", "warm"] = "cold"
     """State of the L2 before each sample, where a test does not say otherwise."""
-    seed: int | None = None
     timer: Literal["auto"] | TimerName = "auto"
     """``auto`` is the best that works on this machine."""
     rounds: int = 10

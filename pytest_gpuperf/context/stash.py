@@ -22,8 +22,6 @@ PROCESS_BEGAN = time.perf_counter()
 STATIC_ONLY = "static only"
 """A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""
 
-BEGAN: pytest.StashKey[float] = pytest.StashKey()
-"""When the run was configured, seconds since 1970: before its test modules were imported."""
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()

@@ -41,8 +41,6 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
         driver=settings.driver or f"CUDA {version(runtime.driverGetVersion())}",
         cuda=version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
         power_limit_w=settings.power_limit_w, ecc=settings.ecc, mig=settings.mig,
-        max_sm_clock_mhz=settings.max_sm_clock_mhz, max_memory_clock_mhz=settings.max_memory_clock_mhz,
-        memory_bus_bits=settings.memory_bus_bits,
     )  # fmt: skip
 
 

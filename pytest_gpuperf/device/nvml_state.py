@@ -29,9 +29,6 @@ class Settings(NamedTuple):
     power_limit_w: int | None = None
     ecc: bool | None = None
     mig: bool | None = None
-    max_sm_clock_mhz: int | None = None
-    max_memory_clock_mhz: int | None = None
-    memory_bus_bits: int | None = None
 
 
 class Nvml:
@@ -92,7 +89,7 @@ class Nvml:
         return sum(process.usedGpuMemory or 0 for process in running if process.pid in strangers)
 
     def settings(self) -> Settings:
-        """Driver, enforced power limit, ECC and MIG mode, highest clocks and width of the memory bus."""
+        """Driver, enforced power limit, ECC and MIG mode."""
         limit_mw = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu))
         ecc = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetEccMode(gpu))
         mig = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetMigMode(gpu))
@@ -102,9 +99,6 @@ class Nvml:
             power_limit_w=None if limit_mw is None else round(limit_mw / 1000),
             ecc=None if ecc is None else bool(ecc[0]),
             mig=True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
-            max_sm_clock_mhz=self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, nvml.NVML_CLOCK_SM)),
-            max_memory_clock_mhz=self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, nvml.NVML_CLOCK_MEM)),
-            memory_bus_bits=self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetMemoryBusWidth(gpu)),
         )
 
 

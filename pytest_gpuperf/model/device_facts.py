@@ -36,10 +36,6 @@ class DeviceFacts(Record, frozen=True):
     power_limit_w: int | None = None
     ecc: bool | None = None
     mig: bool | None = None
-    max_sm_clock_mhz: int | None = None
-    max_memory_clock_mhz: int | None = None
-    memory_bus_bits: int | None = None
-    """With the clocks at their highest, what bounds its rates; None where the driver does not tell."""
 
     @property
     def arch(self) -> str:

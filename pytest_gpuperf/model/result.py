@@ -45,8 +45,6 @@ class WorkloadEvidence(Record, frozen=True):
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
-    implausible: tuple[str, ...] = ()
-    """What follows from the time and what the test declares, and is beyond the GPU's limits."""
     seconds: float = 0.0
     """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
     launched: bool = True
@@ -55,8 +53,6 @@ class WorkloadEvidence(Record, frozen=True):
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
     """What holds the workload back; None if nothing tells, or it was not asked for."""
-    check: str = ""
-    """Fingerprint of what checks its result; empty without a check."""
     unoptimised: str = ""
     """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
     notes: tuple[PairingNote, ...] = ()

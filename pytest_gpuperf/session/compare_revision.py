@@ -32,7 +32,7 @@ from pytest_gpuperf.context.submodules import empty_submodules
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.model.result import WorkloadEvidence, unpacked
+from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -73,7 +73,6 @@ def begin(config: pytest.Config, options: Options) -> Options:
     BaselineStore(folder).write(_update(found))
     root = tree / config.rootpath.resolve().relative_to(top)
     submodules = {os.path.relpath(tree / path, root): _WITHOUT_IT.format(path) for path in empty_submodules(tree)}
-    checks = {str(work.key): work.check for test in found.tests for work in test.workloads if work.launched}
     tolerances = {
         str(work.key): work.tolerance for test in found.tests for work in test.workloads if work.tolerance is not None
     }
@@ -84,7 +83,6 @@ def begin(config: pytest.Config, options: Options) -> Options:
         if work.identity is not None and work.cache is not None
     }
     revision = Revision(
-        checks=checks,
         tolerances=tolerances,
         untimed=untimed,
         commit=commit,
@@ -204,23 +202,14 @@ def chosen_by_name(book: Book, revision: Revision) -> str:
     )
 
 
-def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:
-    """A judgement in the words of a revision.
-
-    NEW is NOT-COMPARABLE where the test failed there, and so is a pass of changed work that is checked otherwise.
-    """
+def reworded(revision: Revision, judgement: Judgement) -> Judgement:
+    """A judgement in the words of a revision; NEW is NOT-COMPARABLE where the test failed there."""
     if judgement.verdict is Verdict.NEW:
         why = revision.why_lacking(judgement.key) or _left_out(revision, judgement.key.module)
         if not why:
             return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
         reason = f"{revision.name} has nothing to compare with: {why}"
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    decided = judgement.kind == "time" and judgement.verdict is not Verdict.UNCHANGED
-    if decided and not judgement.verdict.is_regression and _checks_otherwise(revision, workload):
-        reason = f"the check of its result is not that of {revision.name}: the two may not do the same work"
-        return msgspec.structs.replace(
-            judgement, verdict=Verdict.NOT_COMPARABLE, reason=f"{reason}; {judgement.reason}"
-        )
     return judgement
 
 
@@ -229,7 +218,3 @@ def _left_out(revision: Revision, module: str) -> str:
     if module in revision.collected or not (revision.root / module).is_file():
         return ""
     return "its file is there, and its own settings or conftests leave it out"
-
-
-def _checks_otherwise(revision: Revision, workload: WorkloadEvidence) -> bool:
-    return revision.checks.get(str(workload.key), workload.check) != workload.check

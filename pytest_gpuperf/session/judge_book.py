@@ -71,7 +71,7 @@ def _name_unoptimised(book: TestBook) -> None:
 
 def _in_words_of(revision: Revision, book: TestBook) -> None:
     for workload in list(book.workloads.values()):
-        judgements = tuple(reworded(revision, workload, one) for one in workload.judgements)
+        judgements = tuple(reworded(revision, one) for one in workload.judgements)
         there = revision.tolerances.get(str(workload.key))
         book.add(msgspec.structs.replace(workload, judgements=judgements, tolerance_there=there))
 

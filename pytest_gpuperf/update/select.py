@@ -166,9 +166,6 @@ def _merge_one(
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
     if mine.identity is not None and parts[0].identity != mine.identity:
         return Recorded(key=key, target=slug, refused=OTHER_WORK)
-    implausible = [text for workload in found for text in workload.implausible]
-    if implausible:
-        return Recorded(key=key, target=slug, refused=implausible[0])
     rounds = tuple(
         msgspec.structs.replace(taken, session=session.id, process=record.index)
         for record, part in zip(records, parts, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -17,28 +17,20 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
-from pytest_gpuperf.judge.plausibility import Implausible
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
-from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload import profiled_run
-from pytest_gpuperf.workload.check_fingerprint import fingerprint
-from pytest_gpuperf.workload.checked_run import check_again, run_and_check
+from pytest_gpuperf.workload.check import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
-from pytest_gpuperf.workload.declared_rates import beyond_limits
-from pytest_gpuperf.workload.guarded_check import guarded
-from pytest_gpuperf.workload.measurement import ImplausibleFigure, Measurement
+from pytest_gpuperf.workload.fresh_inputs import FreshInputs
+from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.untouched import require_untouched
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    launch, evidence = (
-        request.launch,
-        WorkloadEvidence(key=book.open(request.name), check=_check(worker, request), tolerance=request.zone.delta),
-    )
+    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), tolerance=request.zone.delta)
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
@@ -47,7 +39,7 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     book.add(evidence)
     if not worker.has_gpu:
         return _without_gpu(worker, book, request, evidence)
-    request = _guarded(worker, request)
+    request = _with_fresh_inputs(worker, request)
     if not worker.options.active:
         run_and_check(worker, request)
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
@@ -60,25 +52,18 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
             return _measured(worker, book, request, evidence)
 
 
-def _guarded(worker: Worker, request: Request) -> Request:
-    """With what guards its runs, where the test asked for that."""
-    if request.inputs is None and not request.outputs:
+def _with_fresh_inputs(worker: Worker, request: Request) -> Request:
+    """With inputs of its own for each run, where the test asked for that.  Raises ``BadArgument``."""
+    if request.inputs is None:
         return request
     with worker.device.current():
-        return guarded(worker.device, request, worker.options.seed)
+        return request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
 
 
 def _recorded_ns(worker: Worker, key: Key) -> float:
     """What one run took when its baseline was recorded; 0 if that is not known."""
     baseline = worker.store.time(worker.device.facts.slug, key) if worker.options.times else None
     return max((one.midmean for one in baseline.rounds), default=0.0) if baseline is not None else 0.0
-
-
-def _check(worker: Worker, request: Request) -> str:
-    """What checks the result, where that is compared: with another revision, and in its process."""
-    if worker.revision is None and not isinstance(worker.options.task, RevisionTask):
-        return ""
-    return fingerprint(request.check)
 
 
 def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
@@ -169,29 +154,19 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(worker, request, evidence.static, why, counted.shown)
-    beyond = beyond_limits(worker.device.facts, request, taken.rounds)
     if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
-        _check_times(worker, request, evidence.key, taken.rounds, beyond)
+        with _nothing_waits_if_wrong(worker, evidence.key):
+            check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
     interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
     book.add(msgspec.structs.replace(
         evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
-        disturbances=taken.disturbances, implausible=beyond.said, seconds=time.perf_counter() - began,
+        disturbances=taken.disturbances, seconds=time.perf_counter() - began,
     ))  # fmt: skip
     return Measurement(
         request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
         times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
-        counters=counted.shown, beyond=beyond,
+        counters=counted.shown,
     )  # fmt: skip
-
-
-def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Round], beyond: Implausible) -> None:
-    """Check once more what was timed; raises what the check raises, and more of a guarded workload."""
-    with _nothing_waits_if_wrong(worker, key):
-        check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
-        if request.guard is not None:
-            require_untouched(worker, key)
-        if request.guard is not None and beyond.said:
-            raise ImplausibleFigure(f"{request.name}: {beyond.said[0]}")
 
 
 @contextlib.contextmanager

@@ -8,21 +8,15 @@ from typing import TypeVar
 
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
 from pytest_gpuperf.judge.log_times import geometric_mean
-from pytest_gpuperf.judge.plausibility import Implausible
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Judgement
 
-NOTHING_BEYOND = Implausible()
 _Figure = TypeVar("_Figure", int, float)
 
 
 class NotDeclared(ValueError):
     """The test asked for a figure that nothing it declared gives; the message says what would."""
-
-
-class ImplausibleFigure(ValueError):
-    """A rate is beyond what the GPU can do: the declared ``bytes=`` or ``flops=``, or the kernel, is wrong."""
 
 
 class Measurement:
@@ -46,7 +40,6 @@ class Measurement:
         judgement: Judgement | None = None,
         untimed: Exception | None = None,
         counters: Mapping[str, float] | Exception | None = None,
-        beyond: Implausible = NOTHING_BEYOND,
     ) -> None:
         self.name = name
         self.static = static
@@ -60,7 +53,6 @@ class Measurement:
         self._flops = flops
         self._untimed = untimed
         self._counters = counters
-        self._beyond = beyond
         self._beside = Beside()
 
     def __repr__(self) -> str:
@@ -138,29 +130,17 @@ class Measurement:
 
     @property
     def bandwidth(self) -> float:
-        """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``.
-
-        Raises ``ImplausibleFigure`` for more than the GPU can move.
-        """
+        """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
         if self._bytes is None:
             raise NotDeclared(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
-        time_ns = self.time_ns
-        if self._beyond.bytes:
-            raise ImplausibleFigure(f"{self.name}: {self._beyond.bytes}")
-        return self._bytes / time_ns * 1e9
+        return self._bytes / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
-        """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``.
-
-        Raises ``ImplausibleFigure`` for more than the GPU's tensor cores can do.
-        """
+        """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
         if self._flops is None:
             raise NotDeclared(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
-        time_ns = self.time_ns
-        if self._beyond.flops:
-            raise ImplausibleFigure(f"{self.name}: {self._beyond.flops}")
-        return self._flops / time_ns * 1e9
+        return self._flops / self.time_ns * 1e9
 
     def _record(self) -> StaticRecord:
         if not self.static:

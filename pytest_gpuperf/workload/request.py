@@ -6,15 +6,16 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
 from pytest_gpuperf.model.verdict import PairSlot
-from pytest_gpuperf.workload.result_check import asked_of
-from pytest_gpuperf.workload.run_guard import RunGuard
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,19 +41,25 @@ class Request:
     inputs: Callable[[int], Any] | None = None
     """Makes the inputs of a run from a seed."""
     outputs: tuple[Any, ...] = ()
-    """Arrays that the workload writes, and that are poisoned before each run."""
-    precision: float | None = None
-    """Relative error that ``check`` has to refuse."""
+    """Arrays that the workload writes, and that are poisoned before each checked run."""
     measure: Mapping[BesideKind, float | None] = dataclasses.field(default_factory=dict)
     """What to measure beside the time; a tolerance gates it, None is the usual one."""
     accuracy: Callable[[], Any] | None = None
     """Returns the error of the results of the last run."""
-    guard: RunGuard | None = None
-    """Where inputs or outputs were given and there is a GPU."""
+    fresh: FreshInputs | None = None
+    """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 
-    def guarded_by(self, guard: RunGuard, workload: Callable[[], Any]) -> Request:
-        """The request whose runs have the guard's inputs and outputs."""
-        return dataclasses.replace(self, guard=guard, workload=workload, reset=guard.reset)
+    def with_fresh(self, fresh: FreshInputs) -> Request:
+        """The request whose ``reset`` makes fresh inputs, before it does what the test's own one does."""
+        workload, reset = self.workload, self.reset
+
+        def renew() -> None:
+            fresh.renew()
+            if reset is not None:
+                reset()
+
+        run = workload if self.launch is not None else lambda: workload(*fresh.arguments)
+        return dataclasses.replace(self, fresh=fresh, workload=run, reset=renew)
 
     @property
     def launch(self) -> Launch | None:
@@ -69,32 +76,48 @@ class Request:
             raise BadArgument(
                 "gpuperf: accuracy= is of the same inputs in every run, and inputs= makes others: give one"
             )
-        if self.inputs is None and not self.outputs:
-            if self.precision is not None:
-                raise BadArgument("gpuperf: precision= is for workloads with inputs= or outputs=: give one of them")
-            if self.check is not None and asked_of(self.check):
-                raise BadArgument(
-                    f"gpuperf: check takes {', '.join(asked_of(self.check))}, which only inputs= or outputs= give it: "
-                    "give one of them, or check=lambda: ..."
-                )
-            return
-        if self.check is None:
-            raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
-        asked = asked_of(self.check)
-        if self.inputs is not None and self.launch is None and not {"inputs", "seed"} & set(asked):
-            raise BadArgument(
-                "gpuperf: check asks for neither inputs nor seed, so it cannot know which inputs the callable had: "
-                "check=lambda result, inputs: ..."
-            )
+        self._require_check_fits()
         for place, array in enumerate(self.outputs):
             if self.launch is not None and not any(array is one for one in self.launch.arguments):
                 raise BadArgument(
                     f"gpuperf: number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"
                 )
 
+    def _require_check_fits(self) -> None:
+        """Raise ``BadArgument`` for a check that asks for what there is not, or misses what it has to know."""
+        given = {"result"} if self.inputs is not None or self.outputs else set()
+        if self.check is None:
+            if given:
+                raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
+            return
+        asked = set(asked_of(self.check))
+        if asked - given - (_OF_INPUTS if self.inputs is not None else set()):
+            raise BadArgument(
+                f"gpuperf: check takes {', '.join(asked_of(self.check))}: it may take result with inputs= or outputs=, "
+                "inputs and seed with inputs=, and nothing without them"
+            )
+        if self.inputs is not None and self.launch is None and not asked & _OF_INPUTS:
+            raise BadArgument(
+                "gpuperf: check asks for neither inputs nor seed, so it cannot know which inputs the callable had: "
+                "check=lambda result, inputs: ..."
+            )
+
     def identity(self) -> Identity:
         """What runs; a callable has no machine code of its own that could be compared."""
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
+
+
+_OF_INPUTS = {"inputs", "seed"}
+
+
+def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of the parameters that a check has to be given."""
+    try:
+        parameters = inspect.signature(check).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return ()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(one.name for one in parameters if one.default is one.empty and one.kind in named)
 
 
 _LATER = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from recorded_baselines import baselines_of
-from suite_of_untrusted import FILES as UNTRUSTED
+from suite_of_fresh_inputs import FILES as WITH_FRESH_INPUTS
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
@@ -112,17 +112,17 @@ def gpu_suite(suite: Suite) -> Suite:
 
 
 @pytest.fixture(scope="session")
-def honest_recording(shared_folder: Path) -> Path:
-    """Baselines of the honest suite, recorded once."""
-    return baselines_of(shared_folder / "untrusted", UNTRUSTED, *RECORD)
+def recorded_with_fresh_inputs(shared_folder: Path) -> Path:
+    """Baselines of the suite with fresh inputs, recorded once."""
+    return baselines_of(shared_folder / "fresh_inputs", WITH_FRESH_INPUTS, *RECORD)
 
 
 @pytest.fixture
-def untrusted(suite: Suite, honest_recording: Path) -> Suite:
-    """The suite of kernels that are not trusted, honest as yet, with its baselines."""
+def with_inputs(suite: Suite, recorded_with_fresh_inputs: Path) -> Suite:
+    """A launch and a callable with fresh inputs in every run, with their baselines."""
     for name in ("work.cu", "other.cu", "test_suite.py"):
         (suite.path / name).unlink()
-    for name, text in UNTRUSTED.items():
+    for name, text in WITH_FRESH_INPUTS.items():
         suite.write(name, text)
-    shutil.copytree(honest_recording, suite.path / "baselines")
+    shutil.copytree(recorded_with_fresh_inputs, suite.path / "baselines")
     return suite

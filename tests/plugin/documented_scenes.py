@@ -169,8 +169,8 @@ SCENES = {
         A_LAUNCH.replace("1 << 22", "4096") + "attention = lambda: (launch(), gpu.zeros(n))[1]\n"
     ),
     ("docs/how-to/beside-time.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),
-    ("docs/how-to/untrusted-kernels.md", "Gate kernels that nobody trusts"): Scene("n = 4096\n"),
-    ("docs/how-to/untrusted-kernels.md", "Callables"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
+    ("docs/how-to/writing-tests.md", "Fresh inputs and poisoned outputs"): Scene("n = 4096\n"),
+    ("docs/how-to/writing-tests.md", "Inputs of a callable"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
     ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),
     ("docs/how-to/counters.md", "Metrics of your own"): Scene(
         "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef provide(cuda_kernel, gpu):\n    global launch\n"

@@ -118,7 +118,7 @@ def test_a_revision_without_any_of_the_places_has_nothing_to_compare_with(compar
     revision = read_revision(comparing.begun().baselines)
     assert comparing.started == []
     assert revision is not None
-    assert (revision.lacking, revision.modules, revision.checks) == ({}, 0, {})
+    assert (revision.lacking, revision.modules) == ({}, 0)
 
 
 @pytest.mark.parametrize(("place", "refused"), [("test_none.py", False), ("/nowhere", True), ("../else", True)])
@@ -143,7 +143,6 @@ def evidence(test: str = TEST, cubins: Mapping[str, bytes] | None = None, **fiel
         static=static,
         toolchain=COMPILER,
         time=make_time(session, rounds=(make_round(session).recorded(),)),
-        check=f"check of {test}",
         **fields,
     )
     work = msgspec.structs.replace(work, key=key(test=test))
@@ -151,7 +150,7 @@ def evidence(test: str = TEST, cubins: Mapping[str, bytes] | None = None, **fiel
     return TestEvidence(module=MODULE, test=test, workloads=(work,), session=session, cubins=packed)
 
 
-def test_machine_code_times_and_checks_go_on_record(comparing: Comparing) -> None:
+def test_machine_code_and_times_go_on_record(comparing: Comparing) -> None:
     failed = evidence("test_failed")
     unlaunched = evidence("test_unlaunched", launched=False)
     tests = (evidence(cubins={SHA: CUBIN}), failed, unlaunched)
@@ -163,7 +162,6 @@ def test_machine_code_times_and_checks_go_on_record(comparing: Comparing) -> Non
     store, revision = BaselineStore(folder), read_revision(folder)
     assert revision is not None
     assert revision.lacking == {"a.py": "why"}
-    assert revision.checks == {str(key(test=name)): f"check of {name}" for name in (TEST, "test_failed")}
     for name in (TEST, "test_failed", "test_unlaunched"):
         record = store.static("sm_90", key(test=name), COMPILER).record
         assert record is not None

@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit
-from run_samples import MODULE, TEST, Run, judgement, key, workload
+from run_samples import MODULE, TEST, Run, judgement
 
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session.compare_revision import reworded, with_itself
 
-REVISION = Revision(
-    commit="c0", name="c0 (yesterday)", archs=("sm_90",), checks={str(key()): "a"},
-    lacking={f"{MODULE}::{TEST}": "it fails"},
-)  # fmt: skip
+REVISION = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",), lacking={f"{MODULE}::{TEST}": "it fails"})
 
 
 def test_new_is_what_the_revision_does_not_have(run: Run) -> None:
     one = judgement(Verdict.NEW, reason="no baseline: record one")
-    found = reworded(Revision(commit="c0", name="c0 (yesterday)", archs=()), workload("copy", one), one)
+    found = reworded(Revision(commit="c0", name="c0 (yesterday)", archs=()), one)
     assert (found.verdict, found.reason) == (Verdict.NEW, "it is not in c0 (yesterday)")
 
 
@@ -36,37 +33,16 @@ def test_new_is_not_comparable_where_the_revision_leaves_its_file_out(
         (tmp_path / MODULE).touch()
     revision = Revision(commit="c0", name="c0", archs=(), collected=frozenset(collected), root=tmp_path)
     one = judgement(Verdict.NEW)
-    found = reworded(revision, workload("copy", one), one)
+    found = reworded(revision, one)
     assert found.verdict is verdict
     assert ("its own settings or conftests leave it out" in found.reason) is (verdict is Verdict.NOT_COMPARABLE)
 
 
 def test_new_is_not_comparable_where_the_revision_has_no_evidence_of_it() -> None:
     one = judgement(Verdict.NEW)
-    found = reworded(REVISION, workload("copy", one), one)
+    found = reworded(REVISION, one)
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert found.reason == "c0 (yesterday) has nothing to compare with: it fails"
-
-
-@pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.FASTER, Verdict.INCONCLUSIVE])
-def test_a_time_of_work_that_is_checked_otherwise_is_not_comparable(verdict: Verdict) -> None:
-    one = judgement(verdict, reason="as it was")
-    otherwise, alike = workload("copy", one, check="b"), workload("copy", one, check="a")
-    found = reworded(REVISION, otherwise, one)
-    assert found.verdict is Verdict.NOT_COMPARABLE
-    assert found.reason == (
-        "the check of its result is not that of c0 (yesterday): the two may not do the same work; as it was"
-    )
-    assert reworded(REVISION, alike, one) == one
-    assert reworded(REVISION, workload("other", check="b"), one) == one  # that one has no check there
-
-
-@pytest.mark.parametrize(
-    ("verdict", "kind"), [(Verdict.UNCHANGED, "time"), (Verdict.SLOWER, "time"), (Verdict.SAME, "static")]
-)
-def test_what_needs_no_check_stays(verdict: Verdict, kind: str) -> None:
-    one = judgement(verdict, kind)  # type: ignore[arg-type]
-    assert reworded(REVISION, workload("copy", one, check="b"), one) == one
 
 
 def test_a_revision_that_is_checked_out_unchanged_is_compared_with_itself(run: Run, tmp_path: Path) -> None:

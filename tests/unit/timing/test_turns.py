@@ -139,7 +139,7 @@ def test_what_fails_there_is_said_here_and_the_other_side_goes_on(links: tuple[L
 def test_a_side_that_is_gone_silent_or_talks_nonsense_is_lost(links: tuple[Link, Link]) -> None:
     with pytest.raises(OtherSideLost, match="did not answer in time"):
         links[0].receive(Taken, 0.01)
-    links[1].send(Arrived(workload="a", identity=IDENTITY, check=""))
+    links[1].send(Arrived(workload="a", identity=IDENTITY))
     with pytest.raises(OtherSideLost, match="what was not asked for"):
         links[0].receive(Taken, SOON_S)
     os.write(links[1]._writing, b"\xff\xff\xff\xff")

@@ -1,12 +1,12 @@
-"""A suite of two tests whose kernel and whose callable come from a module that is not trusted."""
+"""A suite of two tests, of a kernel and of a callable, with fresh inputs in every run."""
 
 from __future__ import annotations
 
 from suite_under_test import SIMULATED
 
 CONFTEST = (
-    SIMULATED.replace("def work(a, b, n):\n    b[:] = a\n", "import untrusted\n")
-    .replace('{"work": work, "other": work}', '{"work": untrusted.work}')
+    SIMULATED.replace("def work(a, b, n):\n    b[:] = a\n", "import solution\n")
+    .replace('{"work": work, "other": work}', '{"work": solution.work}')
     .replace(
         "import pytest\n", "import pytest\nsys.path.insert(0, str(__import__('pathlib').Path(__file__).parent))\n", 1
     )
@@ -24,10 +24,10 @@ extern "C" __global__ void work(const float* a, float* b, int n)
     }
 }
 """
-"""What it takes is read from its machine code; what it does is ``untrusted.work``."""
+"""What it takes is read from its machine code; what it does is ``solution.work``."""
 
 TESTS = """
-import untrusted
+import solution
 
 SIZE = 1024
 
@@ -43,11 +43,11 @@ def test_callable(gpu, gpuperf):
     def spend(nanoseconds):
         gpu._device.elapsed_ns += nanoseconds
 
-    gpuperf(lambda x: untrusted.solve(x, spend), name="solve", inputs=fresh(gpu),
+    gpuperf(lambda x: solution.solve(x, spend), name="solve", inputs=fresh(gpu),
             check=lambda result, inputs: gpu.assert_allclose(result, 2 * inputs[0], rtol=1e-5))
 """
 
-HONEST = """
+SOLUTION = """
 import numpy as np
 
 def work(a, b, n):
@@ -58,4 +58,4 @@ def solve(x, spend):
     return 2 * x
 """
 
-FILES = {"work.cu": KERNEL, "test_untrusted.py": TESTS, "untrusted.py": HONEST, "conftest.py": CONFTEST}
+FILES = {"work.cu": KERNEL, "test_inputs.py": TESTS, "solution.py": SOLUTION, "conftest.py": CONFTEST}
