@@ -74,7 +74,7 @@ class Timer(Protocol):
     overhead_ns: float
     """Reading of one sample of an empty kernel beyond the kernel's own time, measured.
 
-    Graphs and events subtract it from what they return; CUPTI has none worth subtracting.
+    Graphs subtract it from what they return; CUPTI has none worth subtracting.
     """
 
     @property
@@ -128,7 +128,7 @@ class Device(Protocol):
         """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""
 
     def timer(self, name: TimerName | None = None) -> Timer:
-        """The best timer that works here (CUPTI, graph, events), or the named one.  Raises ``TimerUnavailable``."""
+        """The best timer that works here (CUPTI, graph), or the named one.  Raises ``TimerUnavailable``."""
 
     @property
     def stream_pointer(self) -> int:

@@ -53,7 +53,7 @@ def probe_cupy(machine: HostMachine) -> list[ProbeResult]:
 
 
 def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
-    """CUPTI activity records, the best timer; CUDA graphs and events stand in where it is not there."""
+    """CUPTI activity records, the best timer; CUDA graphs stand in where it is not there."""
     stand_in = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
     version = machine.version("cupti-python")
     if version is None:

@@ -2,6 +2,6 @@
 
 from typing import Literal
 
-TimerName = Literal["cupti", "graph", "events"]
-TIMERS: tuple[TimerName, ...] = ("cupti", "graph", "events")
+TimerName = Literal["cupti", "graph"]
+TIMERS: tuple[TimerName, ...] = ("cupti", "graph")
 """In order of preference."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -14,7 +12,6 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
-from pytest_gpuperf.device.timers.cupti_buffers import BufferedActivities
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import block_size, paired_blocks, pilot
@@ -23,42 +20,7 @@ from pytest_gpuperf.timing.sample_stats import midmean
 
 pytestmark = pytest.mark.gpu
 
-NAMES: tuple[TimerName, ...] = ("cupti", "graph", "events")
-
-READ_THROUGH = """
-import importlib, json, statistics, sys
-import cupy
-from cupti import cupti
-from pytest_gpuperf.device.discovery import open_device
-from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.device.timers.cupti import CuptiTimer
-from pytest_gpuperf.device.timers.stream import CudaStream
-
-device = open_device()
-device.stream.use()
-stream = CudaStream(device)
-module, name = sys.argv[1].split(".")
-source = getattr(importlib.import_module(f"pytest_gpuperf.device.timers.{module}"), name)(cupti)
-timer = CuptiTimer(stream, cupti, source)
-data, copy = cupy.ones(1 << 22, cupy.uint8), cupy.empty(1 << 22, cupy.uint8)
-
-def kernels():
-    stream.spin(20_000)
-    stream.empty()
-
-def memset():
-    data.data.memset_async(0, data.nbytes, device.stream)
-    stream.spin(20_000)
-
-def memcpy():
-    copy.data.copy_from_device_async(data.data, data.nbytes, device.stream)
-
-slots = [Slot(run, 12) for run in (kernels, memset, memcpy)]
-timer.measure(slots, "warm")
-times = timer.measure(slots, "warm")
-names = [sorted(parts) for parts in timer.kernel_breakdown]
-print(json.dumps([[len(of_slot) for of_slot in times], [statistics.median(of_slot) for of_slot in times], names]))
-"""
+NAMES: tuple[TimerName, ...] = ("cupti", "graph")
 
 
 @pytest.fixture(params=NAMES)
@@ -183,8 +145,7 @@ def test_cupti_sees_work_on_another_stream(cupti: Any, stream: CudaStream) -> No
     assert centre(cupti, elsewhere) == pytest.approx(centre(cupti, spinning(stream, 20_000)), rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["graph", "events"])
-def test_work_on_another_stream_is_refused_without_cupti(cuda_device: Any, stream: CudaStream, name: TimerName) -> None:
+def test_work_on_another_stream_is_refused_without_cupti(cuda_device: Any, stream: CudaStream) -> None:
     import cupy
 
     other = cupy.cuda.Stream(non_blocking=True)
@@ -194,21 +155,18 @@ def test_work_on_another_stream_is_refused_without_cupti(cuda_device: Any, strea
             stream.empty()
 
     with pytest.raises(TimerError, match="another stream"):
-        open_timer(cuda_device, name).measure([Slot(elsewhere, 3)], "cold")
+        open_timer(cuda_device, "graph").measure([Slot(elsewhere, 3)], "cold")
 
 
-def test_a_workload_that_waits_is_refused_by_graphs_and_events_and_harms_nothing(
-    cuda_device: Any, stream: CudaStream
-) -> None:
+def test_a_workload_that_waits_is_refused_by_graphs_and_harms_nothing(cuda_device: Any, stream: CudaStream) -> None:
     def waits() -> None:
         stream.spin(1000)
         cuda_device.stream.synchronize()
 
-    for name in ("graph", "events"):
-        timer = open_timer(cuda_device, name)  # type: ignore[arg-type]
-        with pytest.raises(TimerError):
-            timer.measure([Slot(waits, 3)], "warm")
-        assert centre(timer, spinning(stream, 20_000)) > 1000
+    timer = open_timer(cuda_device, "graph")
+    with pytest.raises(TimerError, match=r"pytest-gpuperf\[cupti\]"):
+        timer.measure([Slot(waits, 3)], "warm")
+    assert centre(timer, spinning(stream, 20_000)) > 1000
 
 
 def test_cupti_times_a_workload_that_waits(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
@@ -221,29 +179,34 @@ def test_cupti_times_a_workload_that_waits(cupti: Any, cuda_device: Any, stream:
 
 def test_cupti_traces_only_while_it_measures(cupti: Any, stream: CudaStream) -> None:
     centre(cupti, stream.empty)
-    before = len(cupti.source.activities)
+    before = len(cupti._records.activities)
     for _ in range(10):
         stream.empty()
     stream.synchronize()
-    cupti.source.flush(1)
-    assert len(cupti.source.activities) == before
+    cupti._records.flush(1)
+    assert len(cupti._records.activities) == before
 
 
-def test_cupti_reads_records_as_they_lie_in_its_buffers(cupti: Any) -> None:
-    assert isinstance(cupti.source, BufferedActivities)
+def test_cupti_reads_copies_and_memsets(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
+    import cupy
+
+    data, copy = cupy.ones(1 << 22, cupy.uint8), cupy.empty(1 << 22, cupy.uint8)
+
+    def run() -> None:
+        data.data.memset_async(0, data.nbytes, cuda_device.stream)
+        copy.data.copy_from_device_async(data.data, data.nbytes, cuda_device.stream)
+        stream.empty()
+
+    assert len(cupti.measure([Slot(run, 12)], "warm")[0]) == 12
+    assert set(cupti.kernel_breakdown[0]) == {"gpuperf_empty", "[memset]", "[memcpy]"}
 
 
-def test_cupti_reads_the_same_in_buffers_and_in_objects(cupti: Any) -> None:
-    """In a process each: a buffer that one of them has lent must not come back to the other."""
-    read = {}
-    for source in ("cupti_buffers.buffered_activities", "cupti_activities.BoundActivities"):
-        found = subprocess.run([sys.executable, "-c", READ_THROUGH, source], capture_output=True, text=True)
-        assert found.returncode == 0, found.stderr
-        read[source] = json.loads(found.stdout.splitlines()[-1])
-    (count, centres, names), (other_count, other_centres, other_names) = read.values()
-    assert count == other_count == [12] * 3
-    assert names == other_names == [["gpuperf_empty", "gpuperf_spin"], ["[memset]", "gpuperf_spin"], ["[memcpy]"]]
-    assert centres == pytest.approx(other_centres, rel=0.1, abs=200)
+def test_cupti_times_ten_thousand_samples_in_three_seconds(cupti: Any, stream: CudaStream) -> None:
+    """Records are read in a microsecond each; as objects of cupti-python they take a hundred per sample."""
+    began = time.perf_counter()
+    (times,) = cupti.measure([Slot(spinning(stream, 4000), 10_000)], "warm")
+    assert len(times) == 10_000
+    assert time.perf_counter() - began < 3
 
 
 def test_two_hundred_samples_in_each_of_four_slots_are_all_returned(cupti: Any, stream: CudaStream) -> None:

@@ -28,7 +28,7 @@ from pytest_gpuperf.model.task import RecordTask, write_task
         ("--gpuperf-tolerance=5", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-tolerance=nan", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-cache=hot", "accepts cold, warm"),
-        ("--gpuperf-timer=clock", "accepts auto, cupti, graph, events"),
+        ("--gpuperf-timer=clock", "accepts auto, cupti, graph"),
         ("--gpuperf-rounds=1", "accepts a whole number from 2 to 1000"),
         ("--gpuperf-processes=x", "accepts a whole number from 1 to 100"),
         ("--gpuperf-budget=0", "accepts a number from 0.05 to 3600 seconds"),

@@ -2,46 +2,46 @@
 
 The most accurate of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
 any stream and from any thread.  The time of a sample is the sum of the durations of all kernels, copies and memsets
-that its run launched: its API calls are tagged with the number of the sample (external correlation ids), and those that
-prepare it as ours.  What carries no tag was launched by another thread, as PyTorch's backward pass is, and belongs to
-the sample that it was launched in.  A cold sample that ran beside a flush, on a stream that waits for no other, is
-refused.
+that its run launched: its API calls are tagged with the number of the sample (external correlation ids), and so are
+those that prepare it.  A cold sample that ran beside a flush, on a stream that waits for no other, is refused.
 
 Tracing is on only inside ``measure``.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import ctypes
-import functools
 import itertools
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
-from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
-from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
-from pytest_gpuperf.device.timers.cupti_foreign import OURS, refuse_work_of_others, samples_of
-from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
-from pytest_gpuperf.device.timers.cupti_pauses import pauses
+from pytest_gpuperf.device.timers.cupti_records import MEMSET, Activity, Records, records_of
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
-from pytest_gpuperf.device.timers.stream import WorkStream
+from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
 
 _INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
-_RELEASE = "end other profilers (ncu, nsys) of this process, or use --gpuperf-timer=graph"
+_RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
 _CALIBRATION_SAMPLES = 20
 _TICK_SAMPLES = 64
+_TOUCH_NS = 1000
+"""A hundredth of a flush: what follows it closely is behind it."""
+LEAST_PAUSE_NS = 200_000.0
+"""Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of
+all, those included in which the host was late, lasted 106 us (docs/results/recordings.md)."""
 
 
-def open_timer(stream: WorkStream) -> Timer:
+def open_timer(stream: CudaStream) -> Timer:
     """The CUPTI timer on ``stream``, tried out and calibrated.
 
     Raises ``TimerUnavailable`` if the binding or the library is missing, CUPTI is taken by another
@@ -52,42 +52,41 @@ def open_timer(stream: WorkStream) -> Timer:
     except (ImportError, OSError) as error:
         raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
     try:
-        return _tried_out(stream, cupti)
+        return CuptiTimer(stream, cupti, records_of(cupti))
     except (cupti.cuptiError, RuntimeError, OSError) as error:
         raise TimerUnavailable("cupti", f"CUPTI does not start ({error})", _RELEASE) from error
     except TimerError as error:
-        raise TimerUnavailable("cupti", str(error), _RELEASE) from error
+        raise TimerUnavailable("cupti", error.reason, error.remedy or _RELEASE) from error
 
 
-def _tried_out(stream: WorkStream, cupti: Any) -> CuptiTimer:
-    with contextlib.suppress(BuffersUnreadable, TimerError, cupti.cuptiError):
-        return CuptiTimer(stream, cupti, buffered_activities(cupti))
-    # Slower, and the same in every other way. If nothing can be traced at all, this one says why.
-    return CuptiTimer(stream, cupti, BoundActivities(cupti))
+@dataclass
+class _Sample:
+    """The GPU work of one sample."""
+
+    work: list[Activity] = field(default_factory=list)
+    before: list[Activity] = field(default_factory=list)
+    """Work that prepares it: the reset and the flush of the L2."""
 
 
 class CuptiTimer:
     """``Timer`` by activity records."""
 
     name: TimerName = "cupti"
-    kernel_breakdown: tuple[dict[str, float], ...]
-    pauses_ns: tuple[float, ...]
-    source: ActivitySource
-    """Source of records: CUPTI's own buffers, or cupti-python's objects."""
-    _next_tag = itertools.count(1)
-    """Shared by all timers of the process: records left from a failed measurement never count for another timer."""
+    kernel_breakdown: tuple[dict[str, float], ...] = ()
+    pauses_ns: tuple[float, ...] = ()
+    _numbers = itertools.count(1)
+    """Of samples, shared by all timers of the process: records of a failed measurement never count for another one.
+    The calls of sample n are tagged 2 n + 1, those that prepare it 2 n."""
 
-    def __init__(self, stream: WorkStream, cupti: Any, source: ActivitySource) -> None:
+    def __init__(self, stream: CudaStream, cupti: Any, records: Records) -> None:
         self._stream = stream
         self._cupti = cupti
-        self.source = source
-        self._external_kind = RecordKinds.of(cupti).external
+        self._records = records
         kinds = cupti.ActivityKind
         self._kinds = (  # tags hang on API records; kernels launched through cuLaunchKernel need the driver's
             *(kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET),
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
         )
-        self.kernel_breakdown = self.pauses_ns = ()
         self._enqueued_ns: dict[int, float] = {}
         self._calibrate()
 
@@ -95,62 +94,46 @@ class CuptiTimer:
         self._enqueued_ns.clear()
         try:
             with self._tracing():
-                tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
+                for slot in slots:
+                    self._enqueue(slot, cold=cache == "cold")
                 self._stream.synchronize()
-                by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
-                if all(slot.guard for slot in slots):
-                    refuse_work_of_others(self.source)
-                if cache == "cold":
-                    refuse_work_beside_flushes(by_sample, self.source)
+                samples = self._collect()
         except self._cupti.cuptiError as error:
-            raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
-        counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
-        self.pauses_ns = pauses(self.source.activities, self.source.tags, self._enqueued_ns)
-        self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot]) for of_slot in counted)
-        return [[_duration(by_sample[tag]) for tag in of_slot] for of_slot in counted]
+            raise TimerError(f"CUPTI failed while measuring ({error})", _RELEASE) from error
+        if cache == "cold":
+            _refuse_work_beside_flushes(samples)
+        self.pauses_ns = tuple(_pauses(samples, list(self._enqueued_ns.values())))
+        taken = iter(samples)
+        by_slot = [list(itertools.islice(taken, slot.dropped + slot.samples))[slot.dropped :] for slot in slots]
+        self.kernel_breakdown = tuple(map(_breakdown, by_slot))
+        return [[_duration(sample.work) for sample in of_slot] for of_slot in by_slot]
 
-    def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
-        """Enqueue the samples, those to be dropped first; returns the tag of each."""
-        tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
-        external, guard = self._external_kind, slot.guard
-        persisting = cold and self._stream.has_persisting_lines
-        for tag in tags:
-            self._as_ours(
-                slot.reset, guard.arm if guard is not None else None,
-                self._stream.end_persistence if persisting else None, self._stream.flush_l2 if cold else None,
-            )  # fmt: skip
-            self._cupti.activity_push_external_correlation_id(external, tag)
-            try:
-                returned = slot.run()
-            finally:
-                self._cupti.activity_pop_external_correlation_id(external)
-            self._note_enqueued(tag)
-            if guard is not None:
-                self._as_ours(functools.partial(guard.after, returned))
-        return tags
+    def _enqueue(self, slot: Slot, *, cold: bool) -> None:
+        """Enqueue the samples, those to be dropped first; note when each was all in the queue, by CUPTI's clock."""
+        for number in itertools.islice(self._numbers, slot.dropped + slot.samples):
+            if slot.reset is not None or cold:
+                with self._tagged(2 * number):
+                    if slot.reset is not None:
+                        slot.reset()
+                    if cold:
+                        self._stream.flush_l2()
+            with self._tagged(2 * number + 1):
+                slot.run()
+            self._enqueued_ns[number] = self._cupti.get_timestamp()
 
-    def _as_ours(self, *calls: Callable[[], Any] | None) -> None:
-        """Make calls that go with a sample and are not it."""
-        given = [call for call in calls if call is not None]
-        if not given:
-            return
-        self._cupti.activity_push_external_correlation_id(self._external_kind, OURS)
+    @contextlib.contextmanager
+    def _tagged(self, tag: int) -> Iterator[None]:
+        """Tag the calls that this thread makes inside."""
+        kind = self._cupti.ExternalCorrelationKind.CUSTOM2  # PyTorch has 0 and 1
+        self._cupti.activity_push_external_correlation_id(kind, tag)
         try:
-            for call in given:
-                call()
+            yield
         finally:
-            self._cupti.activity_pop_external_correlation_id(self._external_kind)
-
-    def _note_enqueued(self, tag: int) -> None:
-        """From now on all work of the sample is in the queue; without CUPTI's clock, pauses are not seen."""
-        try:
-            self._enqueued_ns[tag] = self._cupti.get_timestamp()
-        except self._cupti.cuptiError:
-            self._enqueued_ns.pop(tag, None)
+            self._cupti.activity_pop_external_correlation_id(kind)
 
     @contextlib.contextmanager
     def _tracing(self) -> Iterator[None]:
-        self.source.start()
+        self._records.start()
         enabled = []
         try:
             for kind in self._kinds:
@@ -161,28 +144,45 @@ class CuptiTimer:
             for kind in enabled:
                 self._cupti.activity_disable(kind)
 
-    def _collect(self, tags: set[int]) -> dict[int, list[Activity]]:
-        """The work of each tagged sample.  Raises ``TimerError`` if records were dropped or a sample has none."""
+    def _collect(self) -> list[_Sample]:
+        """The samples that were enqueued.  Raises ``TimerError`` if records were dropped or a sample has none."""
         for forced in (0, 1):
-            self.source.flush(forced)
-            by_sample = samples_of(self.source, tags)
-            if len(by_sample) == len(tags):
+            self._records.flush(forced)
+            samples = self._by_sample()
+            missing = sum(not sample.work for sample in samples)
+            if not missing:
                 break
-        dropped = self._dropped()
-        if dropped:
-            raise TimerError(f"CUPTI dropped {dropped} activity records: measure fewer samples or launches at once")
-        missing = len(tags) - len(by_sample)
+        dropped = ctypes.c_size_t(0)
+        self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
+        if dropped.value:
+            raise TimerError(
+                f"CUPTI dropped {dropped.value} activity records: measure fewer samples or launches at once"
+            )
         if missing:
             raise TimerError(
-                f"CUPTI recorded no GPU work for {missing} of {len(tags)} samples: the workload launches nothing, "
-                f"launches from another thread, or another profiler has taken CUPTI"
+                f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples: the workload launches nothing, "
+                f"or another profiler (torch.profiler) has taken CUPTI"
             )
-        return by_sample
+        return samples
 
-    def _dropped(self) -> int:
-        count = ctypes.c_size_t(0)
-        self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
-        return count.value
+    def _by_sample(self) -> list[_Sample]:
+        """The GPU work by sample.
+
+        A call without a tag was made by another thread, as PyTorch's backward pass is: tags are of the thread that
+        pushed them.  Calls are numbered in their order over all threads, so it belongs to the sample whose tagged call
+        came before it, or before any to the first one.
+        """
+        samples = {number: _Sample() for number in self._enqueued_ns}
+        tags = self._records.tags
+        calls = sorted(call for call, tag in tags.items() if tag >> 1 in samples)
+        for activity in self._records.activities:
+            tag = tags.get(activity.correlation)
+            if tag is None and calls:
+                tag = tags[calls[max(bisect.bisect(calls, activity.correlation) - 1, 0)]] | 1
+            sample = samples.get(tag >> 1) if tag is not None else None
+            if sample is not None and tag is not None:
+                (sample.work if tag & 1 else sample.before).append(activity)
+        return list(samples.values())
 
     def _calibrate(self) -> None:
         stream = self._stream
@@ -196,6 +196,47 @@ class CuptiTimer:
         self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns
 
 
+def _refuse_work_beside_flushes(samples: Sequence[_Sample]) -> None:
+    """Raise ``TimerError`` if a sample began before its flush had ended, or went on after the next one had begun.
+
+    What overlaps with a flush of the L2 finds the caches full.  A sample whose flush left no record is let pass.
+    """
+    last: Activity | None = None
+    for sample in samples:
+        flush = max((one for one in sample.before if one.name == MEMSET), default=None)  # its last memset, by its call
+        beside = None
+        if flush is not None and last is not None and flush.start_ns < last.end_ns - _TOUCH_NS:
+            beside = last
+        last = max(sample.work, key=attrgetter("end_ns"))
+        first = min(sample.work, key=attrgetter("start_ns"))
+        if flush is not None and first.start_ns < flush.end_ns - _TOUCH_NS:
+            beside = first
+        if beside is not None:
+            raise TimerError(
+                f"{beside.name!r} ran while the L2 was being flushed: it was launched on a stream that does not wait "
+                f"for the current one, or that the current one does not wait for. Launch on gpu.stream, which CuPy and "
+                f"PyTorch do by themselves, or have the streams wait for each other by events"
+            )
+
+
+def _pauses(samples: Sequence[_Sample], enqueued_ns: Sequence[float]) -> Iterator[float]:
+    """Nanoseconds of each pause of the GPU before work that was in its queue: it was another process's turn.
+
+    Processes on one GPU take turns of 0.3 to 2.4 ms on an H200.  A kernel within a turn takes as long as ever, so its
+    time tells nothing of the neighbour.  Where a sample was enqueued later, the GPU may have waited for the host.
+    """
+    timeline = sorted(
+        (one.start_ns, one.end_ns, queued_ns)
+        for sample, queued_ns in zip(samples, enqueued_ns, strict=True)
+        for one in (*sample.before, *sample.work)
+    )
+    busy_until = timeline[0][1]
+    for start_ns, end_ns, queued_ns in timeline:
+        if start_ns - busy_until > LEAST_PAUSE_NS and queued_ns <= busy_until:
+            yield float(start_ns - busy_until)
+        busy_until = max(busy_until, end_ns)
+
+
 def _duration(activities: Sequence[Activity]) -> float:
     for activity in activities:
         if activity.end_ns <= activity.start_ns:
@@ -206,9 +247,9 @@ def _duration(activities: Sequence[Activity]) -> float:
     return float(sum(activity.end_ns - activity.start_ns for activity in activities))
 
 
-def _breakdown(samples: Sequence[Sequence[Activity]]) -> dict[str, float]:
-    sums: dict[str, float] = defaultdict(float)
-    for activities in samples:
-        for activity in activities:
-            sums[activity.name] += (activity.end_ns - activity.start_ns) / len(samples)
-    return dict(sums)
+def _breakdown(samples: Sequence[_Sample]) -> dict[str, float]:
+    """Mean nanoseconds per sample of each kernel."""
+    sums = Counter[str]()
+    for activity in itertools.chain.from_iterable(sample.work for sample in samples):
+        sums[activity.name] += activity.end_ns - activity.start_ns
+    return {name: total / len(samples) for name, total in sums.items()}

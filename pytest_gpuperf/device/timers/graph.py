@@ -18,13 +18,12 @@ Replays are queued behind a delay or the flush, so what the host does for them i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, repeated, typical_reading
-from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
+from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, middle, repeated
+from pytest_gpuperf.device.timers.stream import CudaStream, Graph
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
@@ -34,27 +33,17 @@ MOST_NODES = 1000
 drivers and cost seconds to instantiate."""
 SAMPLES_PER_GRAPH = 3
 """Samples of single runs in a graph; a pilot's slots have as many, so it sees what a larger block will."""
+TICKS_PER_SAMPLE = 1000
 _OVERHEAD_SHARE = 100
 
 
-def open_timer(stream: WorkStream) -> Timer:
+def open_timer(stream: CudaStream) -> Timer:
     """The graph timer on ``stream``, calibrated.  Raises ``TimerUnavailable`` if graphs do not work here."""
     try:
         return GraphTimer(stream)
     except TimerError as error:
-        raise TimerUnavailable("graph", str(error), "update the GPU driver, or use --gpuperf-timer=events") from error
-
-
-class _Captured(NamedTuple):
-    """A graph with what the captured run returned: a replay writes there again."""
-
-    graph: CapturedGraph
-    returned: Any
-
-    def replay(self) -> Any:
-        """Enqueue it."""
-        self.graph.launch()
-        return self.returned
+        remedy = error.remedy or "update the GPU driver, or pip install 'pytest-gpuperf[cupti]'"
+        raise TimerUnavailable("graph", error.reason, remedy) from error
 
 
 class GraphTimer:
@@ -64,86 +53,84 @@ class GraphTimer:
     kernel_breakdown = ()
     pauses_ns = ()
 
-    def __init__(self, stream: WorkStream) -> None:
+    def __init__(self, stream: CudaStream) -> None:
         self._stream = stream
         self._pairs = QueuedPairs(stream)
         empty = measure_empty_kernel(stream, self._pairs)
         self._replay_ns = empty.replay_ns
-        self._single_replay_ns = empty.single_replay_ns
         self.overhead_ns = empty.single_replay_ns
         self.tick_ns = self._pairs.tick_ns()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """See ``Timer``.  All slots are timed in the same way, so that none is favoured."""
+        cold = cache == "cold"
         if all(slot.samples == 1 and not slot.dropped for slot in slots):
-            return [self._without_graph(slot, cold=cache == "cold") for slot in slots]
+            return [self._without_graph(slot, cold=cold) for slot in slots]
         runs = {id(slot.run): slot.run for slot in slots}
         for run in runs.values():
             self._pairs.run_once(run)  # loads lazily loaded modules, which a capture does not survive
-        if cache == "cold" or any(slot.reset or slot.guard for slot in slots):
-            return self._one_by_one(slots, cold=cache == "cold")
+        if cold or any(slot.reset for slot in slots):
+            return self._one_by_one(slots, cold=cold)
         singles = {key: self._captured(run, 1) for key, run in runs.items()}
-        length = self._length([single.graph for single in singles.values()])
+        length = self._length(list(singles.values()))
         graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
         for key, graph in graphs.items():
-            _require_same_work(length * singles[key].graph.nodes, graph.graph.nodes)
-        overhead = self._single_replay_ns if length == 1 else self._replay_ns
-        return [self._take(slot, [graphs[id(slot.run)]], overhead, length=length) for slot in slots]
+            _require_same_work(length * singles[key].nodes, graph.nodes)
+        return [self._take(slot, [graphs[id(slot.run)]], length=length) for slot in slots]
 
     def _one_by_one(self, slots: Sequence[Slot], *, cold: bool) -> list[list[float]]:
         """A replay of one run for each sample, by graphs that all lie elsewhere."""
-        graphs = [[self._captured(slot.run, 1, keep=slot.guard is not None)] for slot in slots]
-        most = MOST_NODES // sum(captured.graph.nodes for (captured,) in graphs)
-        for slot, of_slot in zip(slots, graphs, strict=True):
-            more = min(-(-slot.samples // SAMPLES_PER_GRAPH), most) - 1
-            of_slot += [self._captured(slot.run, 1, keep=slot.guard is not None) for _ in range(more)]
+        graphs = [[self._captured(slot.run, 1)] for slot in slots]
+        most = MOST_NODES // sum(first.nodes for (first,) in graphs)
         promised: dict[int, int] = {}
         for slot, of_slot in zip(slots, graphs, strict=True):
-            for captured in of_slot:
-                nodes = captured.graph.nodes
-                _require_same_work(promised.setdefault(id(slot.run), nodes), nodes)
-        return [
-            self._take(slot, of_slot, self._single_replay_ns, cold=cold)
-            for slot, of_slot in zip(slots, graphs, strict=True)
-        ]
+            more = min(math.ceil(slot.samples / SAMPLES_PER_GRAPH), most) - 1
+            of_slot += [self._captured(slot.run, 1) for _ in range(more)]
+            for graph in of_slot:
+                _require_same_work(promised.setdefault(id(slot.run), graph.nodes), graph.nodes)
+        return [self._take(slot, of_slot, cold=cold) for slot, of_slot in zip(slots, graphs, strict=True)]
 
     def _without_graph(self, slot: Slot, *, cold: bool) -> list[float]:
         """One long launch: it needs no graph, for whose capture its code has to be loaded by one launch more.
 
         A short one, whose length is only asked for, is read as half of the reading at least.
         """
-        reading = self._pairs.read(slot.run, prepare=slot.reset, cold=cold, guard=slot.guard)
+        reading = self._pairs.read(slot.run, prepare=slot.reset, cold=cold)
         return [max(reading - self.overhead_ns, reading / 2)]
 
-    def _captured(self, run: Work, length: int, *, keep: bool = False) -> _Captured:
-        """A graph of the run; to ``keep`` what it returned keeps that memory from being reused, too."""
-        returned: list[Any] = []
-        graph = self._stream.capture(lambda: returned.append(repeated(run, length)()))
+    def _captured(self, run: Work, length: int) -> Graph:
+        """A graph of ``length`` runs."""
+        graph = self._stream.capture(repeated(run, length))
         if graph.nodes == 0:
             raise TimerError(
                 "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
                 "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
                 "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
             )
-        return _Captured(graph, returned[0] if keep else None)
+        return graph
 
-    def _length(self, singles: Sequence[CapturedGraph]) -> int:
-        """Runs per graph, within the bound on nodes."""
-        shortest = min(typical_reading(self._pairs, graph.launch, 3) for graph in singles) - self._single_replay_ns
+    def _length(self, singles: Sequence[Graph]) -> int:
+        """Runs per graph, so that the shortest workload's sample is long enough, within the bound on nodes."""
+        readings = [[self._pairs.read(graph.launch) for _ in range(4)][1:] for graph in singles]
+        shortest_ns = min(map(middle, readings)) - self.overhead_ns
+        wanted_ns = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
         most = max(1, MOST_NODES // max(graph.nodes for graph in singles))
-        wanted = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
-        return launches_per_sample(shortest, wanted, most)
+        return min(math.ceil(wanted_ns / max(shortest_ns, 1.0)), most)
 
-    def _take(
-        self, slot: Slot, graphs: Sequence[_Captured], overhead_ns: float, *, cold: bool = False, length: int = 1
-    ) -> list[float]:
+    def _take(self, slot: Slot, graphs: Sequence[Graph], *, cold: bool = False, length: int = 1) -> list[float]:
         """Samples by ``graphs`` in turns, each of which does the slot's run ``length`` times."""
-        replays = [graphs[index % len(graphs)].replay for index in range(slot.dropped + slot.samples)]
+        overhead_ns = self.overhead_ns if length == 1 else self._replay_ns
         readings = [
-            self._pairs.read(replay, prepare=slot.reset, cold=cold, guard=slot.guard, replayed=True)
-            for replay in replays
+            self._pairs.read(graphs[index % len(graphs)].launch, prepare=slot.reset, cold=cold)
+            for index in range(slot.dropped + slot.samples)
         ]
-        return [positive_time((reading - overhead_ns) / length) for reading in readings[slot.dropped :]]
+        times = [(reading - overhead_ns) / length for reading in readings[slot.dropped :]]
+        if min(times) <= 0:
+            raise TimerError(
+                "the timed stream was idle between the two events: the workload launches nothing, or launches on "
+                "another stream. Launch on the current stream (CuPy does; pass 'stream=' to other libraries)"
+            )
+        return times
 
 
 def _require_same_work(first: int, now: int) -> None:

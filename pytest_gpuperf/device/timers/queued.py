@@ -1,4 +1,4 @@
-"""Event pairs around work that is enqueued before the GPU gets to it.
+"""Event pairs around work that is enqueued before the GPU gets to it, and what is calibrated with them.
 
 If the host is slower to enqueue than the GPU is to run, an event pair times the host.  So the GPU is kept
 busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  If the start event is no longer
@@ -8,30 +8,23 @@ pending when the stop event is enqueued, the sample is taken again behind a long
 from __future__ import annotations
 
 import itertools
-import random
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.device.interface import SampleGuard
 from pytest_gpuperf.device.timers.resolution import tick_of
-from pytest_gpuperf.device.timers.stream import Mark, WorkStream
-from pytest_gpuperf.device.timers.timer_errors import LateTry, TimerError, never_in_time
+from pytest_gpuperf.device.timers.stream import CudaStream
+from pytest_gpuperf.device.timers.timer_errors import TimerError
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
 TRIES_AT_LONGEST = 3
 """One hiccup of the host behind the longest delay proves nothing; so many in a row do."""
 _GROWTH = 2.0
-ASIDE_NS = 1_000_000.0
-"""A delay ahead of guarded work is longer by up to so much, drawn anew each time.  Work of another stream that is over
-within the delay had old inputs; what is not over soon behind the sample lags behind it."""
 LAG_NS = 200_000.0
 """For longer the host alone does not look away ..."""
-MOST_LAGS = 3
-"""... in so many samples in a row."""
 TRIES_TO_KEEP_UP = 8
-"""Runs of work that nobody distrusts, of which one has to be over with its stream: a busy host looks away often."""
+"""... in so many runs, of which one has to be over with its stream."""
 WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
@@ -43,121 +36,65 @@ _EMPTY_READINGS = 9
 Work = Callable[[], Any]
 
 
-_GOES_ON = (
-    "the workload goes on when the stream that is timed is done: it launches on another one, which is not timed. "
-    "Launch on gpu.stream, or have the current stream wait for the others by events"
-)
-
-
-class _Enqueued(NamedTuple):
-    """Work put on the stream for one reading, with its times."""
-
-    ahead: Mark | None
-    """Before the delay; of the longest alone, for only then is it of interest how long it lasted."""
-    start: Mark
-    stop: Mark
-    launched_ns: float
-    """The host's clock when the delay was launched."""
-    work_ns: float
-    """Host time from the end of launching the delay to ``stop``."""
-    returned: Any
-    """What the work returned."""
-
-
 class QueuedPairs:
     """Takes readings on one stream and remembers how long a delay they need."""
 
-    def __init__(self, stream: WorkStream) -> None:
+    def __init__(self, stream: CudaStream) -> None:
         self._stream = stream
         self._ns_per_cycle = self._spin_rate()
-        self._delay_ns = {"cold": 0.0, "warm": FIRST_DELAY_NS, "guarded": FIRST_DELAY_NS}
-        self._lags = 0
+        self._delay_ns = {"cold": 0.0, "warm": FIRST_DELAY_NS}
 
-    def read(
-        self, work: Work, *, prepare: Work | None = None, cold: bool = False, guard: SampleGuard | None = None,
-        replayed: bool = False,
-    ) -> float:  # fmt: skip
+    def read(self, work: Work, *, prepare: Work | None = None, cold: bool = False) -> float:
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
 
-        ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  What a ``guard`` arms comes
-        behind the delay and before the flush: work that does not wait for this stream runs during the delay, on what
-        the sample before it had.  ``replayed`` work is a graph, which has none of that.  Raises ``NeverInTime``, a
-        ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times
-        in a row, and ``TimerError`` if guarded work goes on elsewhere when this stream is done.
+        ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises ``TimerError`` if
+        ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times in a row.
         """
-        kind = "guarded" if guard is not None else "cold" if cold else "warm"
-        delay_ns = self._delay_ns[kind] + (0.0 if guard is None or replayed else random.random() * ASIDE_NS)
-        tries_left = TRIES_AT_LONGEST
+        kind = "cold" if cold else "warm"
+        delay_ns, tries_left = self._delay_ns[kind], TRIES_AT_LONGEST
         while True:
-            put = self._enqueue(work, prepare, cold, delay_ns, guard)
-            in_time = not put.start.done
-            if guard is not None:
-                guard.after(put.returned)
-            host_ns = self._stream.host_ns() - put.launched_ns
-            if guard is None or replayed:
-                self._stream.synchronize()
-            else:
-                self._refuse_lagging_work()
+            start, stop, work_ns = self._enqueue(work, prepare, cold, delay_ns)
+            in_time = not start.done
+            self._stream.synchronize()
             if in_time:
-                self._delay_ns[kind] = _next_delay(put.work_ns, cold=kind == "cold")
-                return self._stream.elapsed_ns(put.start, put.stop)
-            if put.ahead is not None:
-                tries_left -= 1
-                if not tries_left:
-                    lasted_ns = self._stream.elapsed_ns(put.ahead, put.start)
-                    raise never_in_time(LateTry(delay_ns, lasted_ns, put.work_ns, host_ns))
-            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * put.work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+                self._delay_ns[kind] = _next_delay(work_ns, cold)
+                return self._stream.elapsed_ns(start, stop)
+            tries_left -= delay_ns >= LONGEST_DELAY_NS
+            if not tries_left:
+                raise _never_in_time(work_ns)
+            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+
+    def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> tuple[Any, Any, float]:
+        """The events around ``work``, and the nanoseconds that it took the host to enqueue it."""
+        stream = self._stream
+        if prepare is not None:
+            prepare()
+        if cold:
+            stream.flush_l2()
+        if delay_ns:
+            stream.spin(round(delay_ns / self._ns_per_cycle))
+        began = stream.host_ns()
+        start = stream.mark()
+        work()
+        stop = stream.mark()
+        return start, stop, stream.host_ns() - began
 
     def run_once(self, work: Work) -> None:
         """Run it untimed, and wait.  Raises ``TimerError`` if other streams always go on when this one is done.
 
-        What it does there would not be timed, and the graph or the event pair that times the rest would not show it.
+        What it does there would not be timed, and the graph that times the rest would not show it.
         """
         for _ in range(TRIES_TO_KEEP_UP):
             work()
-            if not self._others_lag():
+            self._stream.mark().synchronize()
+            before = self._stream.host_ns()
+            self._stream.synchronize()
+            if self._stream.host_ns() - before <= LAG_NS:
                 return
-        raise TimerError(_GOES_ON)
-
-    def _refuse_lagging_work(self) -> None:
-        """Wait for this stream and then for all; raise ``TimerError`` if the others take longer, again and again."""
-        self._lags = self._lags + 1 if self._others_lag() else 0
-        if self._lags >= MOST_LAGS:
-            self._lags = 0
-            raise TimerError(_GOES_ON)
-
-    def _others_lag(self) -> bool:
-        """Wait for this stream and then for all: whether the others take longer."""
-        stream = self._stream
-        stream.wait_for(stream.mark())
-        before = stream.host_ns()
-        stream.synchronize()
-        return stream.host_ns() - before > LAG_NS
-
-    def _enqueue(
-        self, work: Work, prepare: Work | None, cold: bool, delay_ns: float, guard: SampleGuard | None
-    ) -> _Enqueued:
-        """Enqueue all that belongs to one reading."""
-        stream = self._stream
-        if prepare is not None:
-            prepare()
-        if cold and stream.has_persisting_lines:  # those of the preparation, too
-            stream.end_persistence()
-        if cold and guard is None:
-            stream.flush_l2()
-        ahead = stream.mark() if delay_ns >= LONGEST_DELAY_NS else None
-        launched_ns = stream.host_ns()
-        if delay_ns:
-            stream.spin(round(delay_ns / self._ns_per_cycle))
-        began = stream.host_ns()
-        if guard is not None:
-            guard.arm()
-            if cold:
-                stream.flush_l2()
-        start = stream.mark()
-        returned = work()
-        stop = stream.mark()
-        return _Enqueued(ahead, start, stop, launched_ns, stream.host_ns() - began, returned)
+        raise TimerError(
+            "the workload goes on when the stream that is timed is done: it launches on another one, which is not "
+            "timed. Launch on gpu.stream, or have the current stream wait for the others by events"
+        )
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""
@@ -189,33 +126,34 @@ def _next_delay(enqueue_ns: float, cold: bool) -> float:
     return min(max(_GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
 
+def _never_in_time(work_ns: float) -> TimerError:
+    """The error for work that took the host so long to enqueue behind the longest delay, which was over by then."""
+    work, delay = (f"{round(time_ns / 1e6, 3):g} ms" for time_ns in (work_ns, LONGEST_DELAY_NS))
+    if 2 * work_ns >= LONGEST_DELAY_NS:
+        return TimerError(
+            f"the work takes the host {work} to enqueue, or waits for the GPU; behind a delay of {delay} that shows",
+            "take synchronisation out of the measured function, or pip install 'pytest-gpuperf[cupti]'",
+        )
+    return TimerError(
+        f"the work took the host no more than {work} to enqueue, but the delay of {delay} ahead of it was over by "
+        f"then: the GPU is shared, launches wait for the GPU, or the host is held up",
+        "unset CUDA_LAUNCH_BLOCKING, end debuggers and other processes on this GPU and its host, and try again",
+    )
+
+
 def varied_lengths(count: int) -> list[int]:
     """Lengths in cycles, irregularly spaced from 500 to 20,500: their readings fall on many different ticks."""
     return [500 + 37 * index * index * index % 20_000 for index in range(count)]
 
 
-def typical_reading(pairs: QueuedPairs, work: Work, readings: int) -> float:
-    """Mean of the middle half of several readings, in ns, one before them dropped: resolves below one tick."""
-    pairs.read(work)
-    return middle([pairs.read(work) for _ in range(readings)])
-
-
 def repeated(work: Work, times: int) -> Work:
-    if times == 1:
-        return work
+    """``work`` so many times in a row."""
 
     def batch() -> None:
         for _ in range(times):
             work()
 
     return batch
-
-
-def middle(readings: Sequence[float]) -> float:
-    """Mean of the middle half."""
-    ordered = sorted(readings)
-    cut = len(ordered) // 4
-    return statistics.fmean(ordered[cut : len(ordered) - cut])
 
 
 class EmptyKernel(NamedTuple):
@@ -229,7 +167,7 @@ class EmptyKernel(NamedTuple):
     """The same for a graph of one kernel."""
 
 
-def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
+def measure_empty_kernel(stream: CudaStream, pairs: QueuedPairs) -> EmptyKernel:
     """The reference for a timer's own overhead, by graphs in turns, so that a clock still rising favours none of them.
 
     A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  Raises ``TimerError``.
@@ -239,3 +177,10 @@ def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
     single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
     own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)
     return EmptyKernel(own, few - _FEW_LAUNCHES * own, single - own)
+
+
+def middle(readings: Sequence[float]) -> float:
+    """Mean of the middle half."""
+    ordered = sorted(readings)
+    cut = len(ordered) // 4
+    return statistics.fmean(ordered[cut : len(ordered) - cut])

@@ -103,10 +103,10 @@ def test_what_was_run_and_how_is_told() -> None:
     new = time_of(
         identity=identity_of("float32[9] align=256", "int32=7", launch=launch, code=OTHER), bytes=64, anchor=anchor
     )
-    new = msgspec.structs.replace(new, timer="events", cache="warm")
+    new = msgspec.structs.replace(new, timer="graph", cache="warm")
     run = run_diff(old, new)
     assert [str(change) for change in run.conditions] == [
-        "machine code c0c0c0c0 -> d1d1d1d1", "timer cupti -> events", "L2 cold -> warm",
+        "machine code c0c0c0c0 -> d1d1d1d1", "timer cupti -> graph", "L2 cold -> warm",
         "grid (8, 1, 1) -> (16, 1, 1)", "argument 1 float32[8] -> float32[9]", "declared bytes none -> 64",
         "anchor its own -> of 2026-11-01",
     ]  # fmt: skip

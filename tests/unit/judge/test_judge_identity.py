@@ -65,10 +65,10 @@ def test_unchanged_code_stays_unchanged_under_another_timer() -> None:
 
 
 def test_every_obstacle_is_named() -> None:
-    found = relate(identity(launch="callable", arguments=()), timer="events", cache="warm")
+    found = relate(identity(launch="callable", arguments=()), timer="graph", cache="warm")
     assert all(word in found.reason for word in ("timer", "cache", "launch", "arguments"))
     assert found.reason.split("; ") == [
-        "the timer changed from cupti to events, and times of different timers are not compared",
+        "the timer changed from cupti to graph, and times of different timers are not compared",
         "the cache state changed from cold to warm",
         "the workload changed: launch grid=(64, 1, 1) block=(256, 1, 1) shared=0 became callable",
         "the workload changed: 2 arguments became 0: record the baseline anew with pytest --update-baselines "

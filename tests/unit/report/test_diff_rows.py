@@ -88,9 +88,9 @@ def test_the_slowest_of_many_times_are_named_and_the_rest_are_counted() -> None:
 
 def test_figures_of_a_run() -> None:
     counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(5))
-    run = RunDiff("g", (6640.0, 9960.0), (Change(what="timer", before="cupti", after="events"),), counters, 7, (1, 2))
+    run = RunDiff("g", (6640.0, 9960.0), (Change(what="timer", before="cupti", after="graph"),), counters, 7, (1, 2))
     assert run_words(run) == (
-        "6.64 us -> 9.96 us (+50.0 %), timer cupti -> events, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
+        "6.64 us -> 9.96 us (+50.0 %), timer cupti -> graph, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
         "c2 1 -> 2 (+100.00 %), and 2 more counters, 1 counter removed, 2 counters added"
     )
     assert run_words(RunDiff("g", None, others=1)) == "1 counter differs, none beyond its band"

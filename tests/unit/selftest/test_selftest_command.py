@@ -196,7 +196,7 @@ def test_a_timer_that_does_not_work_is_listed_with_its_reason() -> None:
                 raise TimerUnavailable("cupti", "it is taken", "end the profiler")
             return SimulatedTimer(SimulatedMachine(seed=1), "graph")
 
-    cupti, graph, _ = run.timer_reports(Device())  # type: ignore[arg-type]
+    cupti, graph = run.timer_reports(Device())  # type: ignore[arg-type]
     assert cupti.unavailable == "it is taken; end the profiler"
     assert (graph.unavailable, graph.tick_ns) == ("", 1.0)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.timers.cupti_buffers import BufferCompleted, BufferRequested
+from pytest_gpuperf.device.timers.cupti_records import BufferCompleted, BufferRequested
 
 SUCCESS, INVALID_PARAMETER, MAX_LIMIT_REACHED, INVALID_KIND = 0, 1, 12, 21
 
@@ -128,7 +128,7 @@ class SimulatedLibrary:
 
     def _flush(self, forced: int) -> int:
         if not self.deaf:
-            self.binding.activity_flush_all(forced)
+            self.binding.hand_over(forced)
         return self.flush_status
 
     def _next_record(self, buffer: int, valid_bytes: int, record: int) -> int:

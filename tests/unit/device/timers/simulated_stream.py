@@ -35,6 +35,9 @@ class SimulatedMark:
     def done(self) -> bool:
         return self.at_ns <= self._stream.now_ns
 
+    def synchronize(self) -> None:
+        self._stream.now_ns = max(self._stream.now_ns, self.at_ns)
+
 
 class SimulatedGraph:
     def __init__(self, stream: SimulatedStream, kernels: list[Node]) -> None:
@@ -63,7 +66,7 @@ Node = tuple[str, float] | SimulatedGraph
 
 
 class SimulatedStream:
-    """``WorkStream``; ``kernel`` launches a kernel of known duration on it."""
+    """``CudaStream``; ``kernel`` launches a kernel of known duration on it."""
 
     def __init__(self) -> None:
         self.now_ns = 0.0
@@ -103,17 +106,12 @@ class SimulatedStream:
         self.kernel(EMPTY + cycles * self.rate(self.now_ns), "spin")
 
     def flush_l2(self) -> None:
+        if self.persisting:
+            self.synchronize()
+            self.log.append("persistence ended")
         self.flushes += 1
         self.now_ns += LAUNCH_COST
         self.execute("flush", FLUSH)
-
-    @property
-    def has_persisting_lines(self) -> bool:
-        return self.persisting
-
-    def end_persistence(self) -> None:
-        self.synchronize()
-        self.log.append("persistence ended")
 
     def mark(self) -> SimulatedMark:
         self.now_ns += 500
@@ -135,9 +133,6 @@ class SimulatedStream:
 
     def elapsed_ns(self, start: SimulatedMark, end: SimulatedMark) -> float:
         return TICK * (math.floor(end.at_ns / TICK) - math.floor(start.at_ns / TICK))
-
-    def wait_for(self, mark: SimulatedMark) -> None:
-        self.now_ns = max(self.now_ns, mark.at_ns)
 
     def synchronize(self) -> None:
         if self.capturing is not None:
@@ -211,10 +206,6 @@ class SimulatedCupti:
         if status:
             raise CuptiError(f"status {status}")
 
-    def activity_register_callbacks(self, request: Callable[[], tuple[int, int]], complete: Any) -> None:
-        assert request()[0] > 0
-        self.complete = complete
-
     def activity_enable(self, kind: int) -> None:
         self.enabled.add(kind)
 
@@ -229,7 +220,7 @@ class SimulatedCupti:
         assert kind == Correlations.CUSTOM2
         return self.pushed.pop()
 
-    def activity_flush_all(self, forced: int) -> None:
+    def hand_over(self, forced: int) -> None:
         self.flushes.append(forced)
         if self.hold_back and not forced:
             return
@@ -253,14 +244,23 @@ def installed(monkeypatch: Any, binding: Any, library: Any = None) -> Iterator[N
     import sys
     import types
 
-    from pytest_gpuperf.device.timers import cupti_buffers
+    from pytest_gpuperf.device.timers import cupti_records
 
     package = types.ModuleType("cupti")
     if binding is not None:
         package.cupti = binding  # type: ignore[attr-defined]
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupti", package)
-        patch.setattr(cupti_buffers, "SONAMES", ())
+        patch.setattr(cupti_records, "SONAMES", ())
         if library is not None:
-            patch.setattr(cupti_buffers, "loaded_library", lambda: library)
+            patch.setattr(cupti_records, "loaded_library", lambda: library)
         yield
+
+
+def opened(monkeypatch: Any, stream: SimulatedStream, name: Any = None) -> Any:
+    """A timer on ``stream``, by the package's own ``open_timer``."""
+    from pytest_gpuperf.device import timers
+
+    with monkeypatch.context() as patch:
+        patch.setattr(timers.stream, "CudaStream", lambda device: stream)
+        return timers.open_timer(None, name)

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_libcupti import INVALID_KIND, SimulatedLibrary
+from simulated_libcupti import INVALID_KIND, SimulatedLibrary, structure
 from simulated_stream import Activity as Record
 from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream
 
-from pytest_gpuperf.device.timers import cupti_buffers
-from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
-from pytest_gpuperf.device.timers.cupti_buffers import BufferedActivities, buffered_activities
-from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable, Layouts
+from pytest_gpuperf.device.timers import TimerError, cupti_records
+from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
 
 
 @pytest.fixture
@@ -30,15 +28,14 @@ def library(binding: SimulatedCupti) -> SimulatedLibrary:
 
 
 @pytest.fixture
-def source(library: SimulatedLibrary) -> BufferedActivities:
+def source(library: SimulatedLibrary) -> Records:
     started = buffers_of(library)
     started.start()
     return started
 
 
-def buffers_of(library: SimulatedLibrary) -> BufferedActivities:
-    binding = library.binding
-    return BufferedActivities(library, binding.check_status, RecordKinds.of(binding), Layouts.of(binding))
+def buffers_of(library: SimulatedLibrary) -> Records:
+    return Records(library.binding, library)
 
 
 def kernel(correlation: int, start: int = 100, end: int = 200, name: str | None = "kernel") -> Record:
@@ -49,15 +46,13 @@ def tag(correlation: int, number: int, external_kind: int = 5) -> Record:
     return Record(kind=39, correlation_id=correlation, external_kind=external_kind, external_id=number)
 
 
-def flushed(source: ActivitySource, binding: SimulatedCupti, records: list[Record]) -> ActivitySource:
+def flushed(source: Records, binding: SimulatedCupti, records: list[Record]) -> Records:
     binding.records.extend(records)
     source.flush(0)
     return source
 
 
-def test_work_and_tags_are_read_and_all_else_is_stepped_over(
-    source: BufferedActivities, binding: SimulatedCupti
-) -> None:
+def test_work_and_tags_are_read_and_all_else_is_stepped_over(source: Records, binding: SimulatedCupti) -> None:
     api, runtime, mystery = (Record(kind=kind, correlation_id=7, start=1, end=2) for kind in (4, 5, 77))
     memcpy, memset = (Record(kind=kind, correlation_id=8, start=2**63, end=2**64 - 1) for kind in (1, 2))
     flushed(source, binding, [runtime, tag(7, 2**40), api, kernel(7), mystery, memcpy, mystery, memset, tag(8, 3), api])
@@ -69,7 +64,7 @@ def test_work_and_tags_are_read_and_all_else_is_stepped_over(
     assert source.tags == {7: 2**40, 8: 3}
 
 
-def test_tags_of_others_are_left_alone(source: BufferedActivities, binding: SimulatedCupti) -> None:
+def test_tags_of_others_are_left_alone(source: Records, binding: SimulatedCupti) -> None:
     flushed(source, binding, [tag(1, 9, external_kind=3), tag(2, 9), tag(3, 9, external_kind=4)])
     assert source.tags == {2: 9}
 
@@ -86,20 +81,27 @@ records = st.one_of(
 
 
 @given(st.lists(records, max_size=40), st.integers(1, 12), st.booleans())
-def test_both_sources_read_the_same(given_records: list[Record], per_buffer: int, on_thread: bool) -> None:
+def test_every_record_is_read_whatever_buffers_it_came_in(
+    given_records: list[Record], per_buffer: int, on_thread: bool
+) -> None:
     binding = SimulatedCupti(SimulatedStream())
     library = SimulatedLibrary(binding, records_per_buffer=per_buffer)
     library.on_thread = on_thread
-    read = []
-    for source in (BoundActivities(binding), buffers_of(library)):
-        source.start()
-        flushed(source, binding, given_records)
-        read.append((source.activities, source.tags))
-    assert read[0] == read[1]
+    source = buffers_of(library)
+    source.start()
+    flushed(source, binding, given_records)
+    names = {1: "[memcpy]", 2: "[memset]"}
+    assert sorted(source.activities) == sorted(
+        (one.correlation_id, one.start, one.end, names.get(one.kind) or one.name)
+        for one in given_records
+        if one.kind in (1, 2, 10)
+    )
+    tags = [one for one in reversed(given_records) if one.kind == 39 and one.external_kind == 5]
+    assert source.tags == {one.correlation_id: one.external_id for one in tags}
 
 
 def test_buffers_may_come_from_a_thread_of_the_librarys_own(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
     library.on_thread, library.records_per_buffer = True, 2
     flushed(source, binding, [kernel(number) for number in range(9)])
@@ -107,7 +109,7 @@ def test_buffers_may_come_from_a_thread_of_the_librarys_own(
 
 
 def test_names_are_copied_and_not_remembered_from_buffer_to_buffer(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
     flushed(source, binding, [kernel(1, name="first")])
     ctypes.memmove(library.name_address("first"), b"other", 5)  # a module was unloaded, another one took its place
@@ -115,14 +117,12 @@ def test_names_are_copied_and_not_remembered_from_buffer_to_buffer(
     assert [activity.name for activity in source.activities] == ["first", "other"]
 
 
-def test_a_kernel_without_a_name_is_read_all_the_same(source: BufferedActivities, binding: SimulatedCupti) -> None:
+def test_a_kernel_without_a_name_is_read_all_the_same(source: Records, binding: SimulatedCupti) -> None:
     flushed(source, binding, [kernel(1, name=None)])
     assert source.activities == [Activity(1, 100, 200, "[kernel]")]
 
 
-def test_a_buffer_is_lent_again_only_when_it_has_been_read(
-    source: BufferedActivities, library: SimulatedLibrary
-) -> None:
+def test_a_buffer_is_lent_again_only_when_it_has_been_read(source: Records, library: SimulatedLibrary) -> None:
     first = library.request()
     assert first is not None
     assert first % 8 == 0
@@ -136,7 +136,7 @@ def test_a_buffer_is_lent_again_only_when_it_has_been_read(
 
 
 def test_buffers_are_reused_from_flush_to_flush(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
     library.records_per_buffer = 3
     for _ in range(5):
@@ -145,9 +145,7 @@ def test_buffers_are_reused_from_flush_to_flush(
     assert len(set(library.lent)) == 4
 
 
-def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(
-    source: BufferedActivities, library: SimulatedLibrary
-) -> None:
+def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(source: Records, library: SimulatedLibrary) -> None:
     foreign = ctypes.create_string_buffer(4 << 20)  # larger than ours, too
     content = library.encoded(Record(kind=4, start=1, end=2)) * 40_000 + library.encoded(kernel(1))
     library.complete(ctypes.addressof(foreign), content)
@@ -156,7 +154,7 @@ def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(
     assert library.request() != ctypes.addressof(foreign)
 
 
-def test_an_empty_or_missing_buffer_is_no_error(source: BufferedActivities, library: SimulatedLibrary) -> None:
+def test_an_empty_or_missing_buffer_is_no_error(source: Records, library: SimulatedLibrary) -> None:
     lent = library.request()
     library.complete(lent, b"")
     library.complete(None, b"")
@@ -166,16 +164,16 @@ def test_an_empty_or_missing_buffer_is_no_error(source: BufferedActivities, libr
 
 
 def test_without_memory_no_buffer_is_lent(
-    source: BufferedActivities, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
+    source: Records, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "BUFFER_BYTES", 1 << 62)
+    monkeypatch.setattr(cupti_records, "BUFFER_BYTES", 1 << 62)
     buffer, size, most = ctypes.c_void_p(1), ctypes.c_size_t(), ctypes.c_size_t()
     library._requested(ctypes.byref(buffer), ctypes.byref(size), ctypes.byref(most))
     assert buffer.value is None
 
 
 def test_a_start_forgets_what_a_failed_measurement_has_left(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
     flushed(source, binding, [kernel(1), tag(1, 1)])
     left_over = library.request()
@@ -189,16 +187,16 @@ def test_a_start_forgets_what_a_failed_measurement_has_left(
 
 
 def test_a_start_takes_the_records_back_from_whoever_has_them(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
-    other = BoundActivities(binding)
+    other = buffers_of(library)
     other.start()
     flushed(other, binding, [kernel(1)])
     source.start()
     flushed(source, binding, [kernel(2)])
     assert [activity.correlation for activity in other.activities] == [1]
     assert [activity.correlation for activity in source.activities] == [2]
-    assert library.registrations == 2
+    assert library.registrations == 3
 
 
 def test_callbacks_outlive_their_source(library: SimulatedLibrary) -> None:
@@ -209,7 +207,7 @@ def test_callbacks_outlive_their_source(library: SimulatedLibrary) -> None:
 
 @pytest.mark.parametrize("function", ["register", "flush", "walk"])
 def test_a_refusal_of_the_library_is_the_bindings_error(
-    source: BufferedActivities, binding: SimulatedCupti, library: SimulatedLibrary, function: str
+    source: Records, binding: SimulatedCupti, library: SimulatedLibrary, function: str
 ) -> None:
     setattr(library, f"{function}_status", 15)
     binding.records.append(kernel(1))
@@ -218,7 +216,7 @@ def test_a_refusal_of_the_library_is_the_bindings_error(
         refused()
 
 
-def test_an_incomplete_record_ends_its_buffer(source: BufferedActivities, library: SimulatedLibrary) -> None:
+def test_an_incomplete_record_ends_its_buffer(source: Records, library: SimulatedLibrary) -> None:
     library.walk_status = INVALID_KIND
     library.complete(library.request(), library.encoded(kernel(1)) + bytes(216))
     source.flush(1)
@@ -228,28 +226,28 @@ def test_an_incomplete_record_ends_its_buffer(source: BufferedActivities, librar
 def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
     binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "SONAMES", ("libgpuperf-none.so", "libc.so.6"))
-    found = cupti_buffers.loaded_library()
+    monkeypatch.setattr(cupti_records, "SONAMES", ("libgpuperf-none.so", "libc.so.6"))
+    found = cupti_records.loaded_library()
     assert found._name == "libc.so.6"
     assert not isinstance(found, ctypes.PyDLL)
-    with pytest.raises(BuffersUnreadable, match="cuptiActivityRegisterCallbacks"):
-        buffered_activities(binding)
+    with pytest.raises(TimerError, match="cuptiActivityRegisterCallbacks"):
+        records_of(binding)
 
 
 def test_a_library_that_is_not_loaded_is_not_loaded_now(
     binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "SONAMES", ("libgpuperf-none.so.13", "libgpuperf-none.so.12"))
-    with pytest.raises(BuffersUnreadable, match=r"none of libgpuperf-none\.so\.13, libgpuperf-none\.so\.12 is loaded"):
-        buffered_activities(binding)
+    monkeypatch.setattr(cupti_records, "SONAMES", ("libgpuperf-none.so.13", "libgpuperf-none.so.12"))
+    with pytest.raises(TimerError, match=r"none of libgpuperf-none\.so\.13, libgpuperf-none\.so\.12 is loaded"):
+        records_of(binding)
 
 
 def test_a_process_has_one_source_per_binding(
     binding: SimulatedCupti, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "loaded_library", lambda: library)
-    assert buffered_activities(binding) is buffered_activities(binding)
-    assert buffered_activities(SimulatedCupti(SimulatedStream())) is not buffered_activities(binding)
+    monkeypatch.setattr(cupti_records, "loaded_library", lambda: library)
+    assert records_of(binding) is records_of(binding)
+    assert records_of(SimulatedCupti(SimulatedStream())) is not records_of(binding)
 
 
 def test_a_binding_that_cannot_be_asked_to_load_its_library_is_refused() -> None:
@@ -257,5 +255,31 @@ def test_a_binding_that_cannot_be_asked_to_load_its_library_is_refused() -> None
         pass
 
     binding: Any = Older()
-    with pytest.raises(BuffersUnreadable, match="get_timestamp"):
-        buffered_activities(binding)
+    with pytest.raises(TimerError, match="get_timestamp"):
+        records_of(binding)
+
+
+def structure_with(**changes: Any) -> Any:
+    return structure(224, **{"start": (16, "u8"), "end": (24, "u8"), "name": (104, "i8"), **changes})
+
+
+@pytest.mark.parametrize("version", [9, 11])
+def test_fields_are_read_where_the_newest_data_type_has_them(
+    binding: SimulatedCupti, library: SimulatedLibrary, version: int
+) -> None:
+    moved = structure_with(start=(24, "u8"), end=(16, "u8"), correlation_id=(92, "u4"))
+    setattr(binding, f"activity_kernel{version}_dtype", moved)
+    binding.activity_kernel99_x_dtype = None
+    source = buffers_of(library)
+    source.start()
+    flushed(source, binding, [kernel(1, 100, 200)])
+    assert source.activities == [Activity(1, *((200, 100) if version == 11 else (100, 200)), "kernel")]
+
+
+def test_a_data_type_without_a_field_is_refused(
+    binding: SimulatedCupti, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binding.activity_kernel10_dtype = structure_with()
+    monkeypatch.setattr(cupti_records, "loaded_library", lambda: library)
+    with pytest.raises(TimerError, match="its binding is another: 'correlation_id'"):
+        records_of(binding)

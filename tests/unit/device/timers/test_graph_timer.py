@@ -1,0 +1,372 @@
+"""The graph timer against a simulated stream whose kernels have known durations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_libcupti import SimulatedLibrary
+from simulated_stream import (
+    EMPTY,
+    GRAPH_LAUNCH,
+    NS_PER_CYCLE,
+    PAIR,
+    SimulatedCupti,
+    SimulatedStream,
+    installed,
+    opened,
+)  # fmt: skip
+
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, graph
+from pytest_gpuperf.device.timers.graph import GraphTimer
+from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
+from pytest_gpuperf.model.evidence import CacheMode
+
+
+@pytest.fixture
+def stream() -> SimulatedStream:
+    return SimulatedStream()
+
+
+def kernel(stream: SimulatedStream, duration: float) -> Callable[[], None]:
+    return lambda: stream.kernel(duration)
+
+
+@pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0, 1_124_500.0])
+def test_warm_times_are_true_within_tenths_of_a_microsecond(stream: SimulatedStream, duration: float) -> None:
+    (times,) = GraphTimer(stream).measure([Slot(kernel(stream, duration), 5)], "warm")
+    assert len(times) == 5
+    assert times == pytest.approx([duration] * 5, abs=100)
+
+
+@pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0])
+def test_cold_times_are_true_within_tenths_of_a_microsecond(stream: SimulatedStream, duration: float) -> None:
+    timer = GraphTimer(stream)
+    stream.flushes = 0
+    (times,) = timer.measure([Slot(kernel(stream, duration), 5)], "cold")
+    assert times == pytest.approx([duration] * 5, abs=100)
+    assert stream.flushes == 6
+
+
+def test_tick_and_overhead_are_measured(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+    assert timer.tick_ns == pytest.approx(32.0, abs=0.1)
+    assert timer.overhead_ns == pytest.approx(PAIR + GRAPH_LAUNCH, abs=64)
+
+
+def test_reset_comes_before_every_sample_and_is_not_timed(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+    resets = []
+
+    def reset() -> None:
+        resets.append(len(stream.log))
+        stream.kernel(40_000.0, "reset")
+
+    (times,) = timer.measure([Slot(kernel(stream, 5000.0), 4, reset)], "warm")
+    assert len(resets) == 5
+    assert times == pytest.approx([5000.0] * 4, abs=100)
+
+
+def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream) -> None:
+    short, long = kernel(stream, 3000.0), kernel(stream, 30_000.0)
+    times = GraphTimer(stream).measure([Slot(short, 2), Slot(long, 2), Slot(long, 3), Slot(short, 2)], "warm")
+    assert [len(of_slot) for of_slot in times] == [2, 2, 3, 2]
+    assert [of_slot[0] for of_slot in times] == pytest.approx([3000, 30_000, 30_000, 3000], abs=70)
+
+
+def test_a_workload_on_another_stream_is_refused(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+    for cache in ("cold", "warm"):
+        with pytest.raises(TimerError, match="another stream"):
+            timer.measure([Slot(lambda: None, 3)], cache)
+
+
+def test_a_workload_that_cannot_be_captured_is_refused(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+
+    def waits() -> None:
+        stream.kernel(3000.0)
+        stream.synchronize()
+
+    with pytest.raises(TimerError, match="captured"):
+        timer.measure([Slot(waits, 3)], "cold")
+
+
+def test_no_graphs_on_this_machine_makes_the_timer_unavailable(stream: SimulatedStream) -> None:
+    stream.capturable = False
+    with pytest.raises(TimerUnavailable, match=r"captured.*gpuperf\[cupti\]"):
+        graph.open_timer(stream)
+
+
+def test_an_end_that_is_noticed_in_steps_is_read_as_finely_by_graphs_that_lie_elsewhere(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps are 224 ns, as on an H200, and begin elsewhere in each graph."""
+    timer, capture, phases = GraphTimer(stream), stream.capture, itertools.cycle(range(0, 224, 32))
+
+    def elsewhere(work: Callable[[], None]) -> Any:
+        captured, phase = capture(work), next(phases)
+        captured._kernels = [(name, 224.0 * math.ceil((ns + phase) / 224)) for name, ns in captured._kernels]
+        return captured
+
+    monkeypatch.setattr(stream, "capture", elsewhere)
+    times = timer.measure([Slot(kernel(stream, 20_000.0 + 64 * step), 21) for step in range(8)], "cold")
+    means = [statistics.fmean(of_slot) for of_slot in times]
+    assert [mean - means[0] for mean in means] == pytest.approx([64.0 * step for step in range(8)], abs=40)
+
+
+@pytest.mark.parametrize(("samples", "graphs"), [(2, 1), (3, 1), (4, 2), (12, 4)])
+def test_single_runs_are_replayed_by_a_graph_for_each_three_samples(
+    stream: SimulatedStream, samples: int, graphs: int
+) -> None:
+    timer, captured = GraphTimer(stream), watched_captures(stream)
+    run = kernel(stream, 5000.0)
+    timer.measure([Slot(run, samples), Slot(run, samples)], "cold")
+    assert len(captured) == 2 * graphs
+
+
+@pytest.mark.parametrize(("nodes", "graphs"), [(100, 4 + 4), (200, 2 + 2), (600, 1 + 1)])
+def test_graphs_that_take_turns_have_a_thousand_nodes_together_unless_each_slot_has_but_one(
+    stream: SimulatedStream, nodes: int, graphs: int
+) -> None:
+    timer, captured = GraphTimer(stream), watched_captures(stream)
+
+    def many() -> None:
+        for _ in range(nodes):
+            stream.kernel(20.0)
+
+    timer.measure([Slot(many, 12), Slot(many, 12)], "cold")
+    assert len(captured) == graphs
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
+    stream: SimulatedStream, cache: CacheMode
+) -> None:
+    """What a run does in Python is done at capture; graphs whose captures differ are replayed in turns."""
+    timer, lengths, resets = GraphTimer(stream), itertools.count(1), []
+
+    def longer_each_time() -> None:
+        stream.kernel(10_000.0 * next(lengths))
+
+    (times,) = timer.measure([Slot(longer_each_time, 12, lambda: resets.append(len(stream.log)))], cache)
+    assert next(lengths) == 1 + 1 + 4, "called to load it, and for each of four graphs"
+    assert len(resets) == 13
+    turns = [3, 4, 5, 2] * 3
+    assert times == pytest.approx([10_000.0 * turn for turn in turns], abs=100)
+
+
+def test_many_slots_of_large_graphs_have_a_graph_each(stream: SimulatedStream) -> None:
+    timer, captured = GraphTimer(stream), watched_captures(stream)
+    run = kernel(stream, 100.0)
+    times = timer.measure([Slot(lambda: [run() for _ in range(50)] and None, 12)] * 36, "cold")
+    assert len(captured) == len(times) == 36
+
+
+def watched_captures(stream: SimulatedStream) -> list[Any]:
+    """Filled with what is captured from now on."""
+    capture, captured = stream.capture, []
+
+    def watched(work: Callable[[], None]) -> Any:
+        captured.append(capture(work))
+        return captured[-1]
+
+    stream.capture = watched  # type: ignore[method-assign]
+    return captured
+
+
+@pytest.mark.parametrize("kernels", [1, 5])
+def test_a_run_that_replays_a_graph_of_its_own_has_no_overhead_of_a_replay(
+    stream: SimulatedStream, kernels: int
+) -> None:
+    """In the captured graph it is one node."""
+    timer = GraphTimer(stream)
+    own = stream.capture(lambda: [stream.kernel(3000.0) for _ in range(kernels)] and None)
+    (times,) = timer.measure([Slot(own.launch, 3)], "cold")
+    assert times == pytest.approx([kernels * 3000.0] * 3, abs=40 * kernels + 70)
+
+
+def test_a_workload_by_itself_is_replayed_however_slow_it_is_to_enqueue(stream: SimulatedStream) -> None:
+    def slow() -> None:
+        if stream.capturing is None:
+            stream.now_ns += 4 * LONGEST_DELAY_NS
+        stream.kernel(3000.0)
+
+    (times,) = GraphTimer(stream).measure([Slot(slow, 3)], "cold")
+    assert times == pytest.approx([3000.0] * 3, abs=70)
+
+
+def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
+    timer, captured = GraphTimer(stream), watched_captures(stream)
+
+    def many() -> None:
+        for _ in range(300):
+            stream.kernel(20.0)
+
+    timer.measure([Slot(many, 2)], "warm")
+    assert [graph.nodes for graph in captured] == [300, 900]
+
+
+def test_a_workload_slow_to_enqueue_is_timed_behind_a_longer_delay(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+
+    def slow() -> None:
+        stream.now_ns += 200_000
+        stream.kernel(5000.0)
+
+    readings = [pairs.read(slow, cold=True) for _ in range(5)]
+    assert readings == pytest.approx([readings[0]] * 5, abs=100)
+    assert stream.log.count("flush") == 6  # only the first sample had to be taken twice
+
+
+def test_the_delay_shrinks_again_after_a_slow_workload(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+
+    def slow() -> None:
+        stream.now_ns += 5e6
+        stream.kernel(5000.0)
+
+    pairs.read(slow)
+    pairs.read(kernel(stream, 5000.0))
+    before = stream.now_ns
+    pairs.read(kernel(stream, 5000.0))
+    assert stream.now_ns - before < 200_000
+
+
+def test_a_workload_that_waits_for_the_gpu_is_refused_in_bounded_time(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+    before = stream.now_ns
+
+    def waits() -> None:
+        stream.kernel(3000.0)
+        stream.synchronize()
+
+    with pytest.raises(TimerError, match=r"waits for the GPU.*20 ms.*take synchronisation out"):
+        timer.measure([Slot(waits, 1, dropped=0)], "cold")
+    assert stream.now_ns - before < (TRIES_AT_LONGEST + 2) * LONGEST_DELAY_NS
+
+
+def test_one_hiccup_of_the_host_behind_the_longest_delay_is_no_reason_to_refuse(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+    hiccups = iter([LONGEST_DELAY_NS, 1.1 * LONGEST_DELAY_NS])
+
+    def work() -> None:
+        stream.now_ns += next(hiccups, 0.0)
+        stream.kernel(5000.0)
+
+    assert pairs.read(work) == pytest.approx(5000, rel=0.5)
+
+
+def test_a_delay_that_ends_early_is_told_from_a_slow_workload(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+    stream.rate = lambda now: NS_PER_CYCLE / 1000
+
+    def work() -> None:
+        stream.now_ns += 100_000
+        stream.kernel(5000.0)
+
+    with pytest.raises(TimerError) as caught:
+        pairs.read(work)
+    assert str(caught.value) == (
+        "the work took the host no more than 0.105 ms to enqueue, but the delay of 20 ms ahead of it was over by then: "
+        "the GPU is shared, launches wait for the GPU, or the host is held up; unset CUDA_LAUNCH_BLOCKING, end "
+        "debuggers and other processes on this GPU and its host, and try again"
+    )
+
+
+@settings(max_examples=25)
+@given(st.floats(EMPTY, 1e6))
+def test_any_duration_is_read_truly(duration: float) -> None:
+    stream = SimulatedStream()
+    (times,) = GraphTimer(stream).measure([Slot(kernel(stream, duration), 1)], "warm")
+    assert times[0] == pytest.approx(duration, abs=100)  # a tick either way, and half of one in each overhead
+
+
+def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti = SimulatedCupti(stream)
+    with installed(monkeypatch, cupti, SimulatedLibrary(cupti)):
+        assert opened(monkeypatch, stream).name == "cupti"
+    with installed(monkeypatch, None):
+        assert opened(monkeypatch, stream).name == "graph"
+
+
+def test_a_named_timer_is_opened_or_refused_with_its_own_reason(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installed(monkeypatch, None):
+        assert opened(monkeypatch, stream, "graph").name == "graph"
+        with pytest.raises(TimerUnavailable, match=r"the cupti timer is not .* cupti-python cannot be imported"):
+            opened(monkeypatch, stream, "cupti")
+
+
+def test_every_reason_is_told_if_no_timer_works(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    spin = stream.spin
+    stream.spin = lambda cycles: spin(min(cycles, 4000))  # type: ignore[method-assign]
+    with installed(monkeypatch, None), pytest.raises(TimerUnavailable) as caught:
+        opened(monkeypatch, stream)
+    assert caught.value.name is None
+    assert str(caught.value).startswith("no timer is available: cupti: cupti-python cannot be imported")
+    assert "; graph: the work took the host no more than" in str(caught.value)
+    assert caught.value.remedy.startswith("unset CUDA_LAUNCH_BLOCKING")  # what CUPTI would need, too
+
+
+def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
+    """An idle GPU's slow clock must not be taken for the rate of the delay, nor for an overhead."""
+    stream = SimulatedStream()
+    stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
+    pairs = QueuedPairs(stream)
+    assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
+
+
+def test_lines_that_persist_from_a_reset_are_ordinary_before_the_flush(stream: SimulatedStream) -> None:
+    timer, stream.persisting = GraphTimer(stream), True
+    timer.measure([Slot(lambda: stream.kernel(5000.0), 4, lambda: stream.kernel(900.0, "reset"))], "cold")
+    behind = [after for one, after in itertools.pairwise(stream.log) if one == "reset"]
+    assert len(behind) >= 4
+    assert set(behind) == {"persistence ended"}
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_work_that_always_goes_on_elsewhere_is_refused_for_its_time_would_be_that_of_a_part(
+    stream: SimulatedStream, cache: CacheMode
+) -> None:
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 2e6
+
+    timer = GraphTimer(stream)
+    with pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+        timer.measure([Slot(run, 6)], cache)
+
+
+def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: SimulatedStream) -> None:
+    """As a busy one is in most tries, but not in all."""
+    runs = itertools.count()
+
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 1e6 * (next(runs) < 6)
+
+    (times,) = GraphTimer(stream).measure([Slot(run, 6)], "cold")
+    assert times == pytest.approx([5000.0] * 6, abs=100)
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_run_that_launches_less_when_it_is_called_again_is_refused(stream: SimulatedStream, cache: CacheMode) -> None:
+    """One computation for many calls that are captured in one graph, or for each graph."""
+    calls = itertools.count(1)
+
+    def run() -> None:
+        stream.kernel(500.0)
+        if next(calls) < 3:
+            stream.kernel(20_000.0)
+
+    with pytest.raises(TimerError, match=r"did not do the same whenever it was called: of \d+ kernels"):
+        GraphTimer(stream).measure([Slot(run, 12)], cache)
