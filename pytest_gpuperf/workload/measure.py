@@ -6,9 +6,10 @@ nothing here writes a baseline.
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,21 +17,25 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.counter_verdict import not_counted
+from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
-from pytest_gpuperf.workload import profiled_run
+from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.workload.check import check_again, run_and_check
-from pytest_gpuperf.workload.counter_evidence import Counted, counted
+from pytest_gpuperf.workload.counters import Counted, counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.run_state import RunState
+    from pytest_gpuperf.workload.gate import Timed
+    from pytest_gpuperf.workload.rounds import TimedWorkload
+
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), tolerance=request.zone.delta)
+    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), tolerance=request.limits.tolerance)
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
@@ -78,17 +83,25 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
     if not worker.options.times:
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
         return _untimed(worker, request, evidence.static, why, found.shown)
-    return _with_beside(worker, book, request, _time(worker, book, request, found))
+    state = stash.run_state_of(worker.config)
+    state.findings.clear()
+    measured = _with_figures(worker, book, request, _time(worker, book, request, found))
+    if isinstance(worker.options.task, ConfirmTask):
+        from pytest_gpuperf.workload.confirm import leave  # noqa: PLC0415 SciPy comes with it
+
+        for finding in state.findings:
+            leave(worker.options.task, finding)
+    return measured
 
 
-def _with_beside(worker: Worker, book: TestBook, request: Request, found: Measurement) -> Measurement:
-    """With what the test asks for beside the time; nothing is done where it asks for nothing and none is on record."""
+def _with_figures(worker: Worker, book: TestBook, request: Request, found: Measurement) -> Measurement:
+    """With what the test asks for beside the time; nothing is done where it asks for nothing and none is recorded."""
     baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
     if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
         return found
-    from pytest_gpuperf.workload.measure_beside import measure_beside  # noqa: PLC0415 SciPy comes with it
+    from pytest_gpuperf.workload.figures import measure_figures  # noqa: PLC0415 SciPy comes with it
 
-    return found.with_beside(measure_beside(worker, book, request, stash.run_state_of(worker.config)))
+    return found.with_beside(measure_figures(worker, book, request, stash.run_state_of(worker.config)))
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
@@ -107,7 +120,7 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: Wor
 
 def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
-    profiled_run.profile(worker, evidence.key, request, task)
+    profile(worker, evidence.key, request, task)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
     missing = CountersMissing(f"{request.name}: its counters are being collected")
     return _untimed(worker, request, evidence.static, why, missing)
@@ -124,56 +137,49 @@ def _untimed(
 
 
 def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
-    """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
-    from pytest_gpuperf.workload import (  # noqa: PLC0415 SciPy comes with them
-        confirm_time,
-        gate_time,
-        record_time,
-        take_turns,
-        timed_rounds,
-    )
+    """Time the workload for what this process is there for; the caller holds the GPU's lock."""
+    from pytest_gpuperf.workload import rounds  # noqa: PLC0415 SciPy comes with it
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
-    work = timed_rounds.TimedWorkload(worker, request, evidence.key, request.identity())
-    task, state = worker.options.task, stash.run_state_of(worker.config)
-    with _nothing_waits_if_wrong(worker, evidence.key):
-        if isinstance(task, RecordTask):
-            taken = record_time.record_time(work, task, state)
-        elif isinstance(task, RevisionTask):
-            taken = record_time.one_round(work)
-        elif isinstance(task, OpponentTask):
-            taken = take_turns.take_turns(work, state)
-        elif isinstance(task, ConfirmTask):
-            taken = confirm_time.confirm_time(work, task)
-        else:
-            taken = gate_time.gate_time(work, state)
-    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
-    judgements = (*counted.judgements, *of_time)
-    if not taken.rounds:
+    work = rounds.TimedWorkload(worker, request, evidence.key, request.identity())
+    state = stash.run_state_of(worker.config)
+    timed = _timed(work, state)
+    judgements = (*counted.judgements, *([timed.judgement] if timed.judgement is not None else []))
+    if not timed.rounds:
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(worker, request, evidence.static, why, counted.shown)
-    if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
-        with _nothing_waits_if_wrong(worker, evidence.key):
-            check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
-    interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
+    check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
+    state.suspect([timed.suspect])
+    state.findings += [timed.finding] if timed.finding is not None else []
+    interval = rounds.interval_of([one.midmean for one in timed.rounds])
     book.add(msgspec.structs.replace(
-        evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
-        disturbances=taken.disturbances, seconds=time.perf_counter() - began,
+        evidence, time=rounds.record_of(work, timed.rounds), interval_ns=interval, judgements=judgements,
+        disturbances=timed.disturbances, seconds=time.perf_counter() - began,
     ))  # fmt: skip
     return Measurement(
         request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
-        times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
+        times_ns=tuple(one.midmean for one in timed.rounds), interval_ns=interval, judgement=timed.judgement,
         counters=counted.shown,
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def _nothing_waits_if_wrong(worker: Worker, key: Key) -> Iterator[None]:
-    """What is wrong has no time, so nothing of it waits for its confirmation."""
-    try:
-        yield
-    except BaseException:
-        stash.run_state_of(worker.config).pending.pop(key, None)
-        raise
+def _timed(work: TimedWorkload, state: RunState) -> Timed:
+    """Gate it, or take a short round where this process is there for something else."""
+    from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
+    from pytest_gpuperf.workload import aa_test, gate, rounds  # noqa: PLC0415
+
+    worker, request, task = work.worker, work.request, work.worker.options.task
+    if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
+        serve(worker, state.link, request.name, work.identity, request.workload, request.reset)
+    if isinstance(task, OpponentTask | RevisionTask) or (
+        isinstance(task, ConfirmTask) and not task.confirms(work.key)
+    ):  # fmt: skip
+        return gate.Timed(rounds.one_round(work).rounds)
+    timed = gate.gate_time(work, state)
+    if worker.options.update is not None and timed.rounds:
+        taken = rounds.take_for_record(work)
+        timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
+    aa_test.run_if_chosen(work, state)
+    return timed

@@ -1,0 +1,56 @@
+"""A/A tests: a few launches of every gated run are paired with themselves.
+
+What such a pair shows comes from the machine: where a launch differs from itself, the run warns.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.judge.decision import log_e_slower
+from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.model.result import SelfPairReading
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.rounds import LONG_NS
+from pytest_gpuperf.workload.rounds import TimedWorkload
+
+COUNT = 3
+BUDGET_S = 0.2
+"""Wall-clock bound of one, seconds; a block more may be under way."""
+ALPHA = 1e-3
+"""Rate at which a launch differs from itself by luck, in either direction."""
+
+
+def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> set[str]:
+    """Node ids of the tests whose first launch is paired with itself; the same ones in every worker of a run."""
+    run = getattr(config, "workerinput", {}).get("testrunuid")
+    nodes = sorted(item.nodeid for item in items if "gpuperf" in getattr(item, "fixturenames", ()))
+    return set(random.Random(run).sample(nodes, min(COUNT, len(nodes))))
+
+
+def run_if_chosen(work: TimedWorkload, state: RunState) -> None:
+    """Pair the launch with itself if its test was chosen for that and it takes less than a millisecond."""
+    launch, node_id, worker = work.request.launch, work.key.node_id, work.worker
+    if launch is None or node_id not in state.self_pairs or (duration_ns := work.expected_ns()) >= LONG_NS:
+        return
+    state.self_pairs.discard(node_id)
+    case = TimeCase(work.key, work.target, work.request.limits, ALPHA)
+    opponent = CubinOpponent(
+        worker.device, worker.timer, launch, BaselineLaunch(launch.binary), reset=work.request.reset,
+        cache=work.request.cache,
+    )  # fmt: skip
+    found = compare(
+        worker.device, opponent, case.limits, ALPHA, seed=secrets.randbits(32), duration_ns=duration_ns,
+        budget_s=BUDGET_S,
+    ).comparison  # fmt: skip
+    state.self_pair_readings[node_id] = SelfPairReading(
+        workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
+        log_e_slower=log_e_slower(found.r, case.limits),
+        log_e_faster=log_e_slower([-one for one in found.r], case.limits),
+    )  # fmt: skip
