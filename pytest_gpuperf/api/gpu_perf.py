@@ -82,7 +82,7 @@ class GpuPerf:
         options, settings = self._worker.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            limits=options.limits(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),

@@ -14,7 +14,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.known_launch import known_launch
-from pytest_gpuperf.judge.log_times import mean_time_ns
+from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts

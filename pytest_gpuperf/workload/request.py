@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
-from pytest_gpuperf.model.tolerance import Tolerance
+from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import PairSlot
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class Request:
     flops: int | None
     """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
-    zone: Tolerance
+    limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
     pair_slot: PairSlot
-    """Of the blocks that decide; self-pairs have short ones."""
+    """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
     inputs: Callable[[int], Any] | None = None
