@@ -17,12 +17,12 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.check import check_again, run_and_check
-from pytest_gpuperf.workload.counter_evidence import Counted, counted
+from pytest_gpuperf.workload.counter_evidence import counted
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -38,18 +38,17 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         book.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a fixture's kernel is on another book
     book.add(evidence)
     if not worker.has_gpu:
-        return _without_gpu(worker, book, request, evidence)
+        return _without_gpu(worker, book, request)
     request = _with_fresh_inputs(worker, request)
     if not worker.options.active:
         run_and_check(worker, request)
-        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-        return _untimed(worker, request, evidence.static, why)
+        return _found(worker, book, request, _not_timed(request))
     stash.run_state_of(worker.config).recorded_ns = _recorded_ns(worker, evidence.key)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
-            return _measured(worker, book, request, evidence)
+            return _measured(worker, book, request)
 
 
 def _with_fresh_inputs(worker: Worker, request: Request) -> Request:
@@ -66,65 +65,66 @@ def _recorded_ns(worker: Worker, key: Key) -> float:
     return max((one.midmean for one in baseline.rounds), default=0.0) if baseline is not None else 0.0
 
 
-def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """What this run is to find out of a workload that has passed its check."""
-    if isinstance(worker.options.task, ProfileTask):
-        return _profile(worker, request, evidence, worker.options.task)
+    evidence = book.workloads[request.name]
+    if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
+        profiled_run.profile(worker, evidence.key, request, worker.options.task)
+        why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
+        return _found(worker, book, request, why, CountersMissing(f"{request.name}: its counters are being collected"))
     found = counted(worker, evidence.key, request)
     book.add(msgspec.structs.replace(
         evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
         judgements=found.judgements,
     ))  # fmt: skip
     if not worker.options.times:
-        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-        return _untimed(worker, request, evidence.static, why, found.shown)
-    return _with_beside(worker, book, request, _time(worker, book, request, found))
+        return _found(worker, book, request, _not_timed(request), found.shown)
+    why_untimed = _time(worker, book, request)
+    _measure_beside(worker, book, request)
+    return _found(worker, book, request, why_untimed, found.shown)
 
 
-def _with_beside(worker: Worker, book: TestBook, request: Request, found: Measurement) -> Measurement:
-    """With what the test asks for beside the time; nothing is done where it asks for nothing and none is on record."""
-    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
-    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
-        return found
-    from pytest_gpuperf.workload.measure_beside import measure_beside  # noqa: PLC0415 SciPy comes with it
-
-    return found.with_beside(measure_beside(worker, book, request, stash.run_state_of(worker.config)))
+def _found(
+    worker: Worker, book: TestBook, request: Request, untimed: Exception | None,
+    counters: Mapping[str, float] | Exception | None = None,
+) -> Measurement:  # fmt: skip
+    return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
 
 
-def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _not_timed(request: Request) -> CheckedOnly:
+    return CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+
+
+def _without_gpu(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Static evidence is all there is, and what would run."""
-    asked = worker.gpu.facts_asked
-    evidence = msgspec.structs.replace(evidence, identity=request.identity(), cache=request.cache, facts_asked=asked)
-    book.add(evidence)
-    why = StaticOnly(str(worker.no_device))
-    book.stop("static only", str(worker.no_device))
+    evidence = msgspec.structs.replace(
+        book.workloads[request.name], identity=request.identity(), cache=request.cache,
+        facts_asked=worker.gpu.facts_asked,
+    )  # fmt: skip
     if worker.options.ncu:
         judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
-        book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
+        evidence = msgspec.structs.replace(evidence, judgements=(judgement,))
+    book.add(evidence)
+    book.stop("static only", str(worker.no_device))
     missing = CountersMissing(f"{request.name} has no counters: {worker.no_device}")
-    return _untimed(worker, request, evidence.static, why, missing)
+    return _found(worker, book, request, StaticOnly(str(worker.no_device)), missing)
 
 
-def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
-    """In a process under ncu: one run in a range of its own."""
-    profiled_run.profile(worker, evidence.key, request, task)
-    why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
-    missing = CountersMissing(f"{request.name}: its counters are being collected")
-    return _untimed(worker, request, evidence.static, why, missing)
+def _measure_beside(worker: Worker, book: TestBook, request: Request) -> None:
+    """Measure what the test asks for beside the time; nothing where it asks for none and none is on record."""
+    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
+    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
+        return
+    from pytest_gpuperf.workload.measure_beside import measure_beside  # noqa: PLC0415 SciPy comes with it
+
+    measure_beside(worker, book, request, stash.run_state_of(worker.config))
 
 
-Counters = Mapping[str, float] | Exception | None
+def _time(worker: Worker, book: TestBook, request: Request) -> CheckedOnly | None:
+    """Take rounds for what this process is there for, and put them on record; why there are none, where it needs none.
 
-
-def _untimed(
-    worker: Worker, request: Request, static: dict[str, StaticRecord], why: Exception, counters: Counters = None
-) -> Measurement:
-    return Measurement(request.name, static=static, native=worker.native_arch, bytes=request.bytes,
-                       flops=request.flops, untimed=why, counters=counters)  # fmt: skip
-
-
-def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
-    """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
+    The caller holds the GPU's lock.
+    """
     from pytest_gpuperf.workload import (  # noqa: PLC0415 SciPy comes with them
         confirm_time,
         gate_time,
@@ -148,25 +148,18 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
             taken = confirm_time.confirm_time(work, task)
         else:
             taken = gate_time.gate_time(work, state)
-    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
-    judgements = (*counted.judgements, *of_time)
-    if not taken.rounds:
-        book.add(msgspec.structs.replace(evidence, judgements=judgements))
-        why = CheckedOnly(f"{request.name}: unchanged, so not timed")
-        return _untimed(worker, request, evidence.static, why, counted.shown)
-    if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
-        with _nothing_waits_if_wrong(worker, evidence.key):
+        if taken.rounds and not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
             check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
-    interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
-    book.add(msgspec.structs.replace(
-        evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
-        disturbances=taken.disturbances, seconds=time.perf_counter() - began,
-    ))  # fmt: skip
-    return Measurement(
-        request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
-        times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
-        counters=counted.shown,
-    )  # fmt: skip
+    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
+    evidence = msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time))
+    if taken.rounds:
+        evidence = msgspec.structs.replace(
+            evidence, time=timed_rounds.record_of(work, taken.rounds), disturbances=taken.disturbances,
+            interval_ns=timed_rounds.interval_of([one.midmean for one in taken.rounds]),
+            seconds=time.perf_counter() - began,
+        )  # fmt: skip
+    book.add(evidence)
+    return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 @contextlib.contextmanager

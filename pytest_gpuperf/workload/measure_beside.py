@@ -88,7 +88,7 @@ class BesideWork:
         return self.worker.options.gates and not self.worker.options.is_child
 
 
-def measure_beside(worker: Worker, book: TestBook, request: Request, state: RunState) -> Beside:
+def measure_beside(worker: Worker, book: TestBook, request: Request, state: RunState) -> None:
     """Measure what was asked for, and put it on the book with its judgements; the caller holds the GPU's lock.
 
     Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
@@ -103,11 +103,10 @@ def measure_beside(worker: Worker, book: TestBook, request: Request, state: RunS
         value, judgement = _STEPS[kind](work)
         figures[BESIDE_FIELDS[kind]] = value
         judged += judgement
-    found = Beside(**figures)
-    book.add(msgspec.structs.replace(evidence, beside=found, judgements=(*evidence.judgements, *judged)))
+    judgements = (*evidence.judgements, *judged)
+    book.add(msgspec.structs.replace(evidence, beside=Beside(**figures), judgements=judgements))
     if isinstance(worker.options.task, ConfirmTask):
         leave_blocks(worker.options.task, state, evidence.key)
-    return found
 
 
 def _not_asked_for(work: BesideWork) -> Iterator[Judgement]:
