@@ -50,7 +50,7 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
         Recorded(key=key, target=arch, before=store.static(arch, key, toolchain).record, after=new)
         for (arch, toolchain, key), new in static.items()
     ]
-    named = {new.cubin for new in (*static.values(), *taken.values())}
+    named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
     kept = {(one.target, one.key) for one in (*counters, *kept_figures) if one.after is not None}
     sessions = {one.session.id: one.session for one in accepted if one.session is not None}
     used = {round.session for record in taken.values() for round in record.rounds}
