@@ -83,12 +83,6 @@ class Options:
     """Which callables are paired with the commit on their record: those that rounds do not pass, all, or none."""
     confirmations: int = 20
     """Tests per process whose suspected regressions are confirmed in a second process."""
-    ledger: Literal["off", "report", "gate"] = "report"
-    """What becomes of evidence that runs add up: nothing, a line in the summary, or a failed run."""
-    ledger_file: Path | None = None
-    """File that runs add to, absolute; None: the usual one below pytest's root."""
-    ledger_tolerance: float = 0.0005
-    """Slower by no more than this fraction is accepted by many runs together."""
     ncu: tuple[str, ...] = ()
     """Counters to collect: names of sets and of metrics; empty: none."""
     metrics: Mapping[str, float | None] = MappingProxyType({})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.worker import worker_number
 from pytest_gpuperf.judge.canary_shift import furthest
-from pytest_gpuperf.model.ledger import PairingNote, note_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.judge.error_budget import Spending
@@ -51,8 +50,6 @@ class RunState:
         """Log of each canary's time here over that on record, where it moved the most; by name."""
         self.unchanged_shifts: dict[Key, float] = {}
         """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
-        self.pairing_notes: dict[Key, list[PairingNote]] = {}
-        """Of the pairings of each workload, for the ledger."""
         self.distrusted: dict[Key, str] = {}
         """Why workloads were not paired with what their baselines have: it came with the change under test."""
         self.link: Link | None = None
@@ -85,12 +82,6 @@ class RunState:
         """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
         node, began = self._test_began
         return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
-
-    def note_pairing(self, key: Key, opponent: str, ratios: Sequence[Sequence[float]], seed: int) -> None:
-        """Keep what a process found when it paired a workload with machine code of this hash."""
-        note = note_of(opponent, ratios, seed)
-        if note is not None:
-            self.pairing_notes.setdefault(key, []).append(note)
 
     def note_distrust(self, key: Key, why: str) -> None:
         """Keep why a workload is not paired, for the end of the run; nothing where ``why`` is empty."""

@@ -251,8 +251,8 @@ def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> N
 
 
 def _with_notes(state: RunState, work: WorkloadEvidence) -> WorkloadEvidence:
-    notes, distrusted = tuple(state.pairing_notes.pop(work.key, ())), state.distrusted.pop(work.key, "")
-    return msgspec.structs.replace(work, notes=notes, distrusted=distrusted) if notes or distrusted else work
+    distrusted = state.distrusted.pop(work.key, "")
+    return msgspec.structs.replace(work, distrusted=distrusted) if distrusted else work
 
 
 def _parameters(item: pytest.Item) -> dict[str, str]:

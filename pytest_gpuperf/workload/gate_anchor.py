@@ -105,7 +105,6 @@ def pair_with_anchor(
         )  # fmt: skip
     except LoadError:
         return with_drift(work, case, found)
-    state.note_pairing(work.key, anchor.identity.code, pairing.ratios, pairing.seed)
     drift, verdict = judge_paired_drift(
         case, anchor, pairs.policy, pairing.paired, seeds=(pairing.seed,), notes=pairing.remarks,
         pair_slot="sustained" if pairing.sustained else "short",

@@ -207,8 +207,6 @@ def _decided(
     compared: BaselineComparison, state: RunState, taken: Rounds, pairing: Pairing, policy: Policy, left_s: float
 ) -> TimedRounds:
     """The verdict on a pairing; ``left_s`` is what the rounds ``taken`` had left of the budget."""
-    if compared.baseline is not None and compared.work.worker.revision is None:
-        state.note_pairing(compared.work.key, compared.baseline.identity.code, pairing.ratios, pairing.seed)
     work, request = compared.work, compared.work.request
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
     judge = functools.partial(

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.run_state import RunState
@@ -33,7 +32,6 @@ from pytest_gpuperf.judge.two_sample import process_spread
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import (
-    AnchorPending,
     Confirmation,
     PairedPending,
     PendingConfirmation,
@@ -158,8 +156,6 @@ def _seen_by_second(
                            together=_room_for_two(worker))  # fmt: skip
         problem = run_second(item, worker, task, limit_s)
         found = [_left(file) for file in task.files()]
-    for one, seen in zip(pending, found, strict=True):
-        _note(stash.run_state_of(item.config), one, seen)
     return found, problem
 
 
@@ -167,14 +163,6 @@ def _room_for_two(worker: Worker) -> bool:
     """Whether two more processes may hold what this test held at its most."""
     memory = worker.device.memory()
     return 2 * memory.peak <= memory.free + memory.unused
-
-
-def _note(state: RunState, pending: PendingConfirmation, found: Confirmation | None) -> None:
-    """Keep for the ledger what the second process found where it paired the two."""
-    record = pending.anchor if isinstance(pending, AnchorPending) else pending.case.baseline
-    if found is not None and record is not None and not pending.case.of_revision:
-        ratios = found.pairs or tuple((one,) for one in found.r)
-        state.note_pairing(pending.case.key, record.identity.code, ratios, found.seed)
 
 
 def _left(file: Path) -> Confirmation | None:
