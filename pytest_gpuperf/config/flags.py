@@ -187,12 +187,6 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-pair-callables", "pair_callables", "pair callables with the commit of their record, each in "
          "its own process: auto (default: where files have changed since), always or off",
          one_of("auto", "always", "off"), metavar="WHEN"),
-    Flag("--gpuperf-ledger", "ledger", "add up the evidence of many runs: report what they prove together "
-         "(default), gate (let it fail the run) or off", one_of("off", "report", "gate"), metavar="WHAT"),
-    Flag("--gpuperf-ledger-file", "ledger_file", "file that runs add to (default: .gpuperf/ledger.jsonl)", str,
-         metavar="FILE"),
-    Flag("--gpuperf-ledger-tolerance", "ledger_tolerance", "slowdown that is accepted by many runs "
-         "together, as a fraction (default 0.0005)", number(0.0001, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
          "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
     Flag("--gpuperf-metrics", "metrics", "more metrics to collect; a number behind a name is the tolerance to gate it "

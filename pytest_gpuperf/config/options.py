@@ -76,12 +76,6 @@ class Options:
     """Workloads of equal identity are paired too, and count in the run's error rate."""
     pair_callables: Literal["auto", "always", "off"] = "auto"
     """Which callables are paired with the commit on their record: those that rounds do not pass, all, or none."""
-    ledger: Literal["off", "report", "gate"] = "report"
-    """What becomes of evidence that runs add up: nothing, a line in the summary, or a failed run."""
-    ledger_file: Path | None = None
-    """File that runs add to, absolute; None: the usual one below pytest's root."""
-    ledger_tolerance: float = 0.0005
-    """Slower by no more than this fraction is accepted by many runs together."""
     ncu: tuple[str, ...] = ()
     """Counters to collect: names of sets and of metrics; empty: none."""
     metrics: Mapping[str, float | None] = MappingProxyType({})

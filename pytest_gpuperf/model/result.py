@@ -14,7 +14,6 @@ from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.ledger import PairingNote
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
@@ -55,8 +54,6 @@ class WorkloadEvidence(Record, frozen=True):
     """What holds the workload back; None if nothing tells, or it was not asked for."""
     unoptimised: str = ""
     """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
-    notes: tuple[PairingNote, ...] = ()
-    """Of its pairings, for the ledger."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     tolerance_there: float | None = None
@@ -167,10 +164,6 @@ class Outcome:
     """Records that no test came to and that fail the run, a line for each cause."""
     elsewhere: str = ""
     """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
-    ledger: tuple[str, ...] = ()
-    """What runs prove together, a line for each workload."""
-    drifted: str = ""
-    """The same where it fails the run; empty if it does not."""
     left_out: tuple[str, ...] = ()
     """The same, of those that do not."""
     undecided: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -193,7 +186,6 @@ class Outcome:
                 self.problem,
                 self.hidden,
                 self.nothing,
-                self.drifted,
                 self.elsewhere,
                 *self.vanished,
             )

@@ -93,7 +93,6 @@ def summary(
         counter_words(reporter, evidence, outcome.counter_notes, options)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(reporter, outcome.ledger)
     _warn(
         reporter,
         [*undecided_lines(book, outcome), *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out],

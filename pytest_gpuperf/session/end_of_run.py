@@ -26,7 +26,6 @@ from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
-from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
@@ -40,9 +39,6 @@ EXIT_NOT_RECORDED = 11
 EXIT_VANISHED = 13
 """A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
 full run reached what is on record, or a run ended before its last test."""
-
-EXIT_LEDGER = 14
-"""Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
 
 UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
@@ -81,8 +77,6 @@ def finish(session: pytest.Session) -> None:
     outcome.machine = whole_run.of_the_machine(book)
     _guard(session, book, outcome)
     tell_vanished(session, book, outcome)
-    if add_up(config, book, outcome):
-        _end_with(session, EXIT_LEDGER)
     if outcome.vanished or outcome.elsewhere:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
@@ -104,7 +98,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     evidence = book.evidence
     shard, part, told = None, None, outcome
     if options.shard is not None:  # what vanished, and whether anything was measured, is for all shards together
-        shard, part = options.shard, run_parts.part_of(session, book, outcome)
+        shard, part = options.shard, run_parts.part_of(session, book)
         told = dataclasses.replace(outcome, left_out=(), vanished=(), elsewhere="")
     document = document_of(
         evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),

@@ -26,7 +26,6 @@ from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.run_part import Missed, RunPart
 from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.end_of_run import (
-    EXIT_LEDGER,
     EXIT_NOTHING_MEASURED,
     EXIT_VANISHED,
 )
@@ -34,7 +33,7 @@ from pytest_gpuperf.session.missed_records import missed_lines
 from pytest_gpuperf.session.run_parts import StrangeOption, options_of
 from pytest_gpuperf.session.taken_back import EXIT_STATUSES
 
-OF_A_SHARD = (pytest.ExitCode.OK, EXIT_LEDGER, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
+OF_A_SHARD = (pytest.ExitCode.OK, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
 """Exit statuses of a shard that say nothing beyond what its report says: the merged run has its own."""
 
 
@@ -79,7 +78,6 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
     outcome = Outcome(
         vanished=tuple(red) if first.full else (), left_out=(*remarks, *(() if first.full else red)),
         machine=whole_run.of_the_machine(book), elsewhere=missed.elsewhere,
-        drifted="; ".join(one.part.drifted for one in shards if one.part.drifted),
     )  # fmt: skip
     status = _exit_status(shards, book, outcome, options)
     head = shards[0].report
@@ -110,9 +108,9 @@ def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, op
     status = int(pytest.ExitCode.TESTS_FAILED) if book.any_failed else max(others, default=0)
     outcome.nothing = whole_run.nothing_measured(book, options, passed=status == pytest.ExitCode.OK)
     found = (
-        (outcome.nothing, EXIT_NOTHING_MEASURED), (outcome.drifted, EXIT_LEDGER),
+        (outcome.nothing, EXIT_NOTHING_MEASURED),
         (outcome.vanished or outcome.elsewhere, EXIT_VANISHED),
-    )  # fmt: skip
+    )
     return status or next((own for problem, own in found if problem), 0)
 
 
