@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.counters.catalogue import METRICS, PASSES, Metric
-from pytest_gpuperf.judge.counter_verdict import beyond, same_passes
+from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.judge.counters import Metric, same_caches
 
 HEADER = """\
 # Counters of equal code
@@ -56,7 +56,7 @@ class Scatter:
         self.amount = max(self.amount, difference)
         if difference > metric.floor and before:
             self.share = max(self.share, difference / abs(before))
-        if beyond(metric.rule, before, after):
+        if metric.beyond(before, after):
             self.beyond.append(f"{where}: {metric.what} {before:.10g} -> {after:.10g}")
 
 
@@ -82,9 +82,9 @@ def scatter_of(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Scatter],
     for where, before, after in comparisons(documents):
         number += 1
         old, new = before["counters"], after["counters"]
-        replayed = after["cache"] == "warm" and not same_passes(old.get(PASSES.name), new.get(PASSES.name))
+        replayed = not same_caches(after["cache"], old, new)
         for metric in gating:
-            if metric.name in old and metric.name in new and not (metric.rule.of_caches and replayed):
+            if metric.name in old and metric.name in new and not (metric.of_caches and replayed):
                 found[metric.name].add(metric, old[metric.name], new[metric.name], where)
     return found, number
 

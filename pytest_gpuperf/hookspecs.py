@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.counters.ncu_report import Reader
+    from pytest_gpuperf.counters.report import Reader
     from pytest_gpuperf.device.interface import Device
 
 

@@ -25,7 +25,7 @@ from pytest_gpuperf.baselines.rounding import (
     significant,
     with_counts,
 )
-from pytest_gpuperf.judge.counter_scatter import Counts, replaced
+from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside, updated
 from pytest_gpuperf.model.evidence import Identity, Key, PastTime, Session, StaticRecord, TimeRecord
 

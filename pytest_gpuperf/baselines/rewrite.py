@@ -12,7 +12,7 @@ from pytest_gpuperf.baselines.cubin_store import compressed, read_cubin, stored_
 from pytest_gpuperf.baselines.file_types import EvidenceFile, TimeFile
 from pytest_gpuperf.baselines.rounding import with_counts
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 
 
 def rewrite(store: BaselineStore) -> list[Path]:

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Session, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound

@@ -19,8 +19,7 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import merge_time
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import with_counts
-from pytest_gpuperf.judge.counter_scatter import Counts, replaced
-from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.judge.counters import PASSES, Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS

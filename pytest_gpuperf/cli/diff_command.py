@@ -33,7 +33,7 @@ class DiffError(Exception):
 
 PROBLEMS = (BaselineError, NoFolderError, DiffError, NotWritten, OSError)
 """What can keep the command from an answer."""
-RULES = [metric.rule for metric in METRICS.values()]
+RULES = list(METRICS.values())
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.counters.ncu_report import Reader
+    from pytest_gpuperf.counters.report import Reader
     from pytest_gpuperf.device.interface import Device
 
 

@@ -1,4 +1,4 @@
-"""The metrics that this plugin knows, and the sets that a run asks for: data, and how to look things up in it.
+"""The metrics that this plugin knows, and the sets that a run asks for: data, and nothing else.
 
 Names are those of GH100; ``chip_names`` has those of other GPUs.  A metric's class says what may be concluded
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
@@ -9,121 +9,73 @@ wider than what nine H200s differed by on equal code (docs/how-to/counters.md).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Literal
 
-from pytest_gpuperf.judge import counter_verdict
-from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
+from pytest_gpuperf.judge import counters
+from pytest_gpuperf.judge.counters import Better, Metric
 
-Class = Literal["exact", "near-exact", "informational"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Metric:
-    """One metric of Nsight Compute."""
-
-    name: str
-    what: str
-    unit: str = ""
-    klass: Class = "informational"
-    better: Better = "neutral"
-    tolerance: float | None = None
-    """Relative band of an exact or near-exact metric."""
-    floor: float = 0.0
-    """Absolute band, in ``unit``."""
-    ncu_only: bool = False
-    """Made by Nsight Compute itself; the chip's own list of metrics does not have it."""
-
-    @property
-    def additive(self) -> bool:
-        """True if the metric of several kernels is the sum of theirs."""
-        return self.name.endswith(".sum") or (self.ncu_only and self.klass == "exact")
-
-    @property
-    def rule(self) -> CounterRule:
-        return CounterRule(
-            self.name, self.what, self.unit, self.better, self.tolerance, self.floor, depends_on_caches(self.name)
-        )
+STORES, LOCAL, DRAM, L2 = (0.02, 2048.0), (0.02, 256.0), (0.2, 4.0 * 2**20), (0.15, 65536.0)
+"""Relative and absolute bands of near-exact metrics."""
 
 
-def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool) -> Metric:
-    return Metric(name, what, unit, "exact", "lower", tolerance, **more)
+def _executed(name: str, what: str) -> Metric:
+    return Metric(name, f"{what} executed", "instructions", tolerance=0.001)
 
 
-def _near(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
-    return Metric(name, what, unit, "near-exact", "lower", tolerance, floor)
+def _near(name: str, what: str, unit: str, band: tuple[float, float]) -> Metric:
+    return Metric(name, what, unit, "lower", *band)
 
 
 def _work(name: str, what: str, unit: str) -> Metric:
     """Exact, and neither more nor less of it is better by itself."""
-    return Metric(name, what, unit, "exact", "neutral", 0.0)
+    return Metric(name, what, unit, "neutral")
 
 
-def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, ncu_only: bool = False) -> Metric:
-    return Metric(name, what, unit, better=better, ncu_only=ncu_only)
+def _info(name: str, what: str, unit: str = "%", better: Better = "neutral") -> Metric:
+    return Metric(name, what, unit, better, None)
 
-
-INSTRUCTION_BAND = 0.001
-STORE_BAND, STORE_FLOOR_SECTORS = 0.02, 2048.0
-LOCAL_BAND, LOCAL_FLOOR_SECTORS = 0.02, 256.0
-DRAM_BAND, DRAM_FLOOR = 0.2, 4.0 * 2**20
-L2_BAND, L2_FLOOR_SECTORS = 0.15, 65536.0
-SECTOR_BYTES = 32
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
 CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
-PASSES = _info(counter_verdict.PASSES, "replay passes", "", ncu_only=True)
+PASSES = _info(counters.PASSES, "replay passes", "")
 ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
 DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
-INSTRUCTIONS = _exact("smsp__inst_executed.sum", "instructions executed", "instructions", INSTRUCTION_BAND)
-THREAD_INSTRUCTIONS = _exact(
-    "smsp__thread_inst_executed.sum", "thread instructions executed", "instructions", INSTRUCTION_BAND
-)
-DRAM_READ = _near("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
-DRAM_WRITE = _near("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
-L2_SECTORS = _near("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_READ = _near("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_WRITE = _near("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
+INSTRUCTIONS = _executed("smsp__inst_executed.sum", "instructions")
+THREAD_INSTRUCTIONS = _executed("smsp__thread_inst_executed.sum", "thread instructions")
+DRAM_READ = _near("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM)
+DRAM_WRITE = _near("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM)
+L2_SECTORS = _near("lts__t_sectors.sum", "L2 sectors", "sectors", L2)
+L2_READ = _near("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2)
+L2_WRITE = _near("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2)
+L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", (L2[0], 32 * L2[1]))
 
-LOAD_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
-STORE_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")
-LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global load sectors", "sectors")
-STORE_SECTORS = _near(
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global store sectors", "sectors", STORE_BAND, STORE_FLOOR_SECTORS
+LOAD_REQUESTS = Metric("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
+STORE_REQUESTS = Metric("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")
+LOAD_SECTORS = Metric("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global load sectors", "sectors")
+STORE_SECTORS = _near("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global store sectors", "sectors", STORES)
+LOCAL_SECTORS = (
+    _near("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "local load sectors", "sectors", LOCAL),
+    _near("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors", LOCAL),
 )
-LOCAL_LOAD_SECTORS = _near(
-    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "local load sectors", "sectors", LOCAL_BAND, LOCAL_FLOOR_SECTORS
+SHARED_LOAD_WAVEFRONTS, SHARED_STORE_WAVEFRONTS = (
+    Metric(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum", what, "wavefronts")
+    for way, what in (("ld", "shared load wavefronts"), ("st", "shared store wavefronts"))
 )
-LOCAL_STORE_SECTORS = _near(
-    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors", LOCAL_BAND, LOCAL_FLOOR_SECTORS
+SHARED_WAVEFRONTS = Metric("memory_l1_wavefronts_shared", "shared wavefronts", "wavefronts")
+SHARED_WAVEFRONTS_IDEAL = _work(
+    "memory_l1_wavefronts_shared_ideal", "shared wavefronts without conflicts", "wavefronts"
 )
-
-SHARED_LOAD_WAVEFRONTS = _exact(
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared load wavefronts", "wavefronts"
-)
-SHARED_STORE_WAVEFRONTS = _exact(
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "shared store wavefronts", "wavefronts"
-)
-SHARED_WAVEFRONTS = _exact("memory_l1_wavefronts_shared", "shared wavefronts", "wavefronts", ncu_only=True)
-SHARED_WAVEFRONTS_IDEAL = Metric(
-    "memory_l1_wavefronts_shared_ideal", "shared wavefronts without conflicts", "wavefronts", "exact",
-    tolerance=0.0, ncu_only=True,
+GLOBAL_LOADS, GLOBAL_STORES, SHARED_LOADS, SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, BRANCHES = (
+    _executed(f"smsp__sass_inst_executed_op_{kind}.sum", what)
+    for kind, what in (
+        ("global_ld", "global loads"), ("global_st", "global stores"), ("shared_ld", "shared loads"),
+        ("shared_st", "shared stores"), ("local_ld", "local loads"), ("local_st", "local stores"),
+        ("branch", "branches"),
+    )
 )  # fmt: skip
-
-
-def _executed(kind: str, what: str) -> Metric:
-    return _exact(f"smsp__sass_inst_executed_op_{kind}.sum", f"{what} executed", "instructions", INSTRUCTION_BAND)
-
-
-GLOBAL_LOADS, GLOBAL_STORES = _executed("global_ld", "global loads"), _executed("global_st", "global stores")
-SHARED_LOADS, SHARED_STORES = _executed("shared_ld", "shared loads"), _executed("shared_st", "shared stores")
-LOCAL_LOADS, LOCAL_STORES = _executed("local_ld", "local loads"), _executed("local_st", "local stores")
-BRANCHES = _executed("branch", "branches")
-DIVERGENT_TARGETS = _exact(
-    "smsp__sass_branch_targets_threads_divergent.sum", "divergent branch targets", "targets", INSTRUCTION_BAND,
-)  # fmt: skip
+DIVERGENT_TARGETS = Metric(
+    "smsp__sass_branch_targets_threads_divergent.sum", "divergent branch targets", "targets", tolerance=0.001
+)
 UNIFORM_TARGETS = _work("smsp__sass_branch_targets_threads_uniform.sum", "uniform branch targets", "targets")
 USEFUL_LOAD_BYTES = _work("smsp__sass_data_bytes_mem_global_op_ld.sum", "bytes asked for by global loads", "bytes")
 USEFUL_STORE_BYTES = _work("smsp__sass_data_bytes_mem_global_op_st.sum", "bytes given by global stores", "bytes")
@@ -169,7 +121,7 @@ HIT_RATES = (
 )
 
 LAUNCH = tuple(
-    _info(name, what, unit, ncu_only=True)
+    _info(name, what, unit)
     for name, what, unit in (
         ("launch__registers_per_thread", "registers per thread", "registers"),
         ("launch__waves_per_multiprocessor", "waves per SM", "waves"),
@@ -186,7 +138,7 @@ _DEFAULT = (
     L2_WRITE, DRAM_READ, DRAM_WRITE, DRAM_THROUGHPUT, ACHIEVED_OCCUPANCY,
 )  # fmt: skip
 _MEMORY = (
-    LOAD_REQUESTS, STORE_REQUESTS, LOCAL_LOAD_SECTORS, LOCAL_STORE_SECTORS, *HIT_RATES, SHARED_LOAD_WAVEFRONTS,
+    LOAD_REQUESTS, STORE_REQUESTS, *LOCAL_SECTORS, *HIT_RATES, SHARED_LOAD_WAVEFRONTS,
     SHARED_STORE_WAVEFRONTS, SHARED_WAVEFRONTS, SHARED_WAVEFRONTS_IDEAL, GLOBAL_LOADS, GLOBAL_STORES, SHARED_LOADS,
     SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
 )  # fmt: skip

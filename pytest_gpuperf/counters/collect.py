@@ -14,22 +14,19 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters import metric_request
-from pytest_gpuperf.counters.aggregate import sum_up
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.chip_names import canonical, on_chip
-from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
-from pytest_gpuperf.counters.locate_ncu import Ncu
-from pytest_gpuperf.counters.ncu_command import REPORT, command, environment
-from pytest_gpuperf.counters.ncu_failures import recognise, timed_out, unknown_metrics
-from pytest_gpuperf.counters.ncu_report import KernelResult, Reader
-from pytest_gpuperf.counters.run_ncu import Finished, run
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, KernelResult, entries
+from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, timed_out, unknown_metrics
+from pytest_gpuperf.counters.metric_request import hint
+from pytest_gpuperf.counters.report import Reader, sum_up
+from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, environment, run
+from pytest_gpuperf.judge.counters import summed_up
 from pytest_gpuperf.model.evidence import CacheMode, Key
 from pytest_gpuperf.model.task import ProfileTask
 
-MOST_STARTS = 6
-"""Most starts of one process, each without the metrics that turned out not to exist."""
+TAKES = 3
+"""Times that an update takes its counters, each in processes of its own (docs/how-to/counters.md, "The gate")."""
 LOG_LINES = 25
 
 
@@ -66,7 +63,6 @@ class Collection:
         """Canonical names that this GPU does not have, in the order found."""
         self._asked: dict[str, None] = dict.fromkeys(assignment.metrics)
         self._found: dict[Key, CollectedWorkload] = {}
-        self._notes: list[str] = []
         self._log: tuple[str, ...] = ()
         self._gpu = self._uuid = ""
 
@@ -77,35 +73,29 @@ class Collection:
         put_off = self._process(first)
         for task in _following(put_off, first):
             self._asked.update(dict.fromkeys(task.metrics))
+            why = "the process for its metrics and cache mode did not come to it"
             try:
                 self._process(task)
-                why = "the process for its metrics and cache mode did not come to it"
             except CountersUnavailable as problem:
                 why = str(problem)
             for entry in put_off:
                 if entry.cache == task.cache and entry.key not in self._found:
-                    self._found[entry.key] = CollectedWorkload(
-                        key=entry.key, identity=entry.identity, cache=entry.cache, counters={}, notes=(why,)
-                    )
-        self._notes += [f"there is no metric {name} on this GPU{metric_request.hint(name)}" for name in self._missing]
-        self._notes += self._without_value()
+                    self._found[entry.key] = entry.collected({}, why)
         return Collected(
             gpu=self._gpu, uuid=self._uuid, ncu=str(self._do.ncu), metrics=tuple(self._asked),
-            workloads=tuple(self._found.values()), notes=tuple(dict.fromkeys(self._notes)),
+            workloads=tuple(self._found.values()), notes=tuple(dict.fromkeys(self._notes())),
             seconds=time.monotonic() - started, processes=self._starts, log=self._log,
         )  # fmt: skip
 
-    def _without_value(self) -> list[str]:
-        """Metrics that ncu took and gave no figure for, of any kernel."""
-        if not any(one.kernels for one in self._found.values()):
-            return []
+    def _notes(self) -> list[str]:
+        """Metrics that this GPU does not have, and those that ncu took and gave no figure for, of any kernel."""
+        missing = [f"there is no metric {name} on this GPU{hint(name)}" for name in self._missing]
         own = {name for one in self._found.values() for kernel in one.kernels for name in kernel.metrics}
+        if not any(one.kernels for one in self._found.values()):
+            return missing
         given = {canonical(name, self._do.chip) for name in own} | self._missing.keys()
-        return [
-            f"ncu gave no value for {name}{'' if name in METRICS else metric_request.hint(name)}"
-            for name in self._asked
-            if name not in given
-        ]
+        without = [name for name in self._asked if name not in given]
+        return missing + [f"ncu gave no value for {name}{'' if name in METRICS else hint(name)}" for name in without]
 
     def _process(self, task: ProfileTask) -> list[Entry]:
         """Run one task and keep what it brought; returns what it put off."""
@@ -121,19 +111,16 @@ class Collection:
         return [entry for entry in met if entry.number is None]
 
     def _run_without_unknown_metrics(self, task: ProfileTask) -> tuple[Path, Finished]:
-        for _ in range(MOST_STARTS):
+        """The folder and the words of a run; ncu is started again without each metric that it does not know."""
+        while True:
             names = self._names(task.metrics)
             folder = self._folder / str(self._starts)
             finished = self._run(msgspec.structs.replace(task, folder=folder), names)
             unknown = [canonical(name, self._do.chip) for name in unknown_metrics(finished.words)]
             known = [name for name in task.metrics if name in unknown or name.partition(".")[0] in unknown]
-            if not known or (folder / REPORT).exists():
+            if self._missing.keys() >= set(known) or (folder / REPORT).exists():
                 return folder, finished
             self._missing.update(dict.fromkeys(known))
-        raise CountersUnavailable(
-            "metrics", f"more than {MOST_STARTS} of the metrics do not exist: {', '.join(self._missing)}",
-            "correct their names; ncu --query-metrics lists them",
-        )  # fmt: skip
 
     def _names(self, metrics: Iterable[str]) -> list[str]:
         """The chip's own names of those that it has."""
@@ -150,24 +137,19 @@ class Collection:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise timed_out(self._do.limit_s)
-        target = self._do.target(task)
         return run(
-            command(self._do.ncu.path, task.folder, names, task.cache, target), task.folder, self._do.working_folder,
-            environment(os.environ, task.folder, self._do.locks), limit_s=left,
+            command(self._do.ncu.path, task.folder, names, task.cache, self._do.target(task)), task.folder,
+            self._do.working_folder, environment(os.environ, task.folder, self._do.locks), limit_s=left,
             watch=lambda spent: self._do.watch(len(self._found) + len(entries(task.folder)), spent),
         )  # fmt: skip
 
     def _keep(self, met: Iterable[Entry], results: Sequence[KernelResult]) -> None:
         for entry in met:
             self._gpu, self._uuid = entry.gpu or self._gpu, entry.uuid or self._uuid
-            if entry.number is None:
-                continue
-            kernels = [result for result in results if result.range == entry.number]
-            summed = sum_up(kernels, self._do.chip, self._asked)
-            self._found[entry.key] = CollectedWorkload(
-                key=entry.key, identity=entry.identity, cache=entry.cache, counters=summed.counters,
-                kernels=tuple(kernels), notes=summed.notes,
-            )  # fmt: skip
+            if entry.number is not None:
+                kernels = tuple(result for result in results if result.range == entry.number)
+                counters, note = sum_up(kernels, self._do.chip, self._asked)
+                self._found[entry.key] = entry.collected(counters, note, kernels)
 
 
 def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask]:
@@ -181,3 +163,28 @@ def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask
             metrics=tuple(dict.fromkeys([*first.metrics, *own])), only=tuple(entry.key for entry in those),
         ))  # fmt: skip
     return tasks
+
+
+def together(takes: Sequence[Collected], note: str = "") -> Collected:
+    """The medians of all takes, and what counters that may gate ranged over; ``note`` is one more."""
+    keys = dict.fromkeys(one.key for take in takes for one in take.workloads)
+    notes = [*(one for take in takes for one in take.notes), *([note] if note else [])]
+    return msgspec.structs.replace(
+        takes[0], workloads=tuple(_together(key, takes) for key in keys), notes=tuple(dict.fromkeys(notes)),
+        seconds=sum(take.seconds for take in takes), processes=sum(take.processes for take in takes),
+        log=next((take.log for take in takes if take.log), ()),
+    )  # fmt: skip
+
+
+def _together(key: Key, takes: Sequence[Collected]) -> CollectedWorkload:
+    """Over the takes that ran the code and arguments of the first one that has counters."""
+    found = [one for take in takes if (one := take.of(key)) is not None]
+    first = next((one for one in found if one.counters), found[0])
+    same = [one.counters for one in found if one.counters and one.identity == first.identity]
+    if not same:
+        return first
+    counts = summed_up(same)
+    ranges = {name: ends for name, ends in counts.ranges.items()
+              if name not in METRICS or METRICS[name].tolerance is not None}  # fmt: skip
+    fewer = (f"counted in {len(same)} of {len(takes)} takes",) if len(same) < len(takes) else ()
+    return msgspec.structs.replace(first, counters=dict(counts.values), ranges=ranges, notes=(*first.notes, *fewer))

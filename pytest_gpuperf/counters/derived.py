@@ -7,47 +7,54 @@ or would divide by zero, is left out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
+from pytest_gpuperf.judge.counters import Better, Metric, depends_on_caches
 
 PREFIX = "derived:"
 
 
 @dataclasses.dataclass(frozen=True)
-class Derived:
-    """One derived figure: what it is made of, and how."""
+class Derived(Metric):
+    """One derived figure: it informs only, for what gates are its inputs, unless a test gives it a tolerance."""
 
-    name: str
-    what: str
-    unit: str
-    inputs: tuple[str, ...]
-    formula: Callable[..., float]
+    inputs: tuple[str, ...] = dataclasses.field(kw_only=True)
+    formula: Callable[..., float] = dataclasses.field(kw_only=True)
     """Function of the inputs, in their order."""
-    better: Better = "neutral"
 
     @property
-    def rule(self) -> CounterRule:
-        """Informs only: what gates are the counters it is made of, unless a test gives it a tolerance."""
-        traffic = any(depends_on_caches(name) for name in self.inputs)
-        return CounterRule(self.name, self.what, self.unit, self.better, None, of_caches=traffic)
+    def of_caches(self) -> bool:
+        return any(map(depends_on_caches, self.inputs))
 
 
-def _ratio(
-    name: str, what: str, unit: str, above: c.Metric, below: c.Metric, better: Better = "neutral", scale: float = 1.0
+def _derived(
+    name: str, what: str, unit: str, inputs: Iterable[Metric], formula: Callable[..., float], better: Better = "neutral"
 ) -> Derived:
-    return Derived(PREFIX + name, what, unit, (above.name, below.name), lambda a, b: scale * a / b, better)
+    names = tuple(metric.name for metric in inputs)
+    return Derived(PREFIX + name, what, unit, better, None, inputs=names, formula=formula)
+
+
+def _ratio(name: str, what: str, unit: str, above: Metric, below: Metric, better: Better) -> Derived:
+    return _derived(name, what, unit, (above, below), operator.truediv, better)
+
+
+def _share(first: float, *others: float) -> float:
+    return 100 * first / (first + sum(others))
+
+
+def _operations(add: float, multiply: float, fused: float) -> float:
+    return add + multiply + 2 * fused
 
 
 def _stall_share(reason: str) -> Derived:
-    own = c.STALLS[reason].name
-    others = tuple(metric.name for metric in c.STALLS.values() if metric.name != own)
-    return Derived(f"{PREFIX}stall_share_{reason}", f"share of warps: {reason.replace('_', ' ')}", "%", (own, *others),
-                   lambda a, *b: 100 * a / (a + sum(b)))  # fmt: skip
+    own = c.STALLS[reason]
+    inputs = (own, *(metric for metric in c.STALLS.values() if metric is not own))
+    return _derived(f"stall_share_{reason}", f"share of warps: {reason.replace('_', ' ')}", "%", inputs, _share)
 
 
-_ALL = (
+DERIVED: Mapping[str, Derived] = {one.name: one for one in (
     _ratio("sectors_per_load_request", "sectors per global load request", "sectors", c.LOAD_SECTORS, c.LOAD_REQUESTS,
            "lower"),
     _ratio("sectors_per_store_request", "sectors per global store request", "sectors", c.STORE_SECTORS,
@@ -60,24 +67,21 @@ _ALL = (
            c.SHARED_LOADS, "lower"),
     _ratio("shared_wavefronts_per_store", "shared wavefronts per store", "wavefronts", c.SHARED_STORE_WAVEFRONTS,
            c.SHARED_STORES, "lower"),
-    Derived(PREFIX + "excess_shared_wavefronts", "shared wavefronts beyond the least possible", "wavefronts",
-            (c.SHARED_WAVEFRONTS.name, c.SHARED_WAVEFRONTS_IDEAL.name), lambda a, b: max(0.0, a - b), "lower"),
+    _derived("excess_shared_wavefronts", "shared wavefronts beyond the least possible", "wavefronts",
+             (c.SHARED_WAVEFRONTS, c.SHARED_WAVEFRONTS_IDEAL), lambda all_, ideal: max(0.0, all_ - ideal), "lower"),
     _ratio("threads_per_instruction", "active threads per instruction", "threads", c.THREAD_INSTRUCTIONS,
            c.INSTRUCTIONS, "higher"),
-    Derived(PREFIX + "divergent_branch_share", "divergent branch targets", "%",
-            (c.DIVERGENT_TARGETS.name, c.UNIFORM_TARGETS.name), lambda a, b: 100 * a / (a + b), "lower"),
-    Derived(PREFIX + "dram_bytes", "DRAM bytes", "bytes", (c.DRAM_READ.name, c.DRAM_WRITE.name),
-            lambda a, b: a + b, "lower"),
-    Derived(PREFIX + "dram_bytes_per_second", "DRAM bytes per second under ncu", "bytes/s",
-            (c.DRAM_READ.name, c.DRAM_WRITE.name, c.DURATION.name), lambda a, b, ns: (a + b) / ns * 1e9),
-    Derived(PREFIX + "fp32_operations", "FP32 operations, a fused one counted twice", "operations",
-            tuple(c.OPERATIONS[kind].name for kind in ("fadd", "fmul", "ffma")), lambda a, m, f: a + m + 2 * f),
-    Derived(PREFIX + "fp64_operations", "FP64 operations, a fused one counted twice", "operations",
-            tuple(c.OPERATIONS[kind].name for kind in ("dadd", "dmul", "dfma")), lambda a, m, f: a + m + 2 * f),
-    *(_stall_share(reason) for reason in c.STALLS),
-)  # fmt: skip
-
-DERIVED: Mapping[str, Derived] = {one.name: one for one in _ALL}
+    _derived("divergent_branch_share", "divergent branch targets", "%", (c.DIVERGENT_TARGETS, c.UNIFORM_TARGETS),
+             _share, "lower"),
+    _derived("dram_bytes", "DRAM bytes", "bytes", (c.DRAM_READ, c.DRAM_WRITE), operator.add, "lower"),
+    _derived("dram_bytes_per_second", "DRAM bytes per second under ncu", "bytes/s",
+             (c.DRAM_READ, c.DRAM_WRITE, c.DURATION), lambda read, written, ns: (read + written) / ns * 1e9),
+    _derived("fp32_operations", "FP32 operations, a fused one counted twice", "operations",
+             [c.OPERATIONS[kind] for kind in ("fadd", "fmul", "ffma")], _operations),
+    _derived("fp64_operations", "FP64 operations, a fused one counted twice", "operations",
+             [c.OPERATIONS[kind] for kind in ("dadd", "dmul", "dfma")], _operations),
+    *map(_stall_share, c.STALLS),
+)}  # fmt: skip
 
 OPTIONAL = frozenset({c.STALLS["imc_miss"].name, c.STALLS["gmma"].name})
 """Inputs that some chips do not have and that count as zero there."""

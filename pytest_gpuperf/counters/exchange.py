@@ -1,35 +1,38 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
 The parent leaves a ``ProfileTask``; the profiled process adds one line per workload to the index, so that a crash
-loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too.
+loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too, and
+which ``--gpuperf-ncu-json`` writes.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.counters.ncu_report import KernelResult
+from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
 
 INDEX = "index.jsonl"
 COLLECTED = "collected.json"
+RANGE_PREFIX = "gpuperf:"
+"""Before a workload's number in names of NVTX ranges: a test's id has characters that mean something in filters."""
 
 
-class Entry(Record, frozen=True):
-    """One workload as the profiled process met it."""
+class KernelResult(Record, frozen=True):
+    """One profiled kernel."""
 
-    key: Key
-    identity: Identity
-    cache: CacheMode
-    metrics: tuple[str, ...] = ()
-    """The test's own, canonical names."""
-    number: int | None = None
-    """Number of its range in the report; None if it was put off to another process."""
-    gpu: str = ""
-    uuid: str = ""
+    kernel: str
+    range: int
+    """Number of the workload: the end of the name of the range around it."""
+    metrics: dict[str, float]
+    """By the chip's own names."""
+    units: dict[str, str] = msgspec.field(default_factory=dict)
+    """Units as ncu gives them."""
 
 
 class CollectedWorkload(Record, frozen=True):
@@ -45,6 +48,27 @@ class CollectedWorkload(Record, frozen=True):
     kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks for a reader; where there are no counters, the reason if one is known."""
+
+
+class Entry(Record, frozen=True):
+    """One workload as the profiled process met it."""
+
+    key: Key
+    identity: Identity
+    cache: CacheMode
+    metrics: tuple[str, ...] = ()
+    """The test's own, canonical names."""
+    number: int | None = None
+    """Number of its range in the report; None if it was put off to another process."""
+    gpu: str = ""
+    uuid: str = ""
+
+    def collected(
+        self, counters: dict[str, float], note: str = "", kernels: tuple[KernelResult, ...] = ()
+    ) -> CollectedWorkload:
+        notes = (note,) if note else ()
+        return CollectedWorkload(key=self.key, identity=self.identity, cache=self.cache, counters=counters,
+                                 kernels=kernels, notes=notes)  # fmt: skip
 
 
 class Collected(Record, frozen=True):
@@ -83,3 +107,18 @@ def entries(folder: Path) -> list[Entry]:
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
     return [msgspec.json.decode(line, type=Entry) for line in lines]
+
+
+def as_json(collected: Collected) -> bytes:
+    """Its ``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures."""
+    workloads: dict[str, dict[str, Any]] = {}
+    for one in collected.workloads:
+        workloads.setdefault(one.key.node_id, {})[one.key.workload] = {
+            **{name: getattr(one.identity, name) for name in ("launch", "code", "arguments")},
+            **{name: getattr(one, name) for name in ("cache", "counters", "ranges", "notes")},
+            "derived": derive(one.counters),
+            "kernels": [{"kernel": k.kernel, "metrics": k.metrics, "units": k.units} for k in one.kernels],
+        }
+    seconds = round(collected.seconds, 2)
+    tree = {**msgspec.structs.asdict(collected), "seconds": seconds, "workloads": workloads}
+    return (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pytest_gpuperf.config.flags import is_metric
 from pytest_gpuperf.counters.catalogue import METRICS, PASSES, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
-from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
+from pytest_gpuperf.judge.counters import Better, Metric, depends_on_caches
 
 Own = Mapping[str, float | None]
 """Metrics that a user added: name to tolerance; None: collected, and compared as the catalogue says."""
@@ -56,7 +56,7 @@ def names_of(asked: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
+def rules_for(names: Iterable[str], own: Own) -> list[Metric]:
     """Rules that compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
 
     Where it does not say which way is better, more is if the tolerance is negative: ``-0.05`` allows a fall by 5 %.
@@ -64,15 +64,13 @@ def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
     return [_rule(name, own.get(name)) for name in names]
 
 
-def _rule(name: str, tolerance: float | None) -> CounterRule:
-    known = METRICS.get(name) or DERIVED.get(name)
-    rule = known.rule if known else CounterRule(name, name, tolerance=None, of_caches=depends_on_caches(name))
+def _rule(name: str, tolerance: float | None) -> Metric:
+    metric = METRICS.get(name) or DERIVED.get(name) or Metric(name, name, better="neutral", tolerance=None)
     if tolerance is None:
-        return rule
+        return metric
     better: Better = "lower" if tolerance >= 0 else "higher"
-    if known is not None and rule.better != "neutral":
-        better = rule.better
-    return dataclasses.replace(rule, better=better, tolerance=abs(tolerance), floor=0.0)
+    better = better if metric.better == "neutral" else metric.better
+    return dataclasses.replace(metric, better=better, tolerance=abs(tolerance), floor=0.0)
 
 
 def hint(name: str, known: Iterable[str] = METRICS) -> str:

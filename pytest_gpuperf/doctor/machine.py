@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pytest_gpuperf.config.flags import USUAL_FOLDER
-from pytest_gpuperf.counters.locate_ncu import find_program
+from pytest_gpuperf.counters.run_ncu import find_program
 
 RUN_LIMIT_S = 30
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pytest_gpuperf.counters import locate_ncu
-from pytest_gpuperf.counters.ncu_failures import PERMISSION_REMEDY
+from pytest_gpuperf.counters import run_ncu
+from pytest_gpuperf.counters.failures import PERMISSION_REMEDY
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
 
@@ -15,20 +15,20 @@ CAP_SYS_ADMIN = 21
 
 
 def probe_ncu(machine: HostMachine) -> list[ProbeResult]:
-    own = {name: value for name in locate_ncu.VARIABLES if (value := machine.environ(name))}
-    path = machine.find("ncu", locate_ncu.folders(own))
+    own = {name: value for name in run_ncu.VARIABLES if (value := machine.environ(name))}
+    path = machine.find("ncu", run_ncu.folders(own))
     if path is None:
         where = "not on PATH, nor in a CUDA toolkit"
-        return [ProbeResult("counters", "ncu", "missing", where, locate_ncu.INSTALL, required=True)]
+        return [ProbeResult("counters", "ncu", "missing", where, run_ncu.INSTALL, required=True)]
     try:
         words = machine.run(path, "--version")
     except ProgramError as problem:
         advice = f"run '{path} --version' by hand and repair the installation"
         return [ProbeResult("counters", "ncu", "missing", f"{path} does not run: {problem}", advice, required=True)]
-    version = locate_ncu.version_of(words)
-    old = locate_ncu.too_old(version)
+    version = run_ncu.version_of(words)
+    old = run_ncu.too_old(version)
     if old:
-        return [ProbeResult("counters", "ncu", "missing", f"{path}: {old}", locate_ncu.UPGRADE, required=True)]
+        return [ProbeResult("counters", "ncu", "missing", f"{path}: {old}", run_ncu.UPGRADE, required=True)]
     known = ".".join(map(str, version)) or "unknown version"
     return [ProbeResult("counters", "ncu", "ok", f"{known} at {path}")]
 

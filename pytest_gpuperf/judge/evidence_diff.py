@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.judge.code_diff import CodeDiff, code_diffs
-from pytest_gpuperf.judge.counter_verdict import CounterRule
+from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.moved_workloads import moved_workloads, renamed_and_changed
 from pytest_gpuperf.judge.run_diff import RunDiff, run_diffs
 from pytest_gpuperf.model.evidence import Key
@@ -74,7 +74,7 @@ class EvidenceDiff:
 def compare_evidence(
     before: Mapping[Key, WorkloadRecords],
     after: Mapping[Key, WorkloadRecords],
-    rules: Sequence[CounterRule],
+    rules: Sequence[Metric],
     *,
     elsewhere: Collection[Key] = frozenset(),
 ) -> EvidenceDiff:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.code_diff import text_changes
-from pytest_gpuperf.judge.counter_verdict import CounterRule, compare_counters
+from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Key, TimeRecord
@@ -42,7 +42,7 @@ class RunDiff:
 
 
 def run_diffs(
-    key: Key, old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[CounterRule], *, code_told: bool
+    key: Key, old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
 ) -> tuple[RunDiff, ...]:
     """One for each GPU model that differs.  ``code_told``: that the machine code differs is said elsewhere."""
     gpus = sorted(old.times.keys() & new.times.keys())
@@ -51,7 +51,7 @@ def run_diffs(
 
 
 def _run_diff(
-    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[CounterRule], *, code_told: bool
+    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool
 ) -> RunDiff | None:
     """None if nothing differs that is compared."""
     if old == new:
@@ -144,7 +144,7 @@ def _host_time(time: HostTime | None) -> str:
 
 
 def _moved_counters(
-    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[CounterRule]
+    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric]
 ) -> tuple[Change, ...]:
     others = old.counters.keys() & new.counters.keys() - {rule.name for rule in rules}
     table = [*rules, *map(_unknown, sorted(others))]
@@ -153,9 +153,9 @@ def _moved_counters(
 
 
 @functools.lru_cache(maxsize=1024)
-def _unknown(name: str) -> CounterRule:
+def _unknown(name: str) -> Metric:
     """A metric that a team added, of which nobody knows a band."""
-    return CounterRule(name, name, better="neutral")
+    return Metric(name, name, better="neutral")
 
 
 def _relative(change: Change) -> float:

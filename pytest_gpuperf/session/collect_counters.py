@@ -13,24 +13,21 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
-from pytest_gpuperf.counters.collect import Assignment, Collection
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected
-from pytest_gpuperf.counters.json_dump import as_json
-from pytest_gpuperf.counters.locate_ncu import find_ncu
+from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected, as_json
+from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.metric_request import names_of
-from pytest_gpuperf.counters.ncu_report import read_report
-from pytest_gpuperf.counters.repeat import TAKES, together
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters.report import read_report
+from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.device.visible_devices import first_architecture
-from pytest_gpuperf.formatting import numbered, remaining
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
@@ -43,21 +40,15 @@ PROGRESS_S = 5.0
 class Progress:
     """Tells now and then how far the profiled process has come."""
 
-    def __init__(self, show: Callable[[str], None], expected: int) -> None:
-        """``expected``: workloads on record of the tests that are counted."""
+    def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._expected = expected
         self._told_s = 0.0
 
     def __call__(self, met: int, spent_s: float) -> None:
         self._told_s = min(self._told_s, spent_s)  # each process begins anew
         if spent_s - self._told_s >= PROGRESS_S:
             self._told_s = spent_s
-            if 0 < met < self._expected:
-                left = remaining(spent_s / met * (self._expected - met))
-                self._show(f"counters: {met} of {self._expected} workloads after {spent_s:.0f} s{left}")
-            else:
-                self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
+            self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
 
 
 def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
@@ -99,8 +90,7 @@ def _count(config: pytest.Config, nodes: Sequence[str], own: Sequence[str] = ())
 
 def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], show: Callable[[str], None]) -> Collected:
     options = config.stash[stash.OPTIONS]
-    arch = _architecture(config)
-    chip = chip_of(arch)
+    chip = chip_of(_architecture(config))
     ncu = find_ncu()
     try:
         asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
@@ -112,7 +102,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         reader=reader_given(config) or read_report,
         target=lambda task: child_command(config, task, task.folder),
         working_folder=config.invocation_params.dir, locks=lock_folder(), limit_s=limit_s,
-        watch=Progress(show, _on_record(config, arch, nodes)),
+        watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
     stash.worker_of(config).give_memory_back()
@@ -120,15 +110,6 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()
     return _repeated(assignment, _folder(config), lambda number: show(f"{begin}, take {number} of {TAKES}"))
-
-
-def _on_record(config: pytest.Config, arch: str, nodes: Sequence[str]) -> int:
-    """Workloads of these tests that have a baseline for the GPU's architecture."""
-    those = set(nodes)
-    try:
-        return sum(key.node_id in those for key in stash.worker_of(config).store.keys(arch))
-    except BaselineError:  # the gate says which file it is
-        return 0
 
 
 def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]) -> Collected:

@@ -13,7 +13,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked

@@ -16,16 +16,15 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.counter_verdict import not_counted
+from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.judge.plausibility import Implausible
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.timed_round import Round
-from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
-from pytest_gpuperf.workload.counter_evidence import Counted, counted
+from pytest_gpuperf.workload.counter_evidence import Counted, counted, profile
 from pytest_gpuperf.workload.declared_rates import beyond_limits
 from pytest_gpuperf.workload.guarded_check import guarded
 from pytest_gpuperf.workload.measurement import ImplausibleFigure, Measurement
@@ -122,7 +121,7 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: Wor
 
 def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
-    profiled_run.profile(worker, evidence.key, request, task)
+    profile(worker, evidence.key, request, task)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
     missing = CountersMissing(f"{request.name}: its counters are being collected")
     return _untimed(worker, request, evidence.static, why, missing)

@@ -9,8 +9,8 @@ import pytest
 from evidence_tree import read_evidence
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
-from pytest_gpuperf.counters.locate_ncu import find_ncu
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import find_ncu
 
 pytestmark = pytest.mark.gpu
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pytest_gpuperf.counters.ncu_report import KernelResult
+from pytest_gpuperf.counters.report import KernelResult
 
 
 def read_stand_in_report(report: Path, ncu: Path) -> list[KernelResult]:

@@ -173,13 +173,12 @@ def test_a_misspelt_name_gets_a_hint(counted):
     result.stdout.fnmatch_lines(["*no metric smsp__misspelt_inst_executed.sum on this GPU; did you mean *"])
 
 
-def test_more_misspelt_names_than_anybody_writes_end_the_attempts(counted):
-    names = ",".join(f"smsp__misspelt_{number}.sum" for number in range(9))
-    counted.pytester.makeini(f"[pytest]\ngpuperf_metrics = {names}\n")
+def test_each_of_many_misspelt_names_is_left_out(counted):
+    names = [f"smsp__misspelt_{number}.sum" for number in range(9)]
+    counted.pytester.makeini(f"[pytest]\ngpuperf_metrics = {','.join(names)}\n")
     result, found = collected(counted)
-    assert "of the metrics do not exist" in found["problem"]
-    assert len(counted.ncu_calls()) == 6
-    assert result.ret == 10
+    assert found["notes"] == [f"there is no metric {name} on this GPU" for name in names]
+    assert result.ret == 0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.baselines.rounding import round_time
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.evidence import Identity, Session, StaticRecord, TimeRecord
 
 PATH = Path("baselines/file.json")

@@ -19,8 +19,7 @@ from baseline_samples import (
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_static, merge_time
-from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.judge.counters import PASSES, Counts
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, Key, Session, TimeRecord
 

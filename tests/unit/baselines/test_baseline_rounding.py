@@ -15,7 +15,7 @@ from pytest_gpuperf.baselines.rounding import (
     significant,
     with_counts,
 )
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.timed_round import RecordedRound, Round
 
 

@@ -25,7 +25,7 @@ from pytest_gpuperf.baselines import layout, working_folder
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore, StaticLookup
-from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counters import Counts
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 

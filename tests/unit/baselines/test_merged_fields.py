@@ -11,7 +11,7 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import rounded_beside
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_times
-from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.judge.counters import PASSES
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, TimeRecord
 

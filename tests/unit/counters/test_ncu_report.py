@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.counters import ncu_report
-from pytest_gpuperf.counters.ncu_report import MODULE, UnreadableReport, main, read_here, read_report
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters import report as reading
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.report import MODULE, main, read_here, read_report
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.ncu-rep"))
 
@@ -84,7 +84,7 @@ def test_kernels_are_found_by_their_range_and_numbers_by_their_kind(monkeypatch)
         Action("work", ("gpuperf:x",), metrics),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, MODULE, module_of(*actions))
-    results = read_here(Path("any.ncu-rep"), None)
+    results, _ = read_here(Path("any.ncu-rep"), None)
     assert [(result.kernel, result.range) for result in results] == [("work", 7), ("work", 8)]
     assert results[0].metrics == {"a__count.sum": 12.0, "a__share.pct": 12.5}
     assert results[0].units == {"a__count.sum": "inst", "a__share.pct": "%"}
@@ -128,7 +128,7 @@ def test_a_reader_is_not_misled_by_modules_of_the_current_folder(tmp_path, monke
 def test_a_reader_that_hangs_is_ended(tmp_path, monkeypatch):
     (tmp_path / "ncu_report.py").write_text("import time\n\ndef load_report(path): time.sleep(60)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(ncu_report, "LIMIT_S", 1.0)
+    monkeypatch.setattr(reading, "LIMIT_S", 1.0)
     with pytest.raises(CountersUnavailable) as problem:
         read_report(tmp_path / "any.ncu-rep")
     assert "was not done after 1 s" in problem.value.reason
@@ -144,16 +144,15 @@ def test_a_report_that_is_not_there_cannot_be_read(tmp_path):
 
 def test_without_the_package_the_reason_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, MODULE, None)
-    with pytest.raises(UnreadableReport, match="ncu-report is not installed"):
-        read_here(tmp_path / "any.ncu-rep", None)
-    assert main([str(tmp_path / "any.ncu-rep")]) == ncu_report.NO_READER
+    assert read_here(tmp_path / "any.ncu-rep", None) == ([], "the Python package ncu-report is not installed")
+    assert main([str(tmp_path / "any.ncu-rep")]) == 0
     assert "ncu-report is not installed" in capsys.readouterr().out
 
 
 def test_results_travel_as_json(monkeypatch, capsysbinary):
     monkeypatch.setitem(sys.modules, MODULE, module_of(Action("work", ("gpuperf:7",), {"a__b.sum": Metric(12)})))
     assert main(["any.ncu-rep"]) == 0
-    assert json.loads(capsysbinary.readouterr().out)[0]["metrics"] == {"a__b.sum": 12.0}
+    assert json.loads(capsysbinary.readouterr().out)[0][0]["metrics"] == {"a__b.sum": 12.0}
 
 
 BESIDE = """
@@ -186,7 +185,7 @@ def test_ncus_own_module_stands_in_for_the_package(monkeypatch, tmp_path, ncu, m
     (tmp_path / module).mkdir(parents=True)
     (tmp_path / module / "ncu_report.py").write_text(BESIDE, encoding="utf-8")
     monkeypatch.setitem(sys.modules, MODULE, None)
-    assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / ncu)] == ["from beside"]
+    assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / ncu)[0]] == ["from beside"]
 
 
 def test_a_package_too_old_for_the_report_gives_way_to_ncus_own(monkeypatch, tmp_path):
@@ -198,12 +197,12 @@ def test_a_package_too_old_for_the_report_gives_way_to_ncus_own(monkeypatch, tmp
 
     old = SimpleNamespace(load_report=refuse)
     monkeypatch.setitem(sys.modules, MODULE, old)
-    assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / "ncu")] == ["from beside"]
+    assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / "ncu")[0]] == ["from beside"]
 
 
 def test_an_ncu_module_that_does_not_load_is_passed_over(monkeypatch, tmp_path):
     (tmp_path / "extras" / "python").mkdir(parents=True)
     (tmp_path / "extras" / "python" / "ncu_report.py").write_text("raise ImportError('built for another Python')\n")
     monkeypatch.setitem(sys.modules, MODULE, None)
-    with pytest.raises(UnreadableReport, match="ncu-report is not installed"):
-        read_here(Path("any.ncu-rep"), tmp_path / "ncu")
+    found = read_here(Path("any.ncu-rep"), tmp_path / "ncu")
+    assert found == ([], "the Python package ncu-report is not installed")

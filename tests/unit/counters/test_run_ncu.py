@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.counters.ncu_command import LOG, command, environment
-from pytest_gpuperf.counters.run_ncu import run
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import LOG, command, environment, run
 
 
 def python(text: str) -> list[str]:

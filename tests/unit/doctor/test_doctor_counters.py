@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters import locate_ncu
+from pytest_gpuperf.counters import run_ncu
 from pytest_gpuperf.doctor import ncu_probes
 from pytest_gpuperf.doctor.findings import is_ready
 from pytest_gpuperf.doctor.machine import ProgramError
@@ -52,7 +52,7 @@ def test_the_doctor_looks_where_a_run_looks(machine):
     machine.find = lambda program, folders: asked.append((program, folders))
     machine.variables["CUDA_HOME"] = "/sw/cuda"
     ncu_probes.probe_ncu(machine)
-    assert asked == [("ncu", locate_ncu.folders({"CUDA_HOME": "/sw/cuda"}))]
+    assert asked == [("ncu", run_ncu.folders({"CUDA_HOME": "/sw/cuda"}))]
     assert asked[0][1][0] == "/sw/cuda/bin"
 
 

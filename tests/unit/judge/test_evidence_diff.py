@@ -7,7 +7,7 @@ import pytest
 from record_samples import identity_of, records_of, static_of, time_of
 
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.judge.counter_verdict import CounterRule
+from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, compare_evidence
 from pytest_gpuperf.judge.run_diff import RunDiff
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
@@ -16,7 +16,7 @@ from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
 H200, NVRTC = "nvidia-h200", "nvrtc 13.0.88"
-RULES = [metric.rule for metric in METRICS.values()]
+RULES = list(METRICS.values())
 OTHER = "d1" * 32
 
 
@@ -137,7 +137,7 @@ def test_counters_beyond_their_bands_come_with_the_largest_change_first_and_the_
 
 
 def test_a_counter_that_came_from_nothing_is_the_largest_change() -> None:
-    rules = [CounterRule("a", "a"), CounterRule("b", "b")]
+    rules = [Metric("a", "a"), Metric("b", "b")]
     old, new = time_of(counters={"a": 1.0, "b": 0.0}), time_of(counters={"a": 99.0, "b": 1.0})
     (workload,) = compare_evidence(timed(old), timed(new), rules).workloads
     assert [change.what for change in workload.runs[0].counters] == ["b", "a"]

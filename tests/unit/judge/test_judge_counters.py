@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.counter_verdict import (
+from pytest_gpuperf.judge.counters import (
+    PASSES,
     REPLAYED_OTHERWISE,
     Conditions,
-    CounterRule,
-    beyond,
+    Metric,
     compare_counters,
     not_counted,
 )
@@ -18,21 +18,21 @@ from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 KEY = Key(module="test_m.py", test="test_t", workload="w")
-EXACT = CounterRule("sectors", "load sectors", "sectors")
-BAND = CounterRule("dram", "DRAM bytes read", "bytes", tolerance=0.02, floor=1000.0, of_caches=True)
-HIGHER = CounterRule("hits", "hit rate", "%", better="higher", tolerance=0.0)
-WORK = CounterRule("adds", "adds", better="neutral", tolerance=0.0)
-INFO = CounterRule("stalls", "stalls", tolerance=None)
+EXACT = Metric("sectors", "load sectors", "sectors")
+BAND = Metric("dram__bytes", "DRAM bytes read", "bytes", tolerance=0.02, floor=1000.0)
+HIGHER = Metric("hits", "hit rate", "%", better="higher", tolerance=0.0)
+WORK = Metric("adds", "adds", better="neutral", tolerance=0.0)
+INFO = Metric("stalls", "stalls", tolerance=None)
 TABLE = (EXACT, BAND, HIGHER, WORK, INFO)
-BASE = {"sectors": 100.0, "dram": 1e6, "hits": 50.0, "adds": 7.0, "stalls": 3.0}
+BASE = {"sectors": 100.0, "dram__bytes": 1e6, "hits": 50.0, "adds": 7.0, "stalls": 3.0}
 
 
 def judge(new, old=BASE, **more):
     return compare_counters(KEY, "nvidia-h200", old, new, TABLE, **more)
 
 
-def conditions(code="aa", launch="grid=(1, 1, 1)", arguments=("float32[8]",), cache="cold", passes=None):
-    return Conditions(Identity(code=code, launch=launch, arguments=arguments), cache, passes)
+def conditions(code="aa", launch="grid=(1, 1, 1)", arguments=("float32[8]",), cache="cold"):
+    return Conditions(Identity(code=code, launch=launch, arguments=arguments), cache)
 
 
 def test_equal_counters_are_unchanged():
@@ -50,11 +50,12 @@ def test_equal_counters_are_unchanged():
     ids=["other passes", "as many passes", "passes not on record", "passes not known", "cold", "cold, not known"],
 )  # fmt: skip
 def test_traffic_of_a_warm_workload_is_compared_with_what_took_as_many_passes(cache, passes, verdict):
-    before, after = (conditions(cache=cache, passes=number) for number in passes)
-    found = judge({**BASE, "dram": 2e6}, before=before, after=after)
+    same = {"before": conditions(cache=cache), "after": conditions(cache=cache)}
+    was, now = ({} if number is None else {PASSES: number} for number in passes)
+    found = judge({**BASE, **now, "dram__bytes": 2e6}, {**BASE, **was}, **same)
     assert found.verdict is verdict
     assert (REPLAYED_OTHERWISE in found.notes) == (verdict is Verdict.UNCHANGED)
-    assert judge({**BASE, "sectors": 101.0}, before=before, after=after).verdict is Verdict.WORSE
+    assert judge({**BASE, **now, "sectors": 101.0}, {**BASE, **was}, **same).verdict is Verdict.WORSE
 
 
 def test_one_sector_more_is_worse_and_one_less_is_better():
@@ -74,12 +75,12 @@ def test_worse_wins_over_better():
     [(1.02e6, Verdict.UNCHANGED), (1.0201e6, Verdict.WORSE), (0.98e6, Verdict.UNCHANGED), (0.9799e6, Verdict.BETTER)],
 )
 def test_near_exact_counters_have_a_band(after, verdict):
-    assert judge({**BASE, "dram": after}).verdict is verdict
+    assert judge({**BASE, "dram__bytes": after}).verdict is verdict
 
 
 @pytest.mark.parametrize(("after", "verdict"), [(1000.0, Verdict.UNCHANGED), (1001.0, Verdict.WORSE)])
 def test_the_floor_holds_where_there_was_nothing(after, verdict):
-    assert judge({**BASE, "dram": after}, {**BASE, "dram": 0.0}).verdict is verdict
+    assert judge({**BASE, "dram__bytes": after}, {**BASE, "dram__bytes": 0.0}).verdict is verdict
 
 
 def test_where_higher_is_better_a_fall_is_worse():
@@ -125,11 +126,11 @@ def test_other_code_is_what_the_gate_is_for():
 
 
 def test_sets_without_a_gating_metric_in_common_are_not_comparable():
-    assert judge({"sectors": 1.0, "stalls": 3.0}, {"dram": 1.0, "stalls": 3.0}).verdict is Verdict.NOT_COMPARABLE
+    assert judge({"sectors": 1.0, "stalls": 3.0}, {"dram__bytes": 1.0, "stalls": 3.0}).verdict is Verdict.NOT_COMPARABLE
 
 
 def test_metrics_of_one_side_are_named():
-    found = judge({"sectors": 100.0, "hits": 50.0}, {"sectors": 100.0, "dram": 1e6, "stalls": 3.0})
+    found = judge({"sectors": 100.0, "hits": 50.0}, {"sectors": 100.0, "dram__bytes": 1e6, "stalls": 3.0})
     assert found.verdict is Verdict.UNCHANGED
     assert found.notes == (
         "on record and not collected by this run: DRAM bytes read",
@@ -138,7 +139,7 @@ def test_metrics_of_one_side_are_named():
 
 
 def test_of_many_metrics_that_one_side_lacks_the_first_are_named() -> None:
-    rules = [CounterRule(f"m{number}", f"metric {number}") for number in range(40)]
+    rules = [Metric(f"m{number}", f"metric {number}") for number in range(40)]
     old = {rule.name: 1.0 for rule in rules}
     (note,) = compare_counters(KEY, "nvidia-h200", old, {"m0": 1.0}, rules).notes
     assert note == "on record and not collected by this run: metric 1, metric 2, metric 3 and 36 more"
@@ -163,9 +164,9 @@ def test_no_set_of_counters_differs_from_itself(counters):
 
 @given(amounts, amounts, st.floats(0, 1), st.floats(0, 1e6))
 def test_the_two_directions_of_a_change_never_agree(before, after, tolerance, floor):
-    rule = CounterRule("sectors", "sectors", tolerance=tolerance, floor=floor)
+    rule = Metric("sectors", "sectors", tolerance=tolerance, floor=floor)
     found = compare_counters(KEY, "t", {"sectors": before}, {"sectors": after}, [rule])
-    if not beyond(rule, before, after):
+    if not rule.beyond(before, after):
         assert found.verdict is Verdict.UNCHANGED
     else:
         assert found.verdict is (Verdict.WORSE if after > before else Verdict.BETTER)
@@ -201,13 +202,13 @@ def test_what_is_missing_is_said_with_what_to_do():
     assert judge(dict(BASE), {}).reason == (
         "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
     )
-    assert judge({"sectors": 1.0}, {"dram": 1.0}).reason == (
+    assert judge({"sectors": 1.0}, {"dram__bytes": 1.0}).reason == (
         "no metric that gates is on record and was collected too: record anew with --update-baselines --gpuperf-ncu"
     )
 
 
 def test_four_missing_metrics_are_all_named():
-    rules = [CounterRule(f"m{number}", f"metric {number}") for number in range(5)]
+    rules = [Metric(f"m{number}", f"metric {number}") for number in range(5)]
     (note,) = compare_counters(KEY, "nvidia-h200", {rule.name: 1.0 for rule in rules}, {"m0": 1.0}, rules).notes
     assert note == "on record and not collected by this run: metric 1, metric 2, metric 3, metric 4"
 

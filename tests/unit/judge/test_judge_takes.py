@@ -7,16 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.judge.counter_scatter import Counts, replaced, summed_up, widened
-from pytest_gpuperf.judge.counter_verdict import CounterRule, beyond
+from pytest_gpuperf.judge.counters import Counts, Metric, replaced, summed_up, widened
 from pytest_gpuperf.model.evidence import CacheMode
 
-EXACT = CounterRule("inst", "instructions")
-NEAR = CounterRule("l2", "L2 sectors", tolerance=0.15, floor=100.0)
-SHOWN = CounterRule("ns", "duration", tolerance=None)
+EXACT = Metric("inst", "instructions")
+NEAR = Metric("l2", "L2 sectors", tolerance=0.15, floor=100.0)
+SHOWN = Metric("ns", "duration", tolerance=None)
 
 
-def band_of(rule: CounterRule, old: Counts) -> CounterRule:
+def band_of(rule: Metric, old: Counts) -> Metric:
     (found,) = widened([rule], old)
     return found
 
@@ -53,8 +52,8 @@ def test_a_counter_without_a_range_keeps_its_rule_and_so_does_one_that_only_info
 def test_a_median_of_zero_has_a_floor_for_a_band() -> None:
     rule = band_of(EXACT, Counts({"inst": 0.0}, {"inst": (0.0, 2.0)}))
     assert rule == dataclasses.replace(EXACT, floor=6.0)
-    assert not beyond(rule, 0.0, 6.0)
-    assert beyond(rule, 0.0, 7.0)
+    assert not rule.beyond(0.0, 6.0)
+    assert rule.beyond(0.0, 7.0)
 
 
 def test_a_counter_that_only_its_range_is_known_of_has_a_floor_for_a_band() -> None:

@@ -9,19 +9,19 @@ import pytest
 from judge_samples import KEY
 from record_samples import identity_of, time_of
 
-from pytest_gpuperf.judge.counter_verdict import CounterRule
+from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.run_diff import RunDiff, run_diffs
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 H200 = "nvidia-h200"
-SECTORS = CounterRule("dram__sectors.sum", "sectors", tolerance=0.01)
-CYCLES = CounterRule("sm__cycles.sum", "cycles", tolerance=0.01)
+SECTORS = Metric("dram__sectors.sum", "sectors", tolerance=0.01)
+CYCLES = Metric("sm__cycles.sum", "cycles", tolerance=0.01)
 
 
 def differ(
-    old: TimeRecord, new: TimeRecord, *rules: CounterRule, code_told: bool = False, gpu: str = H200
+    old: TimeRecord, new: TimeRecord, *rules: Metric, code_told: bool = False, gpu: str = H200
 ) -> tuple[RunDiff, ...]:
     before, after = (WorkloadRecords({}, {gpu: one}) for one in (old, new))
     return run_diffs(KEY, before, after, rules, code_told=code_told)

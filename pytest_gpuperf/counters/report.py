@@ -11,36 +11,22 @@ import importlib
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.counters.ncu_command import RANGE_PREFIX
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.counters.catalogue import PASSES
+from pytest_gpuperf.counters.chip_names import canonical
+from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
+from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
 from pytest_gpuperf.model.safe_python import module_command
 
 MODULE = "ncu_report"
 LIMIT_S = 120.0
-NO_READER = 3
-"""Exit status of the reading process where no module can read the report."""
-BESIDE = ("extras/python", "../extras/python", "../../extras/python")
-"""Folders of ``ncu``'s own module, relative to its own."""
-
-
-class KernelResult(Record, frozen=True):
-    """One profiled kernel."""
-
-    kernel: str
-    range: int
-    """Number of the workload: the end of the name of the range around it."""
-    metrics: dict[str, float]
-    """By the chip's own names."""
-    units: dict[str, str] = msgspec.field(default_factory=dict)
-    """Units as ncu gives them."""
-
+OWN_MODULES = ("extras/python", "nsight-compute-*/extras/python")
+"""Folders of ``ncu``'s own module, relative to one of the three above its program."""
 
 Reader = Callable[[Path, Path], list[KernelResult]]
 """Reads a report that an ``ncu`` wrote.  Tests put their own in its place through ``pytest_gpuperf_ncu_reader``."""
@@ -56,37 +42,29 @@ def read_report(report: Path, ncu: Path | None = None) -> list[KernelResult]:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise unreadable(f"reading {report.name} was not done after {LIMIT_S:g} s") from None
-    if done.returncode == NO_READER:
-        raise unreadable(done.stdout.decode(errors="replace").strip())
+        raise _unreadable(f"reading {report.name} was not done after {LIMIT_S:g} s") from None
     if done.returncode != 0:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise unreadable(f"{report.name} is broken: its reader ended with status {done.returncode} {last}")
-    return msgspec.json.decode(done.stdout, type=list[KernelResult])
+        raise _unreadable(f"{report.name} is broken: its reader ended with status {done.returncode} {last}")
+    results, problem = msgspec.json.decode(done.stdout, type=tuple[list[KernelResult], str])
+    if problem:
+        raise _unreadable(problem)
+    return results
 
 
-def unreadable(why: str) -> CountersUnavailable:
-    remedy = "pip install 'pytest-gpuperf[ncu]', and the newest ncu-report: it has to be as new as ncu"
-    return CountersUnavailable("no reader", f"the report of ncu cannot be read ({why})", remedy)
+def _unreadable(why: str) -> CountersUnavailable:
+    return CountersUnavailable("no reader", f"the report of ncu cannot be read ({why})", NEWEST_READER)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """In the process that reads: the results as JSON on standard output, or why there are none."""
-    try:
-        results = read_here(Path(arguments[0]), Path(arguments[1]) if arguments[1:] else None)
-    except UnreadableReport as problem:
-        print(problem)
-        return NO_READER
-    sys.stdout.buffer.write(msgspec.json.encode(results))
+    """In the process that reads: what ``read_here`` returns, as JSON on standard output."""
+    found = read_here(Path(arguments[0]), Path(arguments[1]) if arguments[1:] else None)
+    sys.stdout.buffer.write(msgspec.json.encode(found))
     return 0
 
 
-class UnreadableReport(Exception):
-    """No module is there that can read this report; the message says what was tried."""
-
-
-def read_here(report: Path, ncu: Path | None) -> list[KernelResult]:
-    """``read_report`` in this process.  Raises ``UnreadableReport``."""
+def read_here(report: Path, ncu: Path | None) -> tuple[list[KernelResult], str]:
+    """The results, and why no module could read the report; empty if one could."""
     problems, read = [], False
     for module in _modules(ncu):
         try:
@@ -97,41 +75,27 @@ def read_here(report: Path, ncu: Path | None) -> list[KernelResult]:
             problems.append(f"{getattr(module, '__file__', MODULE)}: {problem}")
             continue
         if results:
-            return results
+            return results, ""
         read = True
-    if not read:
-        raise UnreadableReport("; ".join(problems) or "the Python package ncu-report is not installed")
-    return []
+    why = "; ".join(problems) or "the Python package ncu-report is not installed"
+    return [], "" if read else why
 
 
 def _modules(ncu: Path | None) -> Iterator[Any]:
+    """The installed module, and ncu's own ones that load in this Python."""
     with contextlib.suppress(ImportError, OSError):
         yield importlib.import_module(MODULE)
-    for folder in _beside(ncu):
-        own = _load_from(folder)
-        if own is not None:
-            yield own
-
-
-def _beside(ncu: Path | None) -> list[Path]:
-    if ncu is None:
-        return []
-    homes = [ncu.resolve().parent, *([ncu.resolve().parent.parent] if ncu.resolve().parent.name == "bin" else [])]
-    nearby = [home / place for home in homes for place in BESIDE]
-    toolkit = [found for home in homes for found in sorted(home.glob("nsight-compute-*/extras/python"), reverse=True)]
-    return [folder for folder in dict.fromkeys([*nearby, *toolkit]) if (folder / f"{MODULE}.py").exists()]
-
-
-def _load_from(folder: Path) -> Any:
-    """ncu's own module; None if it does not load in this Python."""
-    sys.modules.pop(MODULE, None)
-    sys.path.insert(0, str(folder))
-    try:
-        return importlib.import_module(MODULE)
-    except (ImportError, OSError):
-        return None
-    finally:
-        sys.path.remove(str(folder))
+    homes = ncu.resolve().parents[:3] if ncu else ()
+    for folder in (found for home in homes for own in OWN_MODULES for found in sorted(home.glob(own), reverse=True)):
+        sys.modules.pop(MODULE, None)
+        sys.path.insert(0, str(folder))
+        try:
+            own_module = importlib.import_module(MODULE)
+        except (ImportError, OSError):
+            continue
+        finally:
+            sys.path.remove(str(folder))
+        yield own_module
 
 
 def _results(chunk: Any) -> Iterator[KernelResult]:
@@ -149,8 +113,8 @@ def _range_of(action: Any) -> int | None:
         return None
     for domain in state.domains():
         for name in reversed(state.domain_by_id(domain).push_pop_ranges()):
-            word = name.partition(RANGE_PREFIX)[2]
-            if name.startswith(RANGE_PREFIX) and word.isdigit():
+            word = name.removeprefix(RANGE_PREFIX)
+            if word != name and word.isdigit():
                 return int(word)
     return None
 
@@ -163,3 +127,25 @@ def _figures(action: Any) -> tuple[dict[str, float], dict[str, str]]:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             metrics[name], units[name] = float(value), metric.unit() or ""
     return metrics, units
+
+
+def sum_up(kernels: Sequence[KernelResult], chip: str, wanted: Iterable[str]) -> tuple[dict[str, float], str]:
+    """The ``wanted`` metrics (canonical names) of one workload's kernels, and a note on those that do not add up.
+
+    Counts of several kernels are added up; their ratios and percentages mean nothing without weights and are left out.
+    """
+    figures = [{canonical(name, chip): value for name, value in kernel.metrics.items()} for kernel in kernels]
+    counters: dict[str, float] = {}
+    left_out = 0
+    for name in wanted:
+        values = [one[name] for one in figures if name in one]
+        if len(values) < len(kernels) or not values:
+            continue
+        if name == PASSES.name:
+            counters[name] = max(values)
+        elif len(values) == 1 or name.endswith(".sum") or name.startswith("memory_l1_"):
+            counters[name] = sum(values)
+        else:
+            left_out += 1
+    note = f"{len(kernels)} kernels: {left_out} ratios and percentages are left out, which do not add up"
+    return counters, note if left_out else ""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.counters import locate_ncu
-from pytest_gpuperf.counters.locate_ncu import find_ncu, find_program, folders, too_old, version_of
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.counters import run_ncu
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import find_ncu, find_program, folders, too_old, version_of
 
 WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion {} (build 36398880) (public-release)"
 
@@ -55,7 +55,7 @@ def test_a_file_that_cannot_be_run_is_passed_over(tmp_path):
 
 
 def test_no_ncu_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(locate_ncu, "FOLDERS", ())
+    monkeypatch.setattr(run_ncu, "FOLDERS", ())
     with pytest.raises(CountersUnavailable) as problem:
         find_ncu({"PATH": ""})
     assert problem.value.kind == "no ncu"
@@ -96,4 +96,4 @@ def test_versions_are_read_and_compared():
 
 def test_variables_come_before_the_usual_places():
     assert folders({"CUDA_HOME": "/sw/cuda", "CUDA_PATH": "/opt/cuda/"})[:2] == ("/sw/cuda/bin", "/opt/cuda/bin")
-    assert folders({}) == locate_ncu.FOLDERS
+    assert folders({}) == run_ncu.FOLDERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters.ncu_failures import complaints, recognise, timed_out, unknown_metrics
+from pytest_gpuperf.counters.failures import complaints, recognise, timed_out, unknown_metrics
 
 CONNECTED = "==PROF== Connected to process 4711 (/usr/bin/python3.11)\n"
 

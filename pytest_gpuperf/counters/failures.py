@@ -7,8 +7,19 @@ from __future__ import annotations
 
 import re
 
-from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
+class CountersUnavailable(Exception):
+    """Counters cannot be collected here and now, for ``reason``; ``remedy`` says what to do.
+
+    ``kind`` is a short name of the reason (``permission``, ``busy``, ``no ncu`` ...), for programs and tests.
+    """
+
+    def __init__(self, kind: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}")
+        self.kind, self.reason, self.remedy = kind, reason, remedy
+
+
+NEWEST_READER = "pip install 'pytest-gpuperf[ncu]', and the newest ncu-report: it has to be as new as ncu"
 PERMISSION_REMEDY = (
     "on the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, then reload the driver "
     "(rebuild the initrd and reboot; afterwards /proc/driver/nvidia/params has RmProfilingAdminOnly: 0); in a "
@@ -64,28 +75,23 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     for kind, pattern, reason, remedy in _KNOWN:
         if re.search(pattern, text):
             return CountersUnavailable(kind, reason, remedy)
+    first, last = said[0] if said else "", _last(target_words)
     if "No kernels were profiled" in text:
         told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
-        why = told[0] if told else _last(target_words) if status else ""
-        return CountersUnavailable(
-            "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
-            "see that the tests pass under plain pytest and launch on the current stream of this process",
-        )  # fmt: skip
-    if left_report:
-        return CountersUnavailable(
-            "no reader", "the report of ncu has nothing in it that can be read here",
-            "pip install the newest ncu-report: it has to be as new as ncu",
-        )  # fmt: skip
-    if status:
-        return CountersUnavailable(
-            "crash", f"the profiled tests ended with exit status {status} and left no report: "
-            f"{said[0] if said else _last(target_words) or 'nothing was said'}",
-            "run the same tests without --gpuperf-ncu first",
-        )  # fmt: skip
-    return CountersUnavailable(
-        "no report", f"ncu left no report and does not say why ({said[0] if said else 'no message'})",
-        "run ncu by hand on any CUDA program, and gpuperf doctor",
-    )  # fmt: skip
+        why = told[0] if told else last if status else ""
+        kind, reason = "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else "")
+        remedy = "see that the tests pass under plain pytest and launch on the current stream of this process"
+    elif left_report:
+        kind, reason = "no reader", "the report of ncu has nothing in it that can be read here"
+        remedy = NEWEST_READER
+    elif status:
+        why = first or last or "nothing was said"
+        kind, reason = "crash", f"the profiled tests ended with exit status {status} and left no report: {why}"
+        remedy = "run the same tests without --gpuperf-ncu first"
+    else:
+        kind, reason = "no report", f"ncu left no report and does not say why ({first or 'no message'})"
+        remedy = "run ncu by hand on any CUDA program, and gpuperf doctor"
+    return CountersUnavailable(kind, reason, remedy)
 
 
 def timed_out(seconds: float) -> CountersUnavailable:

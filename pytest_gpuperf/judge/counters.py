@@ -1,0 +1,208 @@
+"""Counters against counters: exact ones exactly, near-exact ones by a band, the rest never.
+
+A counter is one number per workload, without scatter to test: each metric comes with the band in which it stays on
+unchanged code.  Where several takes of equal code differed all the same, because blocks compete for work or data are
+placed elsewhere, the band is three times that difference, and at least 1 % (docs/how-to/counters.md, "The gate").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pytest_gpuperf.judge.static_rules import less_is_better, more_is_better
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+
+Better = Literal["lower", "higher", "neutral"]
+
+PASSES = "profiler__replayer_passes"
+"""The metric that says how often ncu ran a kernel to collect all."""
+LEAST_BAND = 0.01
+RANGE_SHARE = 3.0
+MOST_LISTED = 4
+"""Metrics that a note names."""
+REPLAYED_OTHERWISE = (
+    "not compared: DRAM and L2 traffic; with a warm L2 it depends on how many passes a kernel is run in, "
+    "so on what else is collected"
+)
+
+
+def depends_on_caches(name: str) -> bool:
+    """Whether a metric counts traffic of the L2 or of DRAM: what there is of it depends on what the caches held."""
+    return name.startswith(("dram__", "lts__"))
+
+
+def same_caches(cache: CacheMode, old: Mapping[str, float], new: Mapping[str, float]) -> bool:
+    """Whether traffic of two takes can be compared: of a warm workload if both ran each kernel equally often."""
+    return cache == "cold" or (PASSES in old and old[PASSES] == new.get(PASSES))
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One metric, and how it is compared."""
+
+    name: str
+    what: str
+    """As a reader knows it: ``DRAM bytes read``."""
+    unit: str = ""
+    better: Better = "lower"
+    """Which way is better; a ``neutral`` metric never gates."""
+    tolerance: float | None = 0.0
+    """Relative change that is none; None: the metric informs and never gates."""
+    floor: float = 0.0
+    """Absolute change that is none, in the metric's unit."""
+
+    @property
+    def klass(self) -> Literal["exact", "near-exact", "informational"]:
+        """Exact metrics have no floor, informational ones no band at all."""
+        return "informational" if self.tolerance is None else "near-exact" if self.floor else "exact"
+
+    @property
+    def of_caches(self) -> bool:
+        """Whether replaying a warm workload for other metrics changes it."""
+        return depends_on_caches(self.name)
+
+    def beyond(self, before: float, after: float) -> bool:
+        """Whether a change is larger than the band."""
+        return abs(after - before) > max(self.floor, (self.tolerance or 0.0) * abs(before))
+
+    def change(self, before: float, after: float) -> Change:
+        trend = more_is_better if self.better == "higher" else less_is_better
+        return Change(
+            what=self.what, before=before, after=after, unit=self.unit,
+            direction="neutral" if self.better == "neutral" else trend(before, after),
+            note=f"{(after / before - 1) * 100:+.2f} %" if before else "",
+        )  # fmt: skip
+
+
+class Conditions(NamedTuple):
+    """Under what counters were taken: other conditions, other work."""
+
+    identity: Identity
+    cache: CacheMode
+
+
+def compare_counters(
+    key: Key, target: str, old: Mapping[str, float], new: Mapping[str, float], metrics: Sequence[Metric], *,
+    before: Conditions | None = None, after: Conditions | None = None, notes: Sequence[str] = (),
+) -> Judgement:  # fmt: skip
+    """Judge counters ``new`` against ``old``, each by canonical name.
+
+    Metrics that only one side has are named in the notes.  An empty ``old`` is NEW, other conditions or nothing to
+    compare are NOT-COMPARABLE.  Traffic of a warm workload is compared only with what was taken in as many passes.
+    """
+    judgement = functools.partial(Judgement, key=key, target=target, kind="counters")
+    if not old:
+        reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+        return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
+    disturbed = after is not None and not same_caches(after.cache, old, new)
+    gated = [one for one in metrics if one.tolerance is not None and not (disturbed and one.of_caches)]
+    both = [one for one in gated if one.name in old and one.name in new]
+    obstacle = _obstacle(before, after) if before and after else ""
+    if obstacle or not both:
+        reason = obstacle or "no metric that gates is on record and was collected too"
+        reason = f"{reason}: record anew with --update-baselines --gpuperf-ncu"
+        return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
+    pairs = [(one, old[one.name], new[one.name]) for one in both]
+    changes = tuple(one.change(was, now) for one, was, now in pairs if one.beyond(was, now))
+    verdict, reason = _verdict(changes)
+    replays = (REPLAYED_OTHERWISE,) if disturbed else ()
+    return judgement(
+        verdict=verdict, reason=reason, changes=changes, notes=(*notes, *replays, *_one_sided(gated, old, new))
+    )
+
+
+def not_counted(key: Key, target: str, reason: str) -> Judgement:
+    """The judgement where counters were asked for and there are none."""
+    return Judgement(key=key, target=target, kind="counters", verdict=Verdict.NOT_MEASURED, reason=reason)
+
+
+def _verdict(changes: Sequence[Change]) -> tuple[Verdict, str]:
+    for verdict, word in ((Verdict.WORSE, "worse"), (Verdict.BETTER, "better")):
+        named = [change.what for change in changes if change.direction == word]
+        if named:
+            return verdict, f"the counters got {word}: {', '.join(named)}"
+    return Verdict.UNCHANGED, ""
+
+
+def _obstacle(before: Conditions, after: Conditions) -> str:
+    """Why two sets of counters are not of the same work; empty if they are."""
+    if before.cache != after.cache:
+        return f"the counters on record were taken with a {before.cache} L2, these with a {after.cache} one"
+    if before.identity.launch != after.identity.launch:
+        return f"the launch changed from {before.identity.launch} to {after.identity.launch}"
+    if before.identity.arguments != after.identity.arguments:
+        old, new = (", ".join(side.identity.arguments) or "none" for side in (before, after))
+        return f"the arguments changed from {old} to {new}"
+    return ""
+
+
+def _one_sided(gated: Sequence[Metric], old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
+    missing = [one.what for one in gated if one.name in old and one.name not in new]
+    if missing:
+        yield f"on record and not collected by this run: {_listed(missing)}"
+    added = [one.what for one in gated if one.name in new and one.name not in old]
+    if added:
+        yield f"collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): {_listed(added)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All of a few, and the first of many: a smaller set than the one on record lacks dozens."""
+    if len(names) <= MOST_LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_LISTED - 1])} and {len(names) - MOST_LISTED + 1} more"
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Counters by name, and the least and most of those that differ from take to take."""
+
+    values: Mapping[str, float]
+    ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: TimeRecord | WorkloadEvidence) -> Counts:
+        return cls(record.counters, record.counter_ranges)
+
+
+def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
+    """The median of each counter over the takes that have it, and what it ranged over if it was not always the same."""
+    names = dict.fromkeys(name for take in takes for name in take)
+    found = {name: [take[name] for take in takes if name in take] for name in names}
+    ranges = {name: (min(values), max(values)) for name, values in found.items() if min(values) < max(values)}
+    return Counts({name: statistics.median(values) for name, values in found.items()}, ranges)
+
+
+def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
+    """The newer counts, with those of the old that they lack, but for traffic of a warm workload in other passes."""
+    if not new.values:
+        return old
+    comparable = same_caches(cache, old.values, new.values)
+    kept = {
+        name: value
+        for name, value in old.values.items()
+        if name not in new.values and (comparable or not depends_on_caches(name))
+    }
+    ranges = {name: ends for name, ends in old.ranges.items() if name in kept}
+    return Counts({**kept, **new.values}, {**ranges, **new.ranges})
+
+
+def widened(metrics: Iterable[Metric], old: Counts) -> list[Metric]:
+    """The metrics with bands for what is known to scatter; those that inform only stay as they are."""
+    return [_widened(one, old) for one in metrics]
+
+
+def _widened(metric: Metric, old: Counts) -> Metric:
+    middle = abs(old.values.get(metric.name, 0.0))
+    if metric.tolerance is None or metric.name not in old.ranges:
+        return metric
+    least, most = old.ranges[metric.name]
+    band = RANGE_SHARE * (most - least)
+    if not middle:
+        return dataclasses.replace(metric, floor=max(metric.floor, band))
+    return dataclasses.replace(metric, tolerance=max(metric.tolerance, LEAST_BAND, band / middle))
