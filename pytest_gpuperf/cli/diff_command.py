@@ -18,7 +18,7 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.judge.evidence_diff import compare_evidence
+from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff_markdown import diff_markdown
 from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, edited_lines, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines

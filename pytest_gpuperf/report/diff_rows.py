@@ -14,8 +14,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, percent
-from pytest_gpuperf.judge.evidence_diff import EvidenceDiff, WorkloadDiff
-from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key, Session
 from pytest_gpuperf.model.verdict import Change
 

@@ -14,7 +14,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import first_of, numbered
-from pytest_gpuperf.judge.renames import Work, move_command, of_its_kernel, origin_of
+from pytest_gpuperf.judge.continued import Work, move_command, of_its_kernel, origin_of
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence

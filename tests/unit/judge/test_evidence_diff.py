@@ -8,8 +8,7 @@ from record_samples import identity_of, records_of, static_of, time_of
 
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counters import Metric
-from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, compare_evidence
-from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.judge.diff import Coverage, EvidenceDiff, RunDiff, compare_evidence
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords

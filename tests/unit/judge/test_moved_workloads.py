@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from record_samples import identity_of, records_of, static_of
 
-from pytest_gpuperf.judge.moved_workloads import moved_workloads, renamed_and_changed
+from pytest_gpuperf.judge.continued import moved_workloads, renamed_and_changed
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.judge.renames import Work, move_command, origin_of
+from pytest_gpuperf.judge.continued import Work, move_command, origin_of
 from pytest_gpuperf.model.evidence import Identity, Key, StaticProfile, StaticRecord
 
 

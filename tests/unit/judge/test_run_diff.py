@@ -10,7 +10,7 @@ from judge_samples import KEY
 from record_samples import identity_of, time_of
 
 from pytest_gpuperf.judge.counters import Metric
-from pytest_gpuperf.judge.run_diff import RunDiff, run_diffs
+from pytest_gpuperf.judge.diff import RunDiff, run_diffs
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords

@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.code_diff import CodeDiff
-from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, Listed, WorkloadDiff
-from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.judge.diff import CodeDiff, Coverage, EvidenceDiff, Listed, RunDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.diff_markdown import CUT_OFF, diff_markdown

@@ -1,0 +1,298 @@
+"""What differs between two states of the baselines, in figures: a description, no verdict.
+
+The figures of machine code and counters, and their order, are those that the gate compares.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import statistics
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.formatting import duration
+from pytest_gpuperf.judge.continued import moved_workloads, renamed_and_changed
+from pytest_gpuperf.judge.counters import Metric, compare_counters
+from pytest_gpuperf.judge.log_times import mean_time_ns
+from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.model.workload_records import WorkloadRecords
+
+SPILLED = "spilled bytes"
+_FIRST = (REGISTERS.what, SPILLED, OCCUPANCY.what)
+"""Figures that a reader asks for first; the others follow in the order of the gate's rules."""
+_LAUNCH_PART = re.compile(r"(\w+)=(\([^)]*\)|\S+)")
+"""Of a launch: ``grid=(1024, 1, 1)``."""
+_NOTHING = WorkloadRecords({}, {})
+
+
+class CodeDiff(NamedTuple):
+    """How the machine code of a workload differs for one architecture."""
+
+    arch: str
+    toolchain: str
+    """Of the later state."""
+    changes: tuple[Change, ...]
+    """Empty: the machine code differs, and no figure of it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDiff:
+    """How time, counters and launch of a workload differ on one GPU model."""
+
+    gpu: str
+    times_ns: tuple[float, float] | None
+    """Geometric means of the rounds' midmeans, before and after; None if the rounds are the same."""
+    conditions: tuple[Change, ...] = ()
+    """What was run, and how it was timed."""
+    counters: tuple[Change, ...] = ()
+    """Those that left their bands, the largest relative change first."""
+    others: int = 0
+    """Counters that differ and stay in their bands, or have none."""
+    sets: tuple[int, int] = (0, 0)
+    """How many counters were removed and added."""
+
+    @property
+    def ratio(self) -> float:
+        """After over before; 1 if the rounds are the same."""
+        return self.times_ns[1] / self.times_ns[0] if self.times_ns else 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkloadDiff:
+    """A workload that both states have, and that differs."""
+
+    key: Key
+    kernel: str
+    """Empty for a callable."""
+    was: Key | None
+    """Its name in the earlier state, if that is another one."""
+    code: tuple[CodeDiff, ...]
+    runs: tuple[RunDiff, ...]
+
+    @property
+    def severity(self) -> tuple[float, int]:
+        """Loss of time to a percent, and how many figures got worse."""
+        changes = [change for one in self.code for change in one.changes]
+        changes += [change for run in self.runs for change in run.counters]
+        slowest = max((1.0, *(run.ratio for run in self.runs)))
+        return round(slowest, 2), sum(change.direction == "worse" for change in changes)
+
+
+class Listed(NamedTuple):
+    """A workload that one state alone has."""
+
+    key: Key
+    kernel: str
+
+
+class Coverage(NamedTuple):
+    """Records for one target that workloads of both states have in one of them alone."""
+
+    target: str
+    toolchain: str
+    """Empty for a GPU model."""
+    added: bool
+    workloads: int
+
+
+@dataclasses.dataclass(frozen=True)
+class EvidenceDiff:
+    """What differs between two states of the baselines."""
+
+    workloads: tuple[WorkloadDiff, ...]
+    new: tuple[Listed, ...]
+    gone: tuple[Listed, ...]
+    coverage: tuple[Coverage, ...]
+    unseen: int
+    """Workloads whose records differ in nothing that is compared: hashes of sources and cubins."""
+
+
+def compare_evidence(
+    before: Mapping[Key, WorkloadRecords], after: Mapping[Key, WorkloadRecords], rules: Sequence[Metric], *,
+    elsewhere: Collection[Key] = frozenset(),
+) -> EvidenceDiff:  # fmt: skip
+    """Compare the records of every workload by name.
+
+    ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
+    ``elsewhere``: workloads that have records which are the same in both states and are in neither mapping.
+    """
+    new = {key: after[key] for key in sorted(after) if key not in before and key not in elsewhere}
+    gone = {key: before[key] for key in sorted(before) if key not in after and key not in elsewhere}
+    moved = moved_workloads(gone, new)
+    left = {key: gone[key] for key in gone.keys() - set(moved.values())}
+    moved |= renamed_and_changed(left, {key: new[key] for key in new.keys() - moved.keys()})
+    lost = gone.keys() - set(moved.values())
+    came = new.keys() - moved.keys()
+    coverage: Counter[tuple[str, str, bool]] = Counter()
+    found: list[WorkloadDiff] = []
+    unseen = 0
+    for key in sorted({*before, *after} - came - gone.keys()):
+        was = moved.get(key, key)
+        old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
+        coverage.update(_coverage(old, now))
+        code = code_diffs(key, old, now)
+        runs = run_diffs(key, old, now, rules, code_told=bool(code))
+        if code or runs or was != key:
+            found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
+        else:
+            unseen += _differ(old, now)
+    return EvidenceDiff(
+        workloads=tuple(found),
+        new=tuple(Listed(key, records.kernel) for key, records in new.items() if key in came),
+        gone=tuple(Listed(key, records.kernel) for key, records in gone.items() if key in lost),
+        coverage=tuple(Coverage(*what, count) for what, count in sorted(coverage.items())),
+        unseen=unseen,
+    )
+
+
+def _differ(old: WorkloadRecords, new: WorkloadRecords) -> bool:
+    """Whether any record of both is not the same."""
+    static = any(old.static[at] != new.static[at] for at in old.static.keys() & new.static.keys())
+    return static or any(old.times[gpu] != new.times[gpu] for gpu in old.times.keys() & new.times.keys())
+
+
+def _coverage(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[tuple[str, str, bool]]:
+    for arch, toolchain in old.static.keys() ^ new.static.keys():
+        yield arch, toolchain, (arch, toolchain) in new.static
+    for gpu in old.times.keys() ^ new.times.keys():
+        yield gpu, "", gpu in new.times
+
+
+# --- machine code --------------------------------------------------------------------------------
+
+
+def code_diffs(key: Key, old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
+    """One for each architecture and toolchain that differs; and one where an architecture went from one to another."""
+    lost, gained = old.static.keys() - new.static.keys(), new.static.keys() - old.static.keys()
+    pairs = [(at, at) for at in sorted(old.static.keys() & new.static.keys())]
+    for arch in sorted({arch for arch, _ in lost}):
+        was, now = ([at for at in side if at[0] == arch] for side in (lost, gained))
+        pairs += [(was[0], now[0])] if len(was) == len(now) == 1 else []
+    found = [_code_diff(key, was, now, old.static[was], new.static[now]) for was, now in pairs]
+    return tuple(one for one in found if one is not None)
+
+
+def _code_diff(
+    key: Key, was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
+) -> CodeDiff | None:
+    """None if the code, its launch and its figures are the same; an edited record may have others of the same code."""
+    (arch, compiler), (_, other) = was, now
+    unhashed = msgspec.structs.replace(old, profile=msgspec.structs.replace(old.profile, code_hash=""))
+    changes = list(compare_static(key, arch, unhashed, new).changes)
+    spilled, spills = old.profile.spill_bytes, new.profile.spill_bytes
+    if None not in (spilled, spills) and spilled != spills:  # stores and loads as one figure, unless the sum hides them
+        changes = [one for one in changes if one.what not in (SPILL_STORES.what, SPILL_LOADS.what)]
+        direction = less_is_better(spilled or 0, spills or 0)
+        changes.append(Change(what=SPILLED, before=spilled or 0, after=spills or 0, direction=direction))
+    changes += _texts(("kernel", old.kernel, new.kernel), ("configuration", old.config, new.config))
+    if old.grid is not None and new.grid is not None:
+        changes += _texts(("grid", "x".join(map(str, old.grid)), "x".join(map(str, new.grid))))
+    if not changes and old.profile.code_hash == new.profile.code_hash:
+        return None
+    changes.sort(key=lambda change: _FIRST.index(change.what) if change.what in _FIRST else len(_FIRST))
+    return CodeDiff(arch, other, (*_texts(("compiler", compiler, other)), *changes))
+
+
+def _texts(*figures: tuple[str, str, str]) -> list[Change]:
+    """Of name, before and after: those that differ."""
+    return [Change(what=what, before=before, after=after) for what, before, after in figures if before != after]
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+def run_diffs(
+    key: Key, old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
+) -> tuple[RunDiff, ...]:
+    """One for each GPU model that differs.  ``code_told``: that the machine code differs is said elsewhere."""
+    gpus = sorted(gpu for gpu in old.times.keys() & new.times.keys() if old.times[gpu] != new.times[gpu])
+    found = (_run_diff(key, gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
+    return tuple(one for one in found if one != RunDiff(one.gpu, None))
+
+
+def _run_diff(
+    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool
+) -> RunDiff:
+    shared = old.counters.keys() & new.counters.keys()
+    unknown = sorted(shared - {rule.name for rule in rules})  # a team added them, and nobody knows a band
+    table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
+    moved = compare_counters(key, gpu, old.counters, new.counters, table).changes
+    differ = sum(old.counters[name] != new.counters[name] for name in shared)
+    return RunDiff(
+        gpu=gpu,
+        times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
+        conditions=tuple(_texts(*_conditions(old, new, code_told=code_told))),
+        counters=tuple(sorted(moved, key=_distance, reverse=True)), others=differ - len(moved),
+        sets=(len(old.counters) - len(shared), len(new.counters) - len(shared)),
+    )  # fmt: skip
+
+
+def _distance(change: Change) -> float:
+    """Size of a change of a count, as a distance of logarithms; infinite from or to none."""
+    before, after = float(change.before), float(change.after)
+    return abs(math.log(after / before)) if before > 0 and after > 0 else math.inf
+
+
+def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> Iterator[tuple[str, str, str]]:
+    """Name, before and after of what was run, of how it was timed, and of its secondary metrics."""
+    was, now = old.identity, new.identity
+    if not code_told:
+        yield "machine code", was.code[:8] or "none", now.code[:8] or "none"
+    yield "timer", old.timer, new.timer
+    yield "L2", old.cache, new.cache
+    yield from _launch(was.launch, now.launch)
+    yield from _arguments(was.arguments, now.arguments)
+    before, after = _figures(old), _figures(new)
+    yield from ((what, text, after[what]) for what, text in before.items())
+
+
+def _figures(record: TimeRecord) -> dict[str, str]:
+    beside = record.beside or Beside()
+    return {
+        "declared bytes": _text(record.bytes), "declared operations": _text(record.flops),
+        "anchor": "its own" if record.anchor is None else f"of {record.anchor.date[:10]}",
+        "device memory": _text(beside.memory_bytes, "{} bytes"), "error": _text(beside.accuracy, "{:.4g}"),
+        "host time": _host_time(beside.host), "compile time": _host_time(beside.compile),
+    }  # fmt: skip
+
+
+def _text(value: float | None, form: str = "{}") -> str:
+    return "none" if value is None else form.format(value)
+
+
+def _host_time(time: HostTime | None) -> str:
+    """Its time, and the ratio that the gate compares."""
+    return "none" if time is None else f"{duration(time.time_ns)} (x{statistics.median(time.ratios):.4g} of its canary)"
+
+
+def _launch(old: str, new: str) -> Iterable[tuple[str, str, str]]:
+    """Grid, block and shared memory, each by itself where they can be told apart."""
+    was, now = dict(_LAUNCH_PART.findall(old)), dict(_LAUNCH_PART.findall(new))
+    if was.keys() == now.keys() and was != now:
+        return [(name, was[name], now[name]) for name in was]
+    return [("launch", old or "none", new or "none")]
+
+
+def _arguments(old: Sequence[str], new: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    """Each by itself, without the words that both have; all as one if there are more or fewer."""
+    if len(old) != len(new):
+        return [("arguments", ", ".join(old) or "none", ", ".join(new) or "none")]
+    return [(f"argument {at}", *_words(*pair)) for at, pair in enumerate(zip(old, new, strict=True), start=1)]
+
+
+def _words(old: str, new: str) -> tuple[str, str]:
+    """Words that differ: of ``int32[8] align=256`` and ``int32[9] align=256`` the first."""
+    was, now = old.split(), new.split()
+    if len(was) != len(now):
+        return old, new
+    differ = [(one, other) for one, other in zip(was, now, strict=True) if one != other]
+    return " ".join(one for one, _ in differ), " ".join(other for _, other in differ)
