@@ -22,7 +22,7 @@ from pytest_gpuperf.compile.cubin.built_files import group_of
 from pytest_gpuperf.compile.cubin.demangled_names import names_of
 from pytest_gpuperf.compile.cubin.stable_names import kernel_key
 from pytest_gpuperf.formatting import numbered, quantity
-from pytest_gpuperf.judge.audit_verdict import compared, counts, joined
+from pytest_gpuperf.judge.audit import compared, counts, joined
 from pytest_gpuperf.model.audited_kernel import Files
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, remarks_of, summary_of

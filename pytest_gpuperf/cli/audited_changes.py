@@ -9,8 +9,7 @@ import msgspec
 
 from pytest_gpuperf.compile.cubin.audited import CodeAt, record_of
 from pytest_gpuperf.compile.cubin.changed_code import profiles_of, within_bounds
-from pytest_gpuperf.judge.audit_verdict import Audit, Judged, judged
-from pytest_gpuperf.judge.kernel_pairs import KernelPlace
+from pytest_gpuperf.judge.audit import Audit, Judged, KernelPlace, judged
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 

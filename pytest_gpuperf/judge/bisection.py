@@ -41,55 +41,38 @@ class NothingToFind(Exception):
     """The bad end is not slower than the good one, or cannot be judged: there is no commit to look for."""
 
 
-class _Asked:
-    """Codes and answers so far."""
-
-    def __init__(self, code: Code, ask: Ask) -> None:
-        self._code, self._ask = code, ask
-        self._known: dict[Hashable, Answer] = {}
-        self.verdicts = 0
-
-    def know(self, commit: str, answer: Answer) -> None:
-        code = self._code(commit)
-        if code is not None:
-            self._known[code] = answer
-
-    def answer(self, commit: str) -> Answer:
-        """What is known of the commit's code, or is found out now."""
-        code = self._code(commit)
-        if code is None:
-            return "undecided"
-        if code not in self._known:
-            self.verdicts += 1
-            self._known[code] = self._ask(commit)
-        return self._known[code]
-
-
 def search(commits: Sequence[str], code: Code, ask: Ask) -> Found:
     """The first slower of ``commits``, oldest first: the good end, what may have done it, and the bad end.
 
     Both ends are looked at before anything else.  Raises ``NothingToFind``.
     """
-    asked = _Asked(code, ask)
     first, last = commits[0], commits[-1]
-    if code(first) is None:
+    good = code(first)
+    if good is None:
         raise NothingToFind(f"the good end {first} does not build, or its tests do not come to the workload there")
-    asked.know(first, "good")
-    end = asked.answer(last)
+    known: dict[Hashable, Answer] = {good: "good"}
+
+    def answer(commit: str) -> Answer:
+        """What is known of the commit's code, or is found out now."""
+        runs = code(commit)
+        if runs is None:
+            return "undecided"
+        if runs not in known:
+            known[runs] = ask(commit)
+        return known[runs]
+
+    end = answer(last)
     if end != "bad":
         words = "is not slower than the good one" if end == "good" else "cannot be judged against the good one"
         raise NothingToFind(f"the bad end {last} {words}")
     low, high, passed_over = 0, len(commits) - 1, set[int]()
-    while True:
-        open_ones = [one for one in range(low + 1, high) if one not in passed_over]
-        if not open_ones:
-            break
+    while open_ones := [one for one in range(low + 1, high) if one not in passed_over]:
         middle = min(open_ones, key=lambda one: abs(2 * one - low - high))
-        answer = asked.answer(commits[middle])
-        if answer == "good":
+        found = answer(commits[middle])
+        if found == "good":
             low = middle
-        elif answer == "bad":
+        elif found == "bad":
             high = middle
         else:
             passed_over.add(middle)
-    return Found(commits[low], commits[high], tuple(commits[low + 1 : high]), asked.verdicts)
+    return Found(commits[low], commits[high], tuple(commits[low + 1 : high]), len(known) - 1)

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import first_of, indented_json, numbered, quantity
-from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
-from pytest_gpuperf.judge.kernel_pairs import KernelPlace
+from pytest_gpuperf.judge.audit import Audit, Judged, KernelPlace, counts
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 from judge_samples import static
 
-from pytest_gpuperf.judge.audit_verdict import Audit, Judged, compared, counts, joined, judged
-from pytest_gpuperf.judge.kernel_pairs import KernelPlace
+from pytest_gpuperf.judge.audit import Audit, Judged, KernelPlace, compared, counts, joined, judged
 from pytest_gpuperf.model.audited_kernel import AuditedKernel
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict

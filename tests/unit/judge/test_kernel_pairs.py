@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.kernel_pairs import paired
+from pytest_gpuperf.judge.audit import paired
 from pytest_gpuperf.model.audited_kernel import AuditedKernel
 
 
