@@ -57,8 +57,7 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
         reason = "; ".join(["the machine code and its launch are those of the baseline", *otherwise])
         return Comparability("unchanged", "environment", reason, otherwise, pairable=True)
     if otherwise or other_work:
-        obstacles = "; ".join([*otherwise, *other_work])
-        reason = f"{obstacles}{RECORD_ANEW}"
+        reason = "; ".join([*otherwise, *other_work]) + RECORD_ANEW
         return Comparability("not comparable", cause, reason, otherwise, pairable=not same)
     return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
 
@@ -77,7 +76,14 @@ def attribute(old: Identity, new: Identity) -> Cause:
 
 def explain(cause: Cause, old: Identity, new: Identity) -> str:
     """The attribution as a sentence, with the arguments that differ."""
-    return "; ".join([_attribution(cause, old, new), *other_arguments(old, new)])
+    launch = "" if old.launch == new.launch else f"{LAUNCH_CHANGED} from {old.launch} to {new.launch}"
+    if cause == "environment":
+        clauses = [f"{SAME_CODE}: a difference in time comes from the environment"]
+    elif cause in ("arguments", "launch"):
+        clauses = [SAME_CODE, launch]
+    else:
+        clauses = [tuned_otherwise(old.config, new.config), _of_code(cause, old, new), launch]
+    return "; ".join(filter(None, [*clauses, *other_arguments(old, new)]))
 
 
 def other_arguments(old: Identity, new: Identity) -> tuple[str, ...]:
@@ -97,34 +103,21 @@ def tuned_otherwise(old: str, new: str) -> str:
     return f"the configuration was {old} and is {new}" if old and new and old != new else ""
 
 
-def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
-    if cause == "environment":
-        return f"{SAME_CODE}: a difference in time comes from the environment"
-    if cause == "arguments":
-        return SAME_CODE
-    launch = f"{LAUNCH_CHANGED} from {old.launch} to {new.launch}"
-    if cause == "launch":
-        return f"{SAME_CODE}; {launch}"
-    tuned = tuned_otherwise(old.config, new.config)
-    return "; ".join(filter(None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else launch]))
-
-
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
+    if cause == "unknown":
+        return "a callable has no machine code to compare: a difference may come from the code or from the environment"
     sources_known = bool(old.source and new.source) and not tuned_otherwise(old.config, new.config)  # which is in them
-    if cause == "compiler":
-        if same_toolchain(old.toolchain, new.toolchain):
-            return "the source is that of the baseline, the machine code is not"
-        if not is_known(old.toolchain) and not is_known(new.toolchain):
-            return f"the source is that of the baseline, the machine code is not; {_UNSAID}"
-        return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
-    if cause == "code or compiler":
-        what = "source" if sources_known else "machine code"
-        if not is_known(old.toolchain) and not is_known(new.toolchain):
-            return f"the {what} changed; {_UNSAID}"
-        return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if cause == "code":
         return "the source and its machine code changed" if sources_known else "the machine code changed"
-    return "a callable has no machine code to compare: a difference may come from the code or from the environment"
+    unsaid = not (is_known(old.toolchain) or is_known(new.toolchain))
+    if cause == "code or compiler":
+        what = "source" if sources_known else "machine code"
+        compilers = f"{old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+        return f"the {what} changed; {_UNSAID}" if unsaid else f"the {what} changed, and the compiler from {compilers}"
+    if same_toolchain(old.toolchain, new.toolchain) or unsaid:
+        code = "the source is that of the baseline, the machine code is not"
+        return f"{code}; {_UNSAID}" if unsaid else code
+    return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
 
 
 def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> Iterator[str]:

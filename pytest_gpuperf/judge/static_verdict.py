@@ -10,6 +10,7 @@ where the caller has one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -23,46 +24,37 @@ from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
 def compare_static(
-    key: Key,
-    target: str,
-    old: StaticRecord,
-    new: StaticRecord,
-    *,
-    toolchains: tuple[str, str] | None = None,
+    key: Key, target: str, old: StaticRecord, new: StaticRecord, *, toolchains: tuple[str, str] | None = None
 ) -> Judgement:
     """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
 
     ``toolchains`` are those of ``old`` and ``new`` where these may differ: machine code of another compiler version is
     compared only as far as being identical, and so is that of two unknown ones.
     """
+    judgement = functools.partial(Judgement, key=key, target=target, kind="static")
     if new.block is None:
         new = with_launch_of(new, old)
-    if _same(old, new):
+    same_code = old.profile.code_hash == new.profile.code_hash
+    if same_code and (old.block, old.dynamic_shared_bytes) == (new.block, new.dynamic_shared_bytes):
         contradicted = contradictions(old, new)
         verdict = Verdict.NOT_COMPARABLE if contradicted else Verdict.UNCHANGED
-        return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=contradicted)
+        return judgement(verdict=verdict, reason=contradicted)
     if toolchains and not same_toolchain(*toolchains):
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
-    directions = {change.direction for change in changes}
-    same_code = old.profile.code_hash == new.profile.code_hash
+    worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
-    launched_otherwise = False
     if tuned := tuned_otherwise(old.config, new.config):
         verdict, reason = Verdict.CONFIG_CHANGED, f"{tuned}: {_SETTLE}"
-    elif "worse" in directions:
-        verdict, reason = Verdict.WORSE, _reason(f"{what} got worse", changes, "worse")
-    elif "better" in directions:
-        verdict, reason = Verdict.BETTER, _reason(f"{what} got better", changes, "better")
-    elif same_code:
-        launched_otherwise, listed = True, ", ".join(map(str, changes))
-        verdict, reason = Verdict.SAME, f"{SAME_CODE}; {LAUNCH_CHANGED} ({listed}): its time will tell"
+    elif worse:
+        verdict, reason = Verdict.WORSE, f"{what} got worse: {', '.join(worse)}"
+    elif better:
+        verdict, reason = Verdict.BETTER, f"{what} got better: {', '.join(better)}"
     else:
-        verdict, reason = Verdict.SAME, NOTHING_GATES
-    return Judgement(
-        key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes,
-        launched_otherwise=launched_otherwise,
-    )  # fmt: skip
+        launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): its time will tell"
+        verdict, reason = Verdict.SAME, launch if same_code else NOTHING_GATES
+    launched_otherwise = same_code and verdict is Verdict.SAME
+    return judgement(verdict=verdict, reason=reason, changes=changes, launched_otherwise=launched_otherwise)
 
 
 NOTHING_GATES = "the machine code changed, and nothing in it that gates"
@@ -82,13 +74,12 @@ def contradictions(old: StaticRecord, code: StaticRecord, rules: Iterable[Rule] 
     Figures that one of the two does not know, such as spilled bytes of code without a compiler's log, are passed over.
     """
     pairs = [(rule.what, rule.read(old), rule.read(code)) for rule in rules]
-    wrong = [
+    figures = ", ".join(
         f"{what} {before:g} on record and {after:g} in the code"
         for what, before, after in pairs
         if before is not None and after is not None and before != after
-    ]
-    figures = ", ".join(wrong)
-    return f"the record has the hash of this code and figures of other code ({figures}): {RESTORE}" if wrong else ""
+    )
+    return f"the record has the hash of this code and figures of other code ({figures}): {RESTORE}" if figures else ""
 
 
 RESTORE = "restore it from version control, or record the workload again with --update-baselines"
@@ -97,20 +88,19 @@ RESTORE = "restore it from version control, or record the workload again with --
 def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:
     """The judgement where no baseline of this architecture and ``toolchain`` exists: NEW or NOT-COMPARABLE."""
     others = ", ".join(name or UNKNOWN_TOOLCHAIN for name in other_toolchains)
-    if others and not is_known(toolchain):
-        verdict = Verdict.NOT_COMPARABLE
-        reason = (
-            "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
-            "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
-        )
-    elif others:
-        verdict = Verdict.NOT_COMPARABLE
+    if not others:
+        reason = "no baseline: record one with pytest --update-baselines=new"
+    elif is_known(toolchain):
         reason = (
             f"the baseline was compiled by {others}, this is {toolchain}: compile with the same version, "
             f"or record one for this version too with pytest --update-baselines=new"
         )
     else:
-        verdict, reason = Verdict.NEW, "no baseline: record one with pytest --update-baselines=new"
+        reason = (
+            "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
+            "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
+        )
+    verdict = Verdict.NOT_COMPARABLE if others else Verdict.NEW
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
 
 
@@ -126,23 +116,21 @@ def accepted_elsewhere(
     ``old`` is the record of ``toolchain``, ``others`` are those of the other toolchains that the team declares.  A
     record of this toolchain that has this very source already is not older, and its difference stays what it is.
     """
-    if found.verdict not in SUPERSEDED or not new.source_hash:
-        return found
-    if old is not None and old.source_hash == new.source_hash:
+    source = new.source_hash
+    if found.verdict not in SUPERSEDED or not source or (old is not None and old.source_hash == source):
         return found
     launch = new.block, new.dynamic_shared_bytes
     for name, record in others.items():
-        if record.source_hash == new.source_hash and (
-            new.block is None or launch == (record.block, record.dynamic_shared_bytes)
-        ):
+        same_launch = new.block is None or launch == (record.block, record.dynamic_shared_bytes)
+        if record.source_hash == source and same_launch:
             older = (
                 f"the record of {toolchain} is older" if old is not None else f"there is no record of {toolchain} yet"
             )
-            return Judgement(
-                key=found.key, target=found.target, kind="static", verdict=Verdict.ACCEPTED_ELSEWHERE,
-                reason=f"its source is on record as accepted under {name}, and {older}: bring it up to date with "
-                f"pytest --update-baselines", changes=found.changes,
-            )  # fmt: skip
+            reason = (
+                f"its source is on record as accepted under {name}, and {older}: bring it up to date with pytest "
+                f"--update-baselines"
+            )
+            return msgspec.structs.replace(found, verdict=Verdict.ACCEPTED_ELSEWHERE, reason=reason)
     return found
 
 
@@ -153,11 +141,6 @@ def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
     return msgspec.structs.replace(
         record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy, grid=old.grid
     )
-
-
-def _same(old: StaticRecord, new: StaticRecord) -> bool:
-    was, now = ((one.profile.code_hash, one.block, one.dynamic_shared_bytes) for one in (old, new))
-    return was == now
 
 
 def _changes(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:
@@ -188,7 +171,3 @@ def _note(rule: Rule, direction: Direction, old: StaticRecord, new: StaticRecord
 
 def _block(record: StaticRecord) -> str:
     return "not launched" if record.block is None else "x".join(map(str, record.block))
-
-
-def _reason(head: str, changes: Iterable[Change], direction: Direction) -> str:
-    return f"{head}: {', '.join(change.what for change in changes if change.direction == direction)}"

@@ -54,11 +54,9 @@ def is_decided_by_weight(judgement: Judgement) -> bool:
 
 
 def weighed(
-    judgement: Judgement,
-    estimates: Sequence[StaticEstimate],
-    causes: Sequence[Change] = (),
+    judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = (),
     cured: Sequence[Change] = (),
-) -> Judgement:
+) -> Judgement:  # fmt: skip
     """The judgement with its figures outranked where one of the ``estimates`` of the whole gains.
 
     ``causes`` are changes for the worse that the machine code proves; they gate where the first estimate loses and none
@@ -66,60 +64,51 @@ def weighed(
     """
     if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
         return judgement
-    whole = min(estimates, key=lambda one: one.ratio, default=None)
     gained = any(map(gains, estimates))
+    bought = cured or any(one.what in OCCUPANCY and one.direction == "better" for one in judgement.changes)
+    weighable = (OCCUPANCY | LOCAL if bought else OCCUPANCY) if gained else frozenset[str]()
+    outranked = [one.what for one in _worse(judgement.changes) if one.what in weighable]
+    changes = tuple(
+        msgspec.structs.replace(one, direction="neutral") if one.what in outranked else one for one in judgement.changes
+    )
     slower = bool(estimates) and loses(estimates[0]) and not gained
-    changes = tuple(_weighed(judgement.changes, gained, bool(cured)))
-    outranked = [old.what for old, new in zip(judgement.changes, changes, strict=True) if old != new]
     if slower:
         changes = (*causes, *changes)
-    return _verdict(judgement, changes, outranked, whole, slower)
+    whole = min(estimates, key=lambda one: one.ratio) if outranked else None
+    verdict, reason = _verdict(judgement, changes, outranked, whole, slower=slower)
+    return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 
 
-def _weighed(changes: Sequence[Change], gained: bool, cured: bool) -> list[Change]:
-    trend = {change.what: change.direction for change in changes}
-    bought = cured or trend.get(rules.OCCUPANCY.what) == "better"
-    outranked = set[str]()
-    if gained:
-        outranked |= OCCUPANCY
-        outranked |= LOCAL if bought else set()
-    return [
-        msgspec.structs.replace(change, direction="neutral")
-        if change.direction == "worse" and change.what in outranked
-        else change
-        for change in changes
-    ]
+def _worse(changes: Sequence[Change]) -> list[Change]:
+    return [one for one in changes if one.direction == "worse"]
 
 
 def _verdict(
-    judgement: Judgement,
-    changes: tuple[Change, ...],
-    outranked: Sequence[str],
-    whole: StaticEstimate | None,
+    judgement: Judgement, changes: Sequence[Change], outranked: Sequence[str], whole: StaticEstimate | None, *,
     slower: bool,
-) -> Judgement:
-    worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
-    if worse and worse == [one.what for one in judgement.changes if one.direction == "worse"]:
-        verdict, reason = Verdict.WORSE, judgement.reason
-    elif worse:
-        verdict, reason = Verdict.WORSE, f"the machine code got worse: {', '.join(worse)}"
-    elif set(better) - OCCUPANCY and not outranked and not slower:
-        verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
-    else:
-        verdict, reason = Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
-        if outranked and whole is not None:
-            reason = (
-                f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks "
-                f"({_percent(whole)}): its time will tell"
-            )
-        elif set(better) - OCCUPANCY:
-            reason = (
-                f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it: its "
-                f"time will tell"
-            )
-        elif better:
-            reason = "the occupancy rose, which by itself proves no gain: its time will tell"
-    return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
+) -> tuple[Verdict, str]:  # fmt: skip
+    """Verdict and reason by the changes as they are weighed; ``whole`` is the estimate that outranks some."""
+    worse = _worse(changes)
+    better = [one.what for one in changes if one.direction == "better"]
+    if worse and worse == _worse(judgement.changes):
+        return Verdict.WORSE, judgement.reason
+    if worse:
+        return Verdict.WORSE, f"the machine code got worse: {', '.join(one.what for one in worse)}"
+    if whole is not None:
+        return Verdict.SAME, (
+            f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks ({_percent(whole)}): "
+            f"its time will tell"
+        )
+    if set(better) - OCCUPANCY and not slower:
+        return Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
+    if set(better) - OCCUPANCY:
+        return Verdict.SAME, (
+            f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it: its time "
+            f"will tell"
+        )
+    if better:
+        return Verdict.SAME, "the occupancy rose, which by itself proves no gain: its time will tell"
+    return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
 
 
 def _percent(whole: StaticEstimate) -> str:
