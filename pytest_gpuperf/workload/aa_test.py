@@ -14,7 +14,7 @@ from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.rounds import LONG_NS
-from pytest_gpuperf.workload.rounds import TimedWorkload
+from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 BUDGET_S = 0.2
 """Wall-clock bound of one, seconds; a block more may be under way."""

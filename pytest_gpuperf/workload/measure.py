@@ -22,7 +22,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.workload.check import check_again, run_and_check
-from pytest_gpuperf.workload.counters import counted, profile
+from pytest_gpuperf.workload.counter_evidence import counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -30,7 +30,7 @@ from pytest_gpuperf.workload.request import Request
 if TYPE_CHECKING:
     from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.workload.gate import Timed
-    from pytest_gpuperf.workload.rounds import TimedWorkload
+    from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -137,17 +137,17 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
 
     The caller holds the GPU's lock.
     """
-    from pytest_gpuperf.workload import rounds  # noqa: PLC0415 SciPy comes with it
+    from pytest_gpuperf.workload import timed_workload  # noqa: PLC0415 SciPy comes with it
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
-    work = rounds.TimedWorkload(worker, request, evidence.key, request.identity())
+    work = timed_workload.TimedWorkload(worker, request, evidence.key, request.identity())
     timed = _timed(work, state)
     if timed.rounds:
         check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
         evidence = msgspec.structs.replace(
-            evidence, time=rounds.record_of(work, timed.rounds), disturbances=timed.disturbances,
-            interval_ns=rounds.interval_of([one.midmean for one in timed.rounds]), seconds=time.perf_counter() - began,
+            evidence, time=timed_workload.record_of(work, timed.rounds), disturbances=timed.disturbances,
+            interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]), seconds=time.perf_counter() - began,
         )  # fmt: skip
     of_time = [timed.judgement] if timed.judgement is not None else []
     book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))
@@ -159,7 +159,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, rounds  # noqa: PLC0415
+    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
@@ -167,10 +167,10 @@ def _timed(work: TimedWorkload, state: RunState) -> Timed:
     if isinstance(task, OpponentTask | RevisionTask) or (
         isinstance(task, ConfirmTask) and not task.confirms(work.key)
     ):  # fmt: skip
-        return gate.Timed(rounds.one_round(work).rounds)
+        return gate.Timed(timed_workload.one_round(work).rounds)
     timed = gate.gate_time(work, state)
     if worker.options.update is not None and timed.rounds:
-        taken = rounds.take_for_record(work)
+        taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
     aa_test.run_if_chosen(work, state)
     return timed

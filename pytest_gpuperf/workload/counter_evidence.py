@@ -23,7 +23,7 @@ from pytest_gpuperf.counters.exchange import (
     add_entry,
     entries,
 )
-from pytest_gpuperf.counters.request import names_of, rules_for
+from pytest_gpuperf.counters.metric_request import names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ProfileTask
