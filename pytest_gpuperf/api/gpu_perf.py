@@ -11,7 +11,7 @@ from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.counters.request import BadMetric, own_metrics
+from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, LOAD_REQUESTS, LOAD_SECTORS, PASSES, SETS
-from pytest_gpuperf.counters.request import BadMetric, hint, names_of, own_metrics, rules_for
+from pytest_gpuperf.counters.metric_request import BadMetric, hint, names_of, own_metrics, rules_for
 
 
 def test_names_and_tolerances_are_read():
