@@ -54,8 +54,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.launch import Kernel as Kernel
     from pytest_gpuperf.device.launch import Launch as Launch
     from pytest_gpuperf.device.numba_kernel import NumbaKernel as NumbaKernel
-    from pytest_gpuperf.device.tensor_maps import TensorMap as TensorMap
-    from pytest_gpuperf.device.textures import Texture as Texture
     from pytest_gpuperf.device.triton_kernel import TritonKernel as TritonKernel
     from pytest_gpuperf.device.ulp_errors import UlpError as UlpError
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
@@ -88,8 +86,6 @@ _HOMES = {
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
         "device.numba_kernel": "NumbaKernel",
-        "device.tensor_maps": "TensorMap",
-        "device.textures": "Texture",
         "device.triton_kernel": "TritonKernel",
         "device.ulp_errors": "UlpError",
         "model.device_facts": "DeviceFacts",

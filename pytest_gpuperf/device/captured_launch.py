@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor
+from pytest_gpuperf.device.arguments import Structure, array_facts
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.interface import Dim3
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch, MachineCode
 from pytest_gpuperf.device.launch_attributes import LaunchAttributes
 
@@ -42,34 +41,6 @@ class Captured(NamedTuple):
     """Copies, fills and the like."""
 
 
-class CapturedParameter(Descriptor):
-    """A parameter's bytes as the library formed them; keeps what they point to alive."""
-
-    declared_as = "what the library passes"
-
-    def __init__(self, content: bytes, entry: str, kept: Any) -> None:
-        super().__init__(kept)
-        self.parameter_bytes = len(content)
-        self._content = content
-        self._entry = entry
-
-    @property
-    def entry(self) -> str:
-        return self._entry
-
-    def of(self, array: Any) -> CapturedParameter:  # noqa: ARG002 no array of it moves
-        """The same: which of its bytes are addresses is not known."""
-        return self
-
-    @property
-    def follows_array(self) -> bool:
-        return False
-
-    @property
-    def value(self) -> np.generic | np.ndarray[Any, Any]:
-        return np.array(np.void(self._content))
-
-
 def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequence[Any]) -> Launch:
     """A launch of ``kernel`` as ``call(*args)`` launches it, which is run once for that and executes nothing.
 
@@ -90,7 +61,7 @@ def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequen
             f"{binary.symbol} that was handed over: hand over what the call launches"
         )
     entries = (f"as called({', '.join(map(_described, args))})", *(["as called"] * len(sizes)))
-    values = [CapturedParameter(*both, (call, args)) for both in zip(one.parameters, entries, strict=False)]
+    values = [Structure(*both, kept=(call, args)) for both in zip(one.parameters, entries, strict=False)]
     return Launch(kernel, one.grid, one.block, values, one.dynamic_shared_bytes, one.attributes)
 
 

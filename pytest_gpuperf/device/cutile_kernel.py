@@ -9,9 +9,9 @@ import numpy as np
 
 from pytest_gpuperf.compile.cutile_code import TileArray, TileConstant
 from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.device.arguments import ArrayFacts, array_facts
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.device.kernel_arguments import ArrayFacts, array_facts
 from pytest_gpuperf.device.launch import Launch, MachineCode, as_tuple
 from pytest_gpuperf.device.limits import dim3
 

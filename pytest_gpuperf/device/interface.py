@@ -19,8 +19,6 @@ from pytest_gpuperf.model.timer_names import TimerName
 if TYPE_CHECKING:
     from pytest_gpuperf.device.captured_launch import Captured
     from pytest_gpuperf.device.launch_log import LaunchLog
-    from pytest_gpuperf.device.tensor_maps import Tiling
-    from pytest_gpuperf.device.textures import Sampling
 
 Dim3 = tuple[int, int, int]
 
@@ -108,13 +106,6 @@ class Arrays(Protocol):
         """Copy a host array (or nested sequence) to the device."""
 
 
-class TextureHandle(Protocol):
-    """A texture object, destroyed with this one."""
-
-    ptr: int
-    """``cudaTextureObject_t``."""
-
-
 class Device(Protocol):
     """One GPU, held by one process."""
 
@@ -183,12 +174,6 @@ class Device(Protocol):
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""
-
-    def texture(self, array: Any, how: Sampling) -> TextureHandle:
-        """A texture object over the array, or over a copy of it."""
-
-    def tensor_map(self, address: int, how: Tiling) -> bytes:
-        """The 128 bytes of a TMA descriptor.  Raises ``LaunchError`` if the driver refuses it."""
 
     def profiler_range(self, name: str) -> AbstractContextManager[None]:
         """A range of this name around what is launched inside, for profilers to see (NVTX push and pop)."""

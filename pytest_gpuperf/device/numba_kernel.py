@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch, MachineCode, as_tuple
 from pytest_gpuperf.device.limits import dim3, dynamic_shared
 from pytest_gpuperf.model.evidence import KernelBinary

@@ -14,11 +14,9 @@ import numpy as np
 from pytest_gpuperf.device.captured_launch import Captured
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.interface import Dim3, LoadedKernel, TextureHandle, Timer
+from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
-from pytest_gpuperf.device.tensor_maps import TENSOR_MAP_BYTES, Tiling
-from pytest_gpuperf.device.textures import Sampling
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
@@ -61,12 +59,6 @@ class PlaceholderKernel:
 
     def write(self, symbol: str, content: bytes) -> None:
         """There is no module."""
-
-
-class PlaceholderTexture:
-    """No texture object."""
-
-    ptr = 0
 
 
 class PlaceholderDevice:
@@ -127,12 +119,6 @@ class PlaceholderDevice:
 
     def peak(self, name: str) -> float:
         raise DeviceNeeded.for_(f"{name.replace('_', ' ')} is measured")
-
-    def texture(self, array: Any, how: Sampling) -> TextureHandle:
-        return PlaceholderTexture()
-
-    def tensor_map(self, address: int, how: Tiling) -> bytes:
-        return bytes(TENSOR_MAP_BYTES)
 
     def to_host(self, array: Any) -> Any:
         raise DeviceNeeded.for_("the test reads the data of an array")

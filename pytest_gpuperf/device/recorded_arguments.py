@@ -19,9 +19,9 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import KernelBinary
 
 MOST_CHARACTERS = 400
-"""Of an entry; longer ones are no array, descriptor or number of ours."""
+"""Of an entry; longer ones are no array, structure or number of ours."""
 _ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
-_DESCRIBED = re.compile(r"(?P<kind>(?:texture|tensor_map|CArray|CIndexer) .+?)(?: align=\d+)?")
+_DESCRIBED = re.compile(r"(?P<kind>opaque\[\d+\]|(?:CArray|CIndexer) .+?)(?: align=\d+)?")
 _SCALAR = re.compile(r"(?P<dtype>bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(?P<value>\S+)")
 _TRUTHS = {"True": True, "False": False}
 
@@ -66,7 +66,7 @@ def recorded_arguments(binary: KernelBinary, entries: Sequence[str], launch: Lau
 
 
 def _arrays(entries: Sequence[str]) -> dict[str, list[int]]:
-    """Positions of arrays by type, shape and order, and of descriptors of arrays by all that they describe."""
+    """Positions of arrays by type, shape and order, and of structures by all that their entries say."""
     found: dict[str, list[int]] = defaultdict(list)
     for position, entry in enumerate(entries):
         match = _ARRAY.fullmatch(entry) or _DESCRIBED.fullmatch(entry) if len(entry) <= MOST_CHARACTERS else None

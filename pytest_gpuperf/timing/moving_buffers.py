@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor, array_behind
+from pytest_gpuperf.device.arguments import Structure, array_behind, array_facts
 from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP
 
@@ -83,7 +82,7 @@ def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
     if array_facts(array) is None:
         return argument
     copy = _seen_as(array, copies[_address(array)])
-    return argument.of(copy) if isinstance(argument, Descriptor) else copy
+    return dataclasses.replace(argument, array=copy) if isinstance(argument, Structure) else copy
 
 
 def _seen_as(array: Any, content: Any) -> Any:

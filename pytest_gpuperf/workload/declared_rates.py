@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_gpuperf.device.kernel_arguments import array_facts
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.plausibility import Implausible, implausible

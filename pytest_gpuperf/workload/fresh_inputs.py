@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.arrays import stream_of
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.device.plain_arrays import PlainArrays
 

@@ -84,11 +84,6 @@ class SimulatedKernel:
         self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
 
 
-class SimulatedTexture:
-    def __init__(self, array: Any) -> None:
-        self.ptr = array.ctypes.data
-
-
 class SimulatedTimer:
     name: TimerName = "graph"
     tick_ns = 1.0
@@ -256,12 +251,6 @@ class SimulatedGpu:
         if folder and self._range:
             with Path(folder).open("a") as trace:
                 trace.write(json.dumps({"range": self._range, "kernel": kernel, "instructions": instructions}) + "\n")
-
-    def texture(self, array: Any, how: Any) -> SimulatedTexture:
-        return SimulatedTexture(array)
-
-    def tensor_map(self, address: int, how: Any) -> bytes:
-        return address.to_bytes(8, "little") * 16
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)

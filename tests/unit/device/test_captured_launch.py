@@ -254,7 +254,7 @@ def test_a_launch_keeps_its_arrays_alive() -> None:
     device.driver.enqueued.append(ADDED)
     x = DeviceArray(np.zeros(4096, "float32"))
     launch = cute_kernel(device).launch(lambda *_: None, (x,))
-    assert any(x in argument.array[1] for argument in launch.arguments)
+    assert any(x in argument.kept[1] for argument in launch.arguments)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ sizes, a Python int becomes an integer and a Python float a floating-point numbe
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import Declared, declared
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
@@ -21,6 +21,7 @@ from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 POINTER_BYTES = 8
 MAX_ALIGNMENT = 256
 """Bytes; what CUDA's allocators guarantee.  More is chance."""
+_ON_HOST, _TO_DEVICE = "a NumPy array in host memory", "copy it to the GPU with gpu.array(...)"
 _BY_VALUE = frozenset("?bhilqBHILQefdFD")
 """NumPy scalars that CuPy passes by themselves; others it passes as arrays of one element."""
 
@@ -52,6 +53,32 @@ class ArrayFacts(NamedTuple):
         return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """A parameter of many bytes that is passed by value: what another library forms, or an opaque one of the user's."""
+
+    content: bytes
+    """All of it, or what follows the address of ``array``."""
+    entry: str
+    """Its entry in the identity, without addresses."""
+    array: Any = None
+    """The array that it begins with the address of, and follows when buffers are moved."""
+    kept: Any = None
+    """What its content points to, kept alive."""
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """What the loaded kernel is given."""
+        facts = array_facts(self.array)
+        start = b"" if facts is None else (facts.address or 0).to_bytes(POINTER_BYTES, "little")
+        return np.array(np.void(start + self.content))
+
+
+def array_behind(argument: Any) -> Any:
+    """The array that an argument leads to; the argument itself unless it is a ``Structure``."""
+    return argument.array if isinstance(argument, Structure) else argument
+
+
 class _Site(NamedTuple):
     """Place of an argument in the launch, for messages and checks."""
 
@@ -67,6 +94,14 @@ class _Site(NamedTuple):
     def refuse(self, given: str, advice: str = "") -> LaunchError:
         joint = ", " if advice.startswith(("which ", "whose ")) else advice and ": "
         return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{joint}{advice}")
+
+
+def opaque(value: Any, parameter: Parameter) -> Any:
+    """A ``Structure`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
+    by_value = isinstance(value, np.ndarray) and value.nbytes == parameter.size > POINTER_BYTES
+    if by_value and value.dtype.kind != "V":
+        value = value.tobytes()
+    return Structure(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 
 
 def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:
@@ -125,22 +160,32 @@ def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: in
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
         value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
-    if isinstance(value, Descriptor):
-        return _descriptor(site, value, on_host)
+    if isinstance(value, Structure):
+        return _structure(site, value, on_host)
     facts = array_facts(value)
     if facts is not None:
         if isinstance(value, np.ndarray) and on_host(value):
-            raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
+            raise site.refuse(_ON_HOST, _TO_DEVICE)
         return _array(site, value, facts)
+    if isinstance(value, int | float) and not isinstance(value, np.generic):  # bool is an int
+        value = _number(site, value)
+    elif isinstance(value, tuple | Mapping):
+        value = _vector(site, value)
     if isinstance(value, np.generic):
         return _scalar(site, value)
-    if isinstance(value, int | float):  # bool is an int
-        return _scalar(site, _number(site, value))
     if value is None or hasattr(value, "ptr"):
         return _address(site, value)
-    if isinstance(value, tuple | Mapping):
-        return _scalar(site, _vector(site, value))
     raise site.refuse(_brief(value), "pass device arrays, NumPy scalars or Python numbers")
+
+
+def _structure(site: _Site, value: Structure, on_host: Callable[[Any], bool]) -> Argument:
+    if isinstance(value.array, np.ndarray) and on_host(value.array):
+        raise site.refuse(_ON_HOST, _TO_DEVICE)
+    content = value.value
+    if site.parameter.size != content.nbytes or site.declared.is_pointer:
+        raise site.refuse(f"{value.entry.split()[0]} ({content.nbytes} bytes)")
+    facts = array_facts(value.array)
+    return Argument(content, f"{value.entry}{_alignment(facts.address) if facts is not None else ''}")
 
 
 def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
@@ -155,15 +200,6 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
     return Argument(value if facts.address is None else np.uint64(facts.address), facts.entry)
-
-
-def _descriptor(site: _Site, value: Descriptor, on_host: Callable[[Any], bool]) -> Argument:
-    if isinstance(value.array, np.ndarray) and on_host(value.array):
-        raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
-    given = f"a {type(value).__name__} ({value.parameter_bytes} bytes)"
-    if site.parameter.size != value.parameter_bytes or site.declared.is_pointer:
-        raise site.refuse(given, f"declare the parameter as {value.declared_as}")
-    return Argument(value.value, value.entry)
 
 
 def _alignment(address: int | None) -> str:
@@ -250,6 +286,4 @@ def _brief(value: Any) -> str:
     facts = array_facts(value)
     if facts is not None:
         return f"{facts.dtype} array"
-    if isinstance(value, Descriptor):
-        return type(value).__name__
     return f"{value.dtype}" if isinstance(value, np.generic) else type(value).__name__
