@@ -14,8 +14,16 @@ from pytest_gpuperf.config.call_arguments import require
 from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
-from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes, check_attributes, checked_attributes
-from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
+from pytest_gpuperf.device.limits import (
+    PLAIN,
+    LaunchAttributes,
+    check_attributes,
+    check_limits,
+    checked_attributes,
+    dim3,
+    dynamic_shared,
+    threads_in,
+)
 from pytest_gpuperf.device.module_variables import ModuleVariables
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 

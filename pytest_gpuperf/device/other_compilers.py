@@ -14,9 +14,9 @@ import numpy as np
 from pytest_gpuperf.compile.cutile_code import TileArray, TileConstant
 from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
 from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.device.arguments import array_facts
-from pytest_gpuperf.device.captured_launch import launch_as_called
+from pytest_gpuperf.device.arguments import Structure, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.driver_calls import REMEDY, STREAM
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.launch import Launch, MachineCode, as_tuple
 from pytest_gpuperf.device.limits import dim3, dynamic_shared
@@ -181,6 +181,38 @@ class CuteKernel(MachineCode):
         if not self._codes[arch].ptx:
             raise BadArgument(f"{self.name}: the CuTe DSL did not keep its PTX: --keep-ptx")
         return self._codes[arch].ptx
+
+
+def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequence[Any]) -> Launch:
+    """A launch of ``kernel`` as ``call(*args)`` launches it, which is run once for that and executes nothing.
+
+    Raises ``LaunchError`` unless that enqueues this kernel and nothing else, and ``DeviceNeeded`` without a GPU.
+    """
+    found = kernel.device.capture(lambda: call(*args))
+    binary = kernel.binary
+    if len(found.kernels) != 1 or found.others:
+        names = ", ".join(one.symbol for one in found.kernels) or "no kernel"
+        others = f" and {found.others} other operations" if found.others else ""
+        remedy = REMEDY if found.kernels else STREAM
+        raise LaunchError(f"{kernel.name}: the call enqueued {names}{others} on gpu.stream, not one kernel: {remedy}")
+    (one,) = found.kernels
+    sizes = [len(content) for content in one.parameters]
+    if one.symbol != binary.symbol or sizes != [parameter.size for parameter in binary.parameters]:
+        raise LaunchError(
+            f"{kernel.name}: the call launched {one.symbol} with parameters of {sizes} bytes, which is not the kernel "
+            f"{binary.symbol} that was handed over: hand over what the call launches"
+        )
+    entries = (f"as called({', '.join(map(_described, args))})", *(["as called"] * len(sizes)))
+    values = [Structure(*both, kept=(call, args)) for both in zip(one.parameters, entries, strict=False)]
+    return Launch(kernel, one.grid, one.block, values, one.dynamic_shared_bytes, one.attributes)
+
+
+def _described(value: Any) -> str:
+    """An argument of the call, as the identity has it: no addresses."""
+    facts = array_facts(value)
+    if facts is not None:
+        return facts.entry
+    return repr(value) if isinstance(value, bool | int | float | str | np.generic) else type(value).__name__
 
 
 def _wrong_number(kernel: str, known: Sequence[str], given: Sequence[Any], taken: int | None = None) -> LaunchError:

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.captured_launch import Captured
 from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.device.driver_calls import Captured
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary

@@ -13,11 +13,11 @@ from device_samples import DeviceArray, make_binary
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.cute_code import read_cute
-from pytest_gpuperf.device.captured_launch import Captured, CapturedKernel, capture_call
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.driver_calls import Captured, CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes
+from pytest_gpuperf.device.limits import PLAIN, LaunchAttributes
 from pytest_gpuperf.device.other_compilers import CuteKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
