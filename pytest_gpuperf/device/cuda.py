@@ -21,11 +21,11 @@ from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.limits import LaunchAttributes
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
-from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import UnseenMemory
-from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.model.device_memory import DeviceMemory
 
 

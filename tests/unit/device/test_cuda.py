@@ -24,11 +24,9 @@ from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice, check_loadable
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import PersistingL2
-from pytest_gpuperf.device.facts import read_facts
+from pytest_gpuperf.device.facts import Nvml, read_facts
 from pytest_gpuperf.device.limits import LaunchAttributes
 from pytest_gpuperf.device.memory_use import MemoryUse
-from pytest_gpuperf.device.nvml_state import Nvml
-from pytest_gpuperf.device.related_processes import ProcessFamily
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -312,7 +310,7 @@ def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkey
         reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
-    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11", ProcessFamily()))
+    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
     use.begin()
     assert reset
     cupy.held = 1 << 30
