@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import declared
-from pytest_gpuperf.device.placeholder_array import without_data
+from pytest_gpuperf.device.placeholder import without_data
 
 ADDRESS_OR_NUMBER = "64-bit integer or pointer"
 
