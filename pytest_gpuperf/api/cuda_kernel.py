@@ -30,13 +30,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.cupy_arrays import elementwise_call
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
-from pytest_gpuperf.device.other_compilers import (
-    CuteKernel,
-    CutileKernel,
-    NumbaKernel,
-    TritonKernel,
-    numba_binaries,
-)
+from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel, numba_binaries
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 

@@ -111,21 +111,16 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     kernel, the argument by its name or position and what both sides say.
     """
     if len(args) != len(binary.parameters):
-        given = ", ".join(_brief(value) for value in args)
+        wanted = ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
         raise LaunchError(
-            f"{binary.name} takes {len(binary.parameters)} arguments ({signature(binary)}), "
-            f"and {len(args)} were given ({given})"
+            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), "
+            f"and {len(args)} were given ({', '.join(map(_brief, args))})"
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
         site = _Site(f"{binary.name}: argument {parameter.name or number}", parameter, declared(parameter.type))
         fitted.append(_fit(site, value, on_host))
     return tuple(fitted)
-
-
-def signature(binary: KernelBinary) -> str:
-    """``float const*, int``; sizes where the types are not known."""
-    return ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
 
 
 def array_facts(value: Any) -> ArrayFacts | None:
@@ -139,22 +134,10 @@ def array_facts(value: Any) -> ArrayFacts | None:
         dtype, shape, strides, address = value.dtype, tuple(value.shape), tuple(value.strides), None
     else:
         return None
-    order = _order(shape, strides, dtype.itemsize)
     packed = (math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
-    return ArrayFacts(dtype, shape, order, address, tuple(packed) if strides is None else tuple(strides))
-
-
-def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> str:
-    if strides is None or 0 in shape:
-        return "C"
-    for name, axes in (("C", range(len(shape) - 1, -1, -1)), ("F", range(len(shape)))):
-        step, packed = itemsize, True
-        for axis in axes:
-            packed = packed and (shape[axis] == 1 or strides[axis] == step)
-            step *= shape[axis]
-        if packed:
-            return name
-    return ""
+    view = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, packed if strides is None else strides)
+    order = "C" if view.flags.c_contiguous else "F" if view.flags.f_contiguous else ""
+    return ArrayFacts(dtype, shape, order, address, view.strides)
 
 
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:

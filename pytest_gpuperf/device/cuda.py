@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import itertools
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel, read_cubin
+from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
 from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
-from pytest_gpuperf.device.limits import LaunchAttributes
+from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.peaks import measure_peak
@@ -260,29 +257,6 @@ class CudaDevice:
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
         return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
-
-
-def check_loadable(binary: KernelBinary, arch: str, sha256: str | None = None) -> None:
-    """Raise ``LoadError`` unless the cubin is one for a GPU of ``arch``, holds the kernel, and is the one expected.
-
-    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.
-    """
-    found = hashlib.sha256(binary.cubin).hexdigest()
-    if sha256 is not None and found != sha256:
-        raise LoadError(
-            f"{binary.name}: the SHA-256 of its cubin is {found}, on record is {sha256}: the file was changed or "
-            f"damaged. Restore it from version control, or record the baseline anew"
-        )
-    try:
-        cubin = read_cubin(binary.cubin)
-    except BadCubin as problem:
-        raise LoadError(f"{binary.name}: its cubin cannot be loaded: {problem}") from problem
-    if cubin.arch != arch:
-        raise LoadError(f"{binary.name} was compiled for {cubin.arch}, and this GPU is {arch}")
-    if re.sub("[af]$", "", binary.arch) != cubin.arch:
-        raise LoadError(f"{binary.name}: its cubin is for {cubin.arch}, and its record says {binary.arch}")
-    if binary.symbol not in cubin.kernels:
-        raise LoadError(f"{binary.name}: its cubin has no kernel {binary.symbol}; it has {', '.join(cubin.kernels)}")
 
 
 def _backward_in_this_thread() -> AbstractContextManager[Any]:

@@ -1,15 +1,18 @@
-"""Launch configurations and attributes: do they fit the kernel and the device?  Pure."""
+"""Do a launch, its attributes and a cubin fit the kernel and the device?  Pure."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
-from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.interface import Dim3
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -155,3 +158,26 @@ def _check_cluster(binary: KernelBinary, cluster: Dim3, grid: Dim3) -> None:
         raise LaunchError(f"{binary.name}: cluster={cluster} has more than {PORTABLE_CLUSTER} blocks")
     if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
         raise LaunchError(f"{binary.name}: grid={grid} is no multiple of cluster={cluster} in each of x, y and z")
+
+
+def check_loadable(binary: KernelBinary, arch: str, sha256: str | None = None) -> None:
+    """Raise ``LoadError`` unless the cubin is one for a GPU of ``arch``, holds the kernel, and is the one expected.
+
+    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.
+    """
+    found = hashlib.sha256(binary.cubin).hexdigest()
+    if sha256 is not None and found != sha256:
+        raise LoadError(
+            f"{binary.name}: the SHA-256 of its cubin is {found}, on record is {sha256}: the file was changed or "
+            f"damaged. Restore it from version control, or record the baseline anew"
+        )
+    try:
+        cubin = read_cubin(binary.cubin)
+    except BadCubin as problem:
+        raise LoadError(f"{binary.name}: its cubin cannot be loaded: {problem}") from problem
+    if cubin.arch != arch:
+        raise LoadError(f"{binary.name} was compiled for {cubin.arch}, and this GPU is {arch}")
+    if re.sub("[af]$", "", binary.arch) != cubin.arch:
+        raise LoadError(f"{binary.name}: its cubin is for {cubin.arch}, and its record says {binary.arch}")
+    if binary.symbol not in cubin.kernels:
+        raise LoadError(f"{binary.name}: its cubin has no kernel {binary.symbol}; it has {', '.join(cubin.kernels)}")

@@ -21,11 +21,11 @@ from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda
-from pytest_gpuperf.device.cuda import CudaDevice, check_loadable
+from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import PersistingL2
 from pytest_gpuperf.device.facts import Nvml, read_facts
-from pytest_gpuperf.device.limits import LaunchAttributes
+from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
 from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.model.evidence import KernelBinary
 
