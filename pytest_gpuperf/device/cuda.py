@@ -16,22 +16,14 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.captured_launch import Captured, capture_call
-from pytest_gpuperf.device.cupy_textures import create_texture
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
-from pytest_gpuperf.device.encode_tensor_map import encode_tensor_map
-from pytest_gpuperf.device.extended_launch import launch_extended
-from pytest_gpuperf.device.interface import Dim3, LoadedKernel, TextureHandle, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
-from pytest_gpuperf.device.load_checks import check_loadable
+from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.facts import Nvml
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
+from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
-from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.device.persisting_l2 import PersistingL2
-from pytest_gpuperf.device.tensor_maps import Tiling
-from pytest_gpuperf.device.textures import Sampling
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -79,7 +71,7 @@ class CudaKernel:
         self._ask_for(dynamic_shared_bytes)
         launch_extended(
             self._driver, self._function.kernel.ptr, self._current_stream(), grid, self._threads(block), args,
-            dynamic_shared_bytes, cooperative=cooperative, cluster=cluster,
+            dynamic_shared_bytes, LaunchAttributes(cooperative, cluster),
         )  # fmt: skip
 
     def _threads(self, block: Dim3) -> Dim3:
@@ -234,14 +226,6 @@ class CudaDevice:
 
     def to_host(self, array: Any) -> Any:
         return self._cupy.asnumpy(self._cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
-
-    def texture(self, array: Any, how: Sampling) -> TextureHandle:
-        """See ``Device``."""
-        return create_texture(self._cupy, array, how)
-
-    def tensor_map(self, address: int, how: Tiling) -> bytes:
-        """See ``Device``."""
-        return encode_tensor_map(ctypes.CDLL(DRIVER_LIBRARY), address, how)
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:

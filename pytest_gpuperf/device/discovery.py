@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
-from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
-from pytest_gpuperf.device.facts import read_facts, uuid_of, version
-from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.device.facts import Nvml, read_facts, uuid_of, version
 from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible_devices
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
 
+DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
 _INSTALL_CUPY = "install it for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
@@ -58,16 +58,12 @@ def open_device(
         value = environ[VARIABLE]
         raise NoDevice(f"{VARIABLE}={value!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
     driver_library = _driver_library(load_library)
-    nvml = _module_or_none("pynvml", load_module)
+    nvml, driver = (_module_or_none(name, load_module) for name in ("pynvml", "cuda.bindings.driver"))
     index = bind_worker(environ, worker, lambda: _installed(nvml))
     with _starting(driver_library):
         cupy = _cupy(load_module)
-    count = _count(cupy)
     # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
-    return _opened(cupy, nvml, _module_or_none("cuda.bindings.driver", load_module), index % count, index)
-
-
-def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> CudaDevice:
+    ordinal = index % _count(cupy)
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
@@ -75,9 +71,8 @@ def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> Cuda
     try:
         limits_of(facts.arch)
     except UnknownArchitecture as problem:
-        raise NoDevice(
-            f"{facts.name} cannot be used: {problem}", "use another GPU, or a newer pytest-gpuperf"
-        ) from None
+        remedy = "use another GPU, or a newer pytest-gpuperf"
+        raise NoDevice(f"{facts.name} cannot be used: {problem}", remedy) from None
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, Slot, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -82,11 +81,6 @@ class SimulatedKernel:
             implementation(*args)
         self._device.elapsed_ns += self.duration_ns(grid) * self._device.slow_by(self._binary)
         self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
-
-
-class SimulatedTexture:
-    def __init__(self, array: Any) -> None:
-        self.ptr = array.ctypes.data
 
 
 class SimulatedTimer:
@@ -252,12 +246,6 @@ class SimulatedGpu:
         if folder and self._range:
             with Path(folder).open("a") as trace:
                 trace.write(json.dumps({"range": self._range, "kernel": kernel, "instructions": instructions}) + "\n")
-
-    def texture(self, array: Any, how: Any) -> SimulatedTexture:
-        return SimulatedTexture(array)
-
-    def tensor_map(self, address: int, how: Any) -> bytes:
-        return address.to_bytes(8, "little") * 16
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)

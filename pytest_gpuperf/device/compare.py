@@ -1,6 +1,7 @@
 """Comparisons of results that say how many elements fail, and where and by how much the worst one does.
 
-CuPy and NumPy arrays are compared where they are, in pieces, so that temporaries stay small.  NaN never passes.
+CuPy and NumPy arrays are compared where they are, in pieces, so that temporaries stay small; errors in units in the
+last place are counted on the host.  NaN never passes.
 """
 
 from __future__ import annotations
@@ -114,3 +115,86 @@ def _worst(got: Any, wanted: Any, wrong: Any, start: int) -> _Worst:
 
 def _double(array: Any) -> Any:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64")
+
+
+class _Format(NamedTuple):
+    precision: int
+    """Bits, the implicit one included."""
+    least: int
+    """Exponents of the smallest normal number, and of the largest."""
+    most: int
+
+
+FORMATS = {
+    "float16": _Format(11, -14, 15), "bfloat16": _Format(8, -126, 127), "float32": _Format(24, -126, 127),
+    "float64": _Format(53, -1022, 1023),
+}  # fmt: skip
+"""IEEE 754's, and bfloat16."""
+
+
+class UlpError(float):
+    """The largest error of an array, in units in the last place."""
+
+    quantile: float
+    """That which the share asked for of all elements does not exceed."""
+    share: float
+    """That share, 0 to 1."""
+    place: tuple[int, ...]
+    """Index of the largest."""
+    got: float
+    """There."""
+    wanted: float
+    """There, as the reference has it."""
+
+    def __repr__(self) -> str:
+        where = f" at {list(self.place)}" if self.place else ""
+        return (
+            f"{float(self):.3g} ulp{where} (got {self.got!r}, expected {self.wanted!r}; {self.share:g} of all within "
+            f"{self.quantile:.3g})"
+        )
+
+
+def ulp_error(actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
+    """The largest error of ``actual``, a NumPy array, and the one at ``quantile``.
+
+    ``dtype`` names the format whose units count, by default that of ``actual``.  NaN on either side is an infinite
+    error.  An infinity is right where the reference rounds to it, and infinitely wrong elsewhere; 0.0 is -0.0.
+    Raises ``ValueError`` for another format or quantile, ``AssertionError`` where shapes differ.
+    """
+    __tracebackhide__ = True
+    name = actual.dtype.name if dtype is None else dtype
+    if name not in FORMATS:
+        raise ValueError(f"ulp_error: {name} is none of {', '.join(FORMATS)}: dtype= names the format of the results")
+    if not 0 <= quantile <= 1:
+        raise ValueError(f"ulp_error: quantile={quantile!r} takes a number from 0 to 1")
+    if actual.shape != reference.shape:
+        raise AssertionError(f"shapes differ: the result is {actual.shape}, expected {reference.shape}")
+    wide = np.dtype(np.longdouble) if reference.dtype == np.longdouble else np.dtype(np.float64)
+    got, wanted = actual.astype(wide), reference.astype(wide)
+    errors = _errors(got, wanted, FORMATS[name])
+    found = UlpError(errors.max(initial=0.0))
+    found.share, found.quantile, found.place, found.got, found.wanted = quantile, 0.0, (), 0.0, 0.0
+    if errors.size:
+        found.quantile = float(np.quantile(errors, quantile, method="inverted_cdf"))
+        found.place = tuple(int(index) for index in np.unravel_index(int(errors.argmax()), errors.shape))
+        found.got, found.wanted = float(got[found.place]), float(wanted[found.place])
+    return found
+
+
+def _errors(got: Any, wanted: Any, of: _Format) -> Any:
+    """In the units of a format, by element."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        _, exponent = np.frexp(wanted)  # of the fraction in [0.5, 1)
+        exponent = np.where(wanted == 0, of.least, np.clip(exponent - 1, of.least, of.most))
+        steps = np.ldexp(abs(got - wanted), of.precision - 1 - exponent)
+        past_largest = abs(wanted) >= _rounds_to_infinity(of, wanted.dtype)
+    right = (got == wanted) | (np.isinf(got) & past_largest & (np.signbit(got) == np.signbit(wanted)))
+    wrong = np.isnan(got) | np.isnan(wanted) | np.isinf(got) | np.isinf(wanted)
+    return np.where(right, 0.0, np.where(wrong, np.inf, steps)).astype(np.float64)
+
+
+def _rounds_to_infinity(of: _Format, wide: np.dtype[Any]) -> Any:
+    """The least number that rounds to infinity: half a unit above the largest; infinite where ``wide`` has it not."""
+    half = np.ldexp(wide.type(0.5), of.most + 1 - of.precision)
+    largest = np.ldexp(wide.type(2) - np.ldexp(wide.type(1), 1 - of.precision), of.most)
+    return largest + half

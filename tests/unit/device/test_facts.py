@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from device_samples import FakeNvml
 
-from pytest_gpuperf.device.facts import slug, version
-from pytest_gpuperf.device.nvml_state import Nvml, Settings, reasons
-from pytest_gpuperf.device.related_processes import ProcessFamily
+from pytest_gpuperf.device.facts import Nvml, Settings, reasons, slug, strangers, version
 from pytest_gpuperf.model.timed_round import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
@@ -74,38 +73,41 @@ def test_idle_and_display_clocks_and_the_users_own_are_no_throttling() -> None:
     assert reasons(0x10 | 0x80) == ("sync boost", "power brake")
 
 
-def test_strangers_on_the_gpu_are_told_from_this_run(proc: Path) -> None:
-    family = ProcessFamily(30, is_worker=True, proc=proc)
-    nvml = Nvml(FakeNvml("GPU-11", pids=[30, 31, 40, 20, 10, 50, 50, 99]), "11", family)
-    assert nvml.state().other_processes == (50,)
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
 
 
-def test_fellow_workers_are_family_to_a_worker_only(proc: Path) -> None:
-    assert ProcessFamily(30, is_worker=True, proc=proc).strangers([31, 40, 60]) == ()
-    assert ProcessFamily(30, is_worker=False, proc=proc).strangers([31, 40, 60]) == (31, 40, 60)
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 
-def test_children_are_family(proc: Path) -> None:
-    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([30, 31, 40, 60, 50]) == (50,)
+def test_processes_of_this_run_are_no_strangers(worker: None, proc: Path) -> None:
+    assert strangers([30, 31, 40, 60, 20, 10, 50, 50, 99], own=30, proc=proc) == (50,)
 
 
-def test_a_process_number_that_means_nothing_here_is_left_out(proc: Path) -> None:
-    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([4711]) == ()
+def test_strangers_are_in_the_state() -> None:
+    nvml = Nvml(FakeNvml("GPU-11", pids=[1, os.getpid(), os.getppid(), 999_999_999]), "11")
+    assert nvml.state().other_processes == (1,)
 
 
-def test_a_process_that_ends_meanwhile_is_a_stranger_of_unknown_parents(proc: Path) -> None:
+def test_only_a_worker_has_fellow_workers(alone: None, proc: Path) -> None:
+    assert strangers([31, 40, 60], own=30, proc=proc) == (31, 40, 60)
+
+
+def test_children_are_family(alone: None, proc: Path) -> None:
+    assert strangers([30, 31, 40, 60, 50], own=20, proc=proc) == (50,)
+
+
+def test_a_process_that_ends_meanwhile_is_a_stranger_of_unknown_parents(alone: None, proc: Path) -> None:
     (proc / "50" / "stat").unlink()
     (proc / "60" / "stat").write_text("60 (short)")
-    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([50, 60]) == (50, 60)
+    assert strangers([50, 60], own=20, proc=proc) == (50, 60)
 
 
 def test_without_proc_nobody_is_known(tmp_path: Path) -> None:
-    assert ProcessFamily(proc=tmp_path / "none").strangers([1, 2]) == ()
-
-
-def test_a_worker_without_known_parents_is_its_own_root(tmp_path: Path) -> None:
-    (tmp_path / "7").mkdir()
-    assert ProcessFamily(5, is_worker=True, proc=tmp_path).strangers([5, 7]) == (7,)
+    assert strangers([1, 2], proc=tmp_path / "none") == ()
 
 
 @pytest.mark.parametrize(

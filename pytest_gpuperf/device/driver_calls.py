@@ -1,7 +1,8 @@
-"""Launches of another library, seen by capturing its call in a graph: configuration and parameters, nothing executed.
+"""Calls of the driver that CuPy has none for: captured and extended launches, and lines that persist in the L2.
 
-All by the driver's public calls: a stream in capture records what is enqueued on it (CUDA Driver API, "Graph
-Management"), and a kernel's node tells grid, block, shared memory, attributes and the bytes of each parameter.
+``driver`` is ``cuda.bindings.driver``, or None without it.  A stream in capture records what is enqueued on it (CUDA
+Driver API, "Graph Management"), and a kernel's node tells grid, block, shared memory, attributes and the bytes of each
+parameter; nothing is executed.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.interface import Dim3
-from pytest_gpuperf.device.kernel_arguments import array_facts
-from pytest_gpuperf.device.launch import Launch, MachineCode
-from pytest_gpuperf.device.launch_attributes import LaunchAttributes
+from pytest_gpuperf.device.limits import LaunchAttributes
 
 REMEDY = "Give gpuperf the function itself; its time is then compared without pairs"
-_STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
+STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
 
 
 class CapturedKernel(NamedTuple):
@@ -42,60 +40,8 @@ class Captured(NamedTuple):
     """Copies, fills and the like."""
 
 
-class CapturedParameter(Descriptor):
-    """A parameter's bytes as the library formed them; keeps what they point to alive."""
-
-    declared_as = "what the library passes"
-
-    def __init__(self, content: bytes, entry: str, kept: Any) -> None:
-        super().__init__(kept)
-        self.parameter_bytes = len(content)
-        self._content = content
-        self._entry = entry
-
-    @property
-    def entry(self) -> str:
-        return self._entry
-
-    def of(self, array: Any) -> CapturedParameter:  # noqa: ARG002 no array of it moves
-        """The same: which of its bytes are addresses is not known."""
-        return self
-
-    @property
-    def follows_array(self) -> bool:
-        return False
-
-    @property
-    def value(self) -> np.generic | np.ndarray[Any, Any]:
-        return np.array(np.void(self._content))
-
-
-def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequence[Any]) -> Launch:
-    """A launch of ``kernel`` as ``call(*args)`` launches it, which is run once for that and executes nothing.
-
-    Raises ``LaunchError`` unless that enqueues this kernel and nothing else, and ``DeviceNeeded`` without a GPU.
-    """
-    found = kernel.device.capture(lambda: call(*args))
-    binary = kernel.binary
-    if len(found.kernels) != 1 or found.others:
-        names = ", ".join(one.symbol for one in found.kernels) or "no kernel"
-        others = f" and {found.others} other operations" if found.others else ""
-        remedy = REMEDY if found.kernels else _STREAM
-        raise LaunchError(f"{kernel.name}: the call enqueued {names}{others} on gpu.stream, not one kernel: {remedy}")
-    (one,) = found.kernels
-    sizes = [len(content) for content in one.parameters]
-    if one.symbol != binary.symbol or sizes != [parameter.size for parameter in binary.parameters]:
-        raise LaunchError(
-            f"{kernel.name}: the call launched {one.symbol} with parameters of {sizes} bytes, which is not the kernel "
-            f"{binary.symbol} that was handed over: hand over what the call launches"
-        )
-    entries = (f"as called({', '.join(map(_described, args))})", *(["as called"] * len(sizes)))
-    values = [CapturedParameter(*both, (call, args)) for both in zip(one.parameters, entries, strict=False)]
-    return Launch(kernel, one.grid, one.block, values, one.dynamic_shared_bytes, one.attributes)
-
-
 def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
-    """What ``call`` enqueues on ``stream``; ``driver`` is ``cuda.bindings.driver``, or None.
+    """What ``call`` enqueues on ``stream``.
 
     Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured.
     """
@@ -109,9 +55,9 @@ def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
         finally:  # a stream that is left in capture takes no work any more
             status, graph = driver.cuStreamEndCapture(handle)
     except Exception as problem:  # whatever the library raises
-        raise LaunchError(f"the call cannot be captured: {problem}. {_STREAM}") from problem
+        raise LaunchError(f"the call cannot be captured: {problem}. {STREAM}") from problem
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise LaunchError(f"the call cannot be captured: {status.name}. {_STREAM}")
+        raise LaunchError(f"the call cannot be captured: {status.name}. {STREAM}")
     try:
         return _read(driver, graph)
     finally:
@@ -171,9 +117,66 @@ def _checked(driver: Any, answer: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _described(value: Any) -> str:
-    """An argument of the call, as the identity has it: no addresses."""
-    facts = array_facts(value)
-    if facts is not None:
-        return facts.entry
-    return repr(value) if isinstance(value, bool | int | float | str | np.generic) else type(value).__name__
+def launch_extended(
+    driver: Any, function: int, stream: int, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+    attributes: LaunchAttributes,
+) -> None:  # fmt: skip
+    """Enqueue ``function``, a ``CUfunction``, on ``stream``; ``args`` are NumPy scalars and arrays of one element.
+
+    Raises ``LoadError`` without the binding, and if the driver refuses the launch.
+    """
+    if not hasattr(driver, "cuLaunchKernelEx"):
+        raise LoadError("cooperative launches and clusters need the driver's binding: pip install cuda-bindings")
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes = dynamic_shared_bytes
+    config.hStream = driver.CUstream(stream)
+    config.attrs = made = list(_made(driver, attributes))
+    config.numAttrs = len(made)
+    values = [np.array(value) for value in args]  # alive until the driver has copied them
+    addresses = np.array([value.ctypes.data for value in values], dtype=np.uint64)
+    (status,) = driver.cuLaunchKernelEx(config, driver.CUfunction(function), addresses.ctypes.data, 0)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        what = f"grid={grid} block={block}{attributes.entry}"
+        raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
+
+
+def _made(driver: Any, attributes: LaunchAttributes) -> Iterator[Any]:
+    kinds = driver.CUlaunchAttributeID
+    if attributes.cooperative:
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        yield attribute
+    if attributes.cluster is not None:
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        dimensions = attribute.value.clusterDim
+        dimensions.x, dimensions.y, dimensions.z = attributes.cluster
+        yield attribute
+
+
+class PersistingL2:
+    """The part of this context's L2 that is set aside for lines that no flush evicts; none in an old driver.
+
+    CUDA C++ Programming Guide, "Device Memory L2 Access Management".  A driver may set some aside by itself: on an
+    H100 580.159.04 has 9.4 MiB of 50, so that any kernel with a hint such as ``evict_last`` may leave such lines.
+    """
+
+    def __init__(self, driver: Any) -> None:
+        known = hasattr(driver, "cuCtxResetPersistingL2Cache")
+        self._limit = getattr(getattr(driver, "CUlimit", None), "CU_LIMIT_PERSISTING_L2_CACHE_SIZE", None)
+        self._driver: Any = driver if known and self._limit is not None else None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether some of the L2 is set aside, by a program or by the driver."""
+        if self._driver is None:
+            return False
+        failed, set_aside = self._driver.cuCtxGetLimit(self._limit)
+        return not int(failed) and int(set_aside) > 0
+
+    def reset(self) -> None:
+        """Make all persisting lines ordinary ones, at once: what was enqueued before has to be over."""
+        self._driver.cuCtxResetPersistingL2Cache()

@@ -7,13 +7,13 @@ sizes, a Python int becomes an integer and a Python float a floating-point numbe
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from pytest_gpuperf.device.descriptors import Descriptor
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import Declared, declared
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
@@ -21,6 +21,7 @@ from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 POINTER_BYTES = 8
 MAX_ALIGNMENT = 256
 """Bytes; what CUDA's allocators guarantee.  More is chance."""
+_ON_HOST, _TO_DEVICE = "a NumPy array in host memory", "copy it to the GPU with gpu.array(...)"
 _BY_VALUE = frozenset("?bhilqBHILQefdFD")
 """NumPy scalars that CuPy passes by themselves; others it passes as arrays of one element."""
 
@@ -52,6 +53,32 @@ class ArrayFacts(NamedTuple):
         return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """A parameter of many bytes that is passed by value: what another library forms, or an opaque one of the user's."""
+
+    content: bytes
+    """All of it, or what follows the address of ``array``."""
+    entry: str
+    """Its entry in the identity, without addresses."""
+    array: Any = None
+    """The array that it begins with the address of, and follows when buffers are moved."""
+    kept: Any = None
+    """What its content points to, kept alive."""
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """What the loaded kernel is given."""
+        facts = array_facts(self.array)
+        start = b"" if facts is None else (facts.address or 0).to_bytes(POINTER_BYTES, "little")
+        return np.array(np.void(start + self.content))
+
+
+def array_behind(argument: Any) -> Any:
+    """The array that an argument leads to; the argument itself unless it is a ``Structure``."""
+    return argument.array if isinstance(argument, Structure) else argument
+
+
 class _Site(NamedTuple):
     """Place of an argument in the launch, for messages and checks."""
 
@@ -69,6 +96,14 @@ class _Site(NamedTuple):
         return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{joint}{advice}")
 
 
+def opaque(value: Any, parameter: Parameter) -> Any:
+    """A ``Structure`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
+    by_value = isinstance(value, np.ndarray) and value.nbytes == parameter.size > POINTER_BYTES
+    if by_value and value.dtype.kind != "V":
+        value = value.tobytes()
+    return Structure(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
+
+
 def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:
     """Fit the arguments to the kernel's parameters.
 
@@ -76,21 +111,16 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     kernel, the argument by its name or position and what both sides say.
     """
     if len(args) != len(binary.parameters):
-        given = ", ".join(_brief(value) for value in args)
+        wanted = ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
         raise LaunchError(
-            f"{binary.name} takes {len(binary.parameters)} arguments ({signature(binary)}), "
-            f"and {len(args)} were given ({given})"
+            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), "
+            f"and {len(args)} were given ({', '.join(map(_brief, args))})"
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
         site = _Site(f"{binary.name}: argument {parameter.name or number}", parameter, declared(parameter.type))
         fitted.append(_fit(site, value, on_host))
     return tuple(fitted)
-
-
-def signature(binary: KernelBinary) -> str:
-    """``float const*, int``; sizes where the types are not known."""
-    return ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
 
 
 def array_facts(value: Any) -> ArrayFacts | None:
@@ -104,43 +134,41 @@ def array_facts(value: Any) -> ArrayFacts | None:
         dtype, shape, strides, address = value.dtype, tuple(value.shape), tuple(value.strides), None
     else:
         return None
-    order = _order(shape, strides, dtype.itemsize)
     packed = (math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
-    return ArrayFacts(dtype, shape, order, address, tuple(packed) if strides is None else tuple(strides))
-
-
-def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> str:
-    if strides is None or 0 in shape:
-        return "C"
-    for name, axes in (("C", range(len(shape) - 1, -1, -1)), ("F", range(len(shape)))):
-        step, packed = itemsize, True
-        for axis in axes:
-            packed = packed and (shape[axis] == 1 or strides[axis] == step)
-            step *= shape[axis]
-        if packed:
-            return name
-    return ""
+    view = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, packed if strides is None else strides)
+    order = "C" if view.flags.c_contiguous else "F" if view.flags.f_contiguous else ""
+    return ArrayFacts(dtype, shape, order, address, view.strides)
 
 
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
         value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
-    if isinstance(value, Descriptor):
-        return _descriptor(site, value, on_host)
+    if isinstance(value, Structure):
+        return _structure(site, value, on_host)
     facts = array_facts(value)
     if facts is not None:
         if isinstance(value, np.ndarray) and on_host(value):
-            raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
+            raise site.refuse(_ON_HOST, _TO_DEVICE)
         return _array(site, value, facts)
+    if isinstance(value, int | float) and not isinstance(value, np.generic):  # bool is an int
+        value = _number(site, value)
+    elif isinstance(value, tuple | Mapping):
+        value = _vector(site, value)
     if isinstance(value, np.generic):
         return _scalar(site, value)
-    if isinstance(value, int | float):  # bool is an int
-        return _scalar(site, _number(site, value))
     if value is None or hasattr(value, "ptr"):
         return _address(site, value)
-    if isinstance(value, tuple | Mapping):
-        return _scalar(site, _vector(site, value))
     raise site.refuse(_brief(value), "pass device arrays, NumPy scalars or Python numbers")
+
+
+def _structure(site: _Site, value: Structure, on_host: Callable[[Any], bool]) -> Argument:
+    if isinstance(value.array, np.ndarray) and on_host(value.array):
+        raise site.refuse(_ON_HOST, _TO_DEVICE)
+    content = value.value
+    if site.parameter.size != content.nbytes or site.declared.is_pointer:
+        raise site.refuse(f"{value.entry.split()[0]} ({content.nbytes} bytes)")
+    facts = array_facts(value.array)
+    return Argument(content, f"{value.entry}{_alignment(facts.address) if facts is not None else ''}")
 
 
 def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
@@ -155,15 +183,6 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
     return Argument(value if facts.address is None else np.uint64(facts.address), facts.entry)
-
-
-def _descriptor(site: _Site, value: Descriptor, on_host: Callable[[Any], bool]) -> Argument:
-    if isinstance(value.array, np.ndarray) and on_host(value.array):
-        raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
-    given = f"a {type(value).__name__} ({value.parameter_bytes} bytes)"
-    if site.parameter.size != value.parameter_bytes or site.declared.is_pointer:
-        raise site.refuse(given, f"declare the parameter as {value.declared_as}")
-    return Argument(value.value, value.entry)
 
 
 def _alignment(address: int | None) -> str:
@@ -250,6 +269,4 @@ def _brief(value: Any) -> str:
     facts = array_facts(value)
     if facts is not None:
         return f"{facts.dtype} array"
-    if isinstance(value, Descriptor):
-        return type(value).__name__
     return f"{value.dtype}" if isinstance(value, np.generic) else type(value).__name__
