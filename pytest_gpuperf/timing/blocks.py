@@ -136,7 +136,7 @@ def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_
     )
     size = min(max(wanted, LEAST_SIZE), MOST_SIZE, max(_affordable(duration_ns, budget_s), 2))
     repeats = math.ceil(size / 2 / LONGEST_SLOT)
-    return Plan("ABBA", math.ceil(size / 2 / repeats), repeats=repeats)
+    return Plan("ABBA", round(size / 2 / repeats), repeats=repeats)
 
 
 class _Pilot(NamedTuple):

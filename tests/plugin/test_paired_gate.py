@@ -16,9 +16,6 @@ from suite_under_test import CONFIRMS, RECORD, REFUSING
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.timing import paired_run
-from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
