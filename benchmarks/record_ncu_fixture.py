@@ -26,8 +26,8 @@ from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.locate_ncu import Ncu, find_ncu
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.ncu_command import LOG, REPORT, command, environment
+from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.device.lock import lock_folder
-from pytest_gpuperf.device.visible_devices import first_architecture
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
