@@ -10,7 +10,7 @@ import re
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.model.architectures import ARCHITECTURES, KIB
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -24,15 +24,6 @@ _REASONS = {
 
 Idle (0x1) and display clocks (0x100) do not; clocks set by the user (0x2) are steady and show in the clocks.
 """
-
-
-class Settings(NamedTuple):
-    """Settings of a GPU that a session records."""
-
-    driver: str = ""
-    power_limit_w: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
 
 
 class Nvml:
@@ -87,17 +78,17 @@ class Nvml:
         others = strangers(process.pid for process in running)
         return sum(process.usedGpuMemory or 0 for process in running if process.pid in others)
 
-    def settings(self) -> Settings:
-        """Driver, enforced power limit, ECC and MIG mode, highest clocks and width of the memory bus."""
+    def settings(self) -> dict[str, Any]:
+        """Fields of ``DeviceFacts``: driver, enforced power limit, ECC, MIG, highest clocks, memory bus."""
         if self._handle is None:
-            return Settings()
+            return {}
         limit_mw, ecc, mig = self._ask("EnforcedPowerLimit"), self._ask("EccMode"), self._ask("MigMode")
-        return Settings(
-            driver=self._nvml.nvmlSystemGetDriverVersion(),
-            power_limit_w=None if limit_mw is None else round(limit_mw / 1000),
-            ecc=None if ecc is None else bool(ecc[0]),
-            mig=True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
-        )
+        return {
+            "driver": self._nvml.nvmlSystemGetDriverVersion(),
+            "power_limit_w": None if limit_mw is None else round(limit_mw / 1000),
+            "ecc": None if ecc is None else bool(ecc[0]),
+            "mig": True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
+        }
 
 
 def reasons(bits: int) -> tuple[str, ...]:
@@ -142,7 +133,6 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(ordinal)
     name = properties["name"].decode()
-    settings = nvml.settings()
     return DeviceFacts(
         name=name, slug=slug(name), uuid=nvml.uuid, index=index,
         compute_capability=(properties["major"], properties["minor"]),
@@ -159,9 +149,8 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
         max_threads_per_sm=properties["maxThreadsPerMultiProcessor"],
         max_blocks_per_sm=properties["maxBlocksPerMultiProcessor"],
         warp_size=properties["warpSize"],
-        driver=settings.driver or f"CUDA {version(runtime.driverGetVersion())}",
         cuda=version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
-        power_limit_w=settings.power_limit_w, ecc=settings.ecc, mig=settings.mig,
+        **{"driver": f"CUDA {version(runtime.driverGetVersion())}", **nvml.settings()},
     )  # fmt: skip
 
 

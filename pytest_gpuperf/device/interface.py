@@ -76,15 +76,6 @@ class LoadedKernel(Protocol):
         """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""
 
 
-class SampleGuard(NamedTuple):
-    """What goes with every sample of a workload that is not trusted; none of it is timed."""
-
-    arm: Callable[[], None]
-    """Enqueues what the sample depends on, as late as can be: work that does not wait for its stream misses it."""
-    after: Callable[[Any], None]
-    """Enqueues, directly behind the sample, what is done with its result: it gets what ``run`` returned."""
-
-
 class Slot(NamedTuple):
     """A run of equal samples: what to launch, how often."""
 
@@ -96,8 +87,6 @@ class Slot(NamedTuple):
     """Restores in-place inputs before every sample; not timed."""
     dropped: int = 1
     """Samples taken before them that are not returned.  With none a timer launches nothing besides, where it can."""
-    guard: SampleGuard | None = None
-    """Of a workload that is not trusted: ``arm`` comes behind ``reset``, ``after`` behind each sample."""
 
 
 class Timer(Protocol):

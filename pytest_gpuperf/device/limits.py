@@ -80,43 +80,29 @@ def check_limits(
 
     ``resident`` asks also whether one block fits an SM of the architecture, where it is going to run.
     """
-    _check_axes(binary.name, "grid", grid, facts.max_grid)
-    _check_axes(binary.name, "block", block, facts.max_block)
+    name, threads = binary.name, threads_in(block)
+    for what, sizes, limits in (("grid", grid, facts.max_grid), ("block", block, facts.max_block)):
+        for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+            if size > limit:
+                raise LaunchError(f"{name}: {what}={sizes} is beyond the device's limit of {limit} in {axis}")
     if binary.required_block not in (None, block):
         raise LaunchError(
-            f"{binary.name}: block={block}, and its machine code was compiled for {binary.required_block} alone "
+            f"{name}: block={block}, and its machine code was compiled for {binary.required_block} alone "
             "(__block_size__ or .reqntid): launch it so, or compile it for another block"
         )
-    threads = threads_in(block)
     device_bound, own_bound = facts.max_threads_per_block, binary.max_threads_per_block
     for bound, allows in ((device_bound, "the device allows"), (own_bound, "its __launch_bounds__ allow")):
         if bound is not None and threads > bound:
-            raise LaunchError(f"{binary.name}: block={block} has {threads} threads, and {allows} {bound}")
-    _check_shared(binary, facts, shared_bytes)
-    if resident:
-        _check_resident(binary, threads, shared_bytes)
-
-
-def _check_axes(name: str, what: str, sizes: Dim3, limits: tuple[int, ...]) -> None:
-    for axis, size, limit in zip("xyz", sizes, limits, strict=True):
-        if size > limit:
-            raise LaunchError(f"{name}: {what}={sizes} is beyond the device's limit of {limit} in {axis}")
-
-
-def _check_shared(binary: KernelBinary, facts: DeviceFacts, shared_bytes: int) -> None:
-    shared_bytes = dynamic_shared(binary.name, shared_bytes)
-    static, limit = binary.profile.shared_bytes, facts.shared_bytes_per_block_optin
-    if static + shared_bytes > limit:
+            raise LaunchError(f"{name}: block={block} has {threads} threads, and {allows} {bound}")
+    static, most = binary.profile.shared_bytes, facts.shared_bytes_per_block_optin
+    if static + dynamic_shared(name, shared_bytes) > most:
         raise LaunchError(
-            f"{binary.name}: {static} bytes of static and {shared_bytes} of dynamic shared memory per block are "
-            f"beyond the device's limit of {limit}"
+            f"{name}: {static} bytes of static and {shared_bytes} of dynamic shared memory per block are "
+            f"beyond the device's limit of {most}"
         )
-
-
-def _check_resident(binary: KernelBinary, threads: int, shared_bytes: int) -> None:
-    if occupancy(binary.profile, binary.arch, threads, shared_bytes).blocks_per_sm == 0:
+    if resident and occupancy(binary.profile, binary.arch, threads, shared_bytes).blocks_per_sm == 0:
         raise LaunchError(
-            f"{binary.name}: a block of {threads} threads with {binary.profile.registers} registers each does not fit "
+            f"{name}: a block of {threads} threads with {binary.profile.registers} registers each does not fit "
             f"an SM of {binary.arch}: use smaller blocks, or bound the registers with __launch_bounds__({threads})"
         )
 

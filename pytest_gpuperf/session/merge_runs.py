@@ -243,5 +243,3 @@ def _refuse_targets(shards: Sequence[ShardReport]) -> None:
 
 def _said(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value) or "none"
-
-

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from pytest_gpuperf.device import peaks
 from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT
 from pytest_gpuperf.timing.canaries import COPIED_BYTES, canary_times
+
+from pytest_gpuperf.device import peaks
 
 pytestmark = pytest.mark.gpu
 

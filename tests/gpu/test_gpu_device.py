@@ -19,11 +19,10 @@ from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockTimeout
-from pytest_gpuperf.device.discovery import open_device
+from pytest_gpuperf.device.discovery import VARIABLE, open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.lock import GpuLock
-from pytest_gpuperf.device.visible_devices import VARIABLE
 
 pytestmark = pytest.mark.gpu
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pytest_gpuperf.timing.sample_stats import midmean
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
@@ -15,7 +16,6 @@ from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import block_size, paired_blocks, pilot
 from pytest_gpuperf.timing.rounds import Workload, take_rounds
-from pytest_gpuperf.timing.sample_stats import midmean
 
 pytestmark = pytest.mark.gpu
 

@@ -520,6 +520,7 @@ def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch
 
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
+
     from pytest_gpuperf.workload import second_process
 
     kernel, work = (types.SimpleNamespace(identity=types.SimpleNamespace(code=code)) for code in ("3fa9", ""))

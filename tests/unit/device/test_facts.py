@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from device_samples import FakeNvml
 
-from pytest_gpuperf.device.facts import Nvml, Settings, reasons, slug, strangers, version
+from pytest_gpuperf.device.facts import Nvml, reasons, slug, strangers, version
 from pytest_gpuperf.model.timed_round import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
@@ -51,14 +51,15 @@ def test_what_nvml_does_not_tell_is_none_and_no_error(library: Any) -> None:
 def test_nothing_is_known_without_nvml() -> None:
     nvml = Nvml(None, "11")
     assert nvml.state() == DeviceState()
-    assert nvml.settings() == Settings()
+    assert nvml.settings() == {}
     assert nvml.uuid == "GPU-11"
 
 
 def test_a_function_that_this_nvml_has_not_is_no_error() -> None:
     library = FakeNvml("GPU-11")
     del library.answers["nvmlDeviceGetEccMode"]
-    assert Nvml(library, "11").settings() == Settings("580.95.05", 700, None, False)
+    settings = Nvml(library, "11").settings()
+    assert (settings["driver"], settings["power_limit_w"], settings["ecc"]) == ("580.95.05", 700, None)
 
 
 def test_older_drivers_know_the_reasons_by_their_older_name() -> None:

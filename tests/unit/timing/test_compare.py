@@ -20,7 +20,9 @@ from pytest_gpuperf.timing.samples import InvalidSampleError
 TIGHT = PROFILES["tight"]
 
 
-def compared(bench: Bench, *, budget_s: float = 5.0, alpha: float = ALPHA, seed: int = 1, **options: object) -> Compared:
+def compared(
+    bench: Bench, *, budget_s: float = 5.0, alpha: float = ALPHA, seed: int = 1, **options: object
+) -> Compared:
     given = {"duration_ns": bench.base_ns, "clock": bench.clock, **options}
     return compare(bench, bench, TIGHT, alpha, seed=seed, budget_s=budget_s, **given)  # type: ignore[arg-type]
 
@@ -119,7 +121,8 @@ def test_a_lost_sample_is_an_error(lost: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "wanted"), [(1.0, Decision.SAME), (1.02, Decision.SLOWER), (16.0, Decision.SLOWER), (0.9, Decision.FASTER)]
+    ("ratio", "wanted"),
+    [(1.0, Decision.SAME), (1.02, Decision.SLOWER), (16.0, Decision.SLOWER), (0.9, Decision.FASTER)],
 )
 @pytest.mark.parametrize("base_ns", [1e4, 1e5, 3e6, 5e7])
 def test_clear_cases_decide(ratio: float, wanted: Decision, base_ns: float) -> None:
@@ -191,7 +194,9 @@ def test_rare_slow_launches_are_slower() -> None:
 def test_recorded_blocks_of_equal_kernels_are_never_slower(one: object) -> None:
     runs = drawn(np.random.default_rng(2), one.disturbances, 60, MOST_BLOCKS)  # type: ignore[attr-defined]
     for run in runs:
-        found = next((known for count in range(1, MOST_BLOCKS) if (known := decide(list(run[:count]), TIGHT, ALPHA))), None)
+        found = next(
+            (known for count in range(1, MOST_BLOCKS) if (known := decide(list(run[:count]), TIGHT, ALPHA))), None
+        )
         assert found is not Decision.SLOWER
 
 

@@ -96,7 +96,12 @@ def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "mean_ns", "decision"),
-    [(1.0, 5e4, Decision.SAME), (1.02, 5e4, Decision.SLOWER), (0.97, 5e4, Decision.FASTER), (1.04, 2e7, Decision.SLOWER)],
+    [
+        (1.0, 5e4, Decision.SAME),
+        (1.02, 5e4, Decision.SLOWER),
+        (0.97, 5e4, Decision.FASTER),
+        (1.04, 2e7, Decision.SLOWER),
+    ],
 )
 def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_ns: float, decision: Decision) -> None:
     here, there = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns))
