@@ -25,7 +25,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
+from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
 
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
 from pytest_gpuperf.baselines.parsing import decode  # noqa: E402

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from pytest_gpuperf.judge.log_times import mean_time_ns
+from pytest_gpuperf.model.timed_round import mean_time_ns
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.early_stop import CountersMissing

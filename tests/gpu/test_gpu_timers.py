@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pytest_gpuperf.timing.sample_stats import midmean
+from pytest_gpuperf.timing.samples import midmean
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
