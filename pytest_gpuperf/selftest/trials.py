@@ -1,141 +1,112 @@
-"""The positive and the negative control: verdicts, as the gate would make them, on slowdowns that are known."""
+"""Comparisons of known truth on one timer: kernels with themselves, and with versions that are slower."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import random
-import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.judge.error_budget import Spending
-from pytest_gpuperf.judge.policy import Decision, Policy
+import numpy as np
+
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.launch import Kernel, Launch
+from pytest_gpuperf.judge.decision import Comparison, share
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, compile_probes, launch_of
-from pytest_gpuperf.selftest.known_slowdowns import Subject
-from pytest_gpuperf.selftest.sass_loop import LoopCode, UnexpectedCode, loop_codes
-from pytest_gpuperf.selftest.selftest_report import Control, bounds_of
-from pytest_gpuperf.timing.paired_run import Pairing, pair
+from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.selftest.kernels import Probe, require_known_difference
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.rounds import Clock, Workload, warm_up
+from pytest_gpuperf.timing.samples import midmean, valid_samples
 
-ALPHA_SHARE = Spending().share(20)
-"""Error rate of each verdict: as on the 20th changed workload of a run."""
-TRIALS: tuple[tuple[float, float], ...] = (
-    (0.0, 0.005), (0.0, 0.001), (0.25, 0.005), (0.25, 0.001), (0.5, 0.0025), (1.0, 0.005), (2.0, 0.005), (5.0, 0.005),
-)  # fmt: skip
-"""Slowdown in percent, and the tolerance that it is judged under."""
-PERCENTS = tuple(sorted({percent for percent, _ in TRIALS if percent}))
-
-FIRST_PASS = 3
-"""Times its budget that the first turn over all cells may take."""
-
-Report = Callable[[float], None]
-"""Told the share of the stage that is done, 0 to 1."""
-
-
-class BrokenProbe(Exception):
-    """Two modules that should hold the same machine code do not, or two that should differ are the same."""
+LIMITS = PROFILES["tight"]
+ALPHA = share(100, 1)
+"""Error rate of a verdict: that of a kernel in a run of 100 tests."""
+BUDGET_S = 5.0
+"""Wall-clock seconds that the gate gives a workload by default."""
+PERCENTS = (0, 1, 2)
+AIM = 1.07
+"""Slower versions are made slower than their name says by this factor: they have to be found."""
+HEADROOM = 1.08
+"""Counts up to this many times a baseline's are served by its grid and arguments."""
+SAMPLES, REPEATS = 30, 20
+"""Samples of a slot, and slots, from which a slowdown is known: that of a copy to 0.1 % on an H200."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Cell:
-    subject: Subject
+@dataclasses.dataclass(frozen=True)
+class Version:
+    """A kernel that is compared with a baseline."""
+
     percent: float
-    tolerance: float
-
-    @property
-    def policy(self) -> Policy:
-        return Policy(delta=self.tolerance, epsilon=2 * self.tolerance, alpha=ALPHA_SHARE)
-
-    @property
-    def probes(self) -> tuple[Probe, Probe]:
-        """Baseline and candidate; other functions lie around the candidate."""
-        return self.subject.baseline(), self.subject.candidate(self.percent)
+    """By which it is slower, or somewhat more; 0: the same code, behind another function."""
+    probe: Probe
+    ratio: float
+    """Its time over the baseline's, as measured; 1 for the same code."""
 
 
-class Controls:
-    """Takes verdicts on all cells in turns, for as long as there is time."""
+class Trials:
+    """A kernel and its versions on one timer.  The caller holds the GPU's lock.
 
-    def __init__(self, device: Device, timer: Timer, subjects: Sequence[Subject], seed: int) -> None:
-        self._device = device
-        self._timer = timer
-        self._random = random.Random(seed)
-        self.cells = [Cell(subject, percent, tolerance) for subject in subjects for percent, tolerance in TRIALS]
-        probes = [probe for cell in self.cells for probe in cell.probes]
-        self._binaries: dict[Probe, KernelBinary] = compile_probes(probes, device.facts.arch, CompileCache())
-        self._launches: dict[str, Launch] = {}
-        self.pairings: dict[Cell, list[Pairing]] = {cell: [] for cell in self.cells}
-        for cell in self.cells:
-            self._check(cell)
+    Raises what compiling, loading and timing raise, and ``UnknownSlowdown``.
+    """
 
-    def _check(self, cell: Cell) -> None:
-        """Raise ``BrokenProbe`` unless equal kernels are equal to the bit and slower ones differ."""
-        old, new = (self._binaries[probe] for probe in cell.probes)
-        if (old.profile.code_hash == new.profile.code_hash) != (cell.percent == 0) or old.cubin == new.cubin:
-            raise BrokenProbe(
-                f"{cell.subject.name} +{cell.percent:g} %: the compiler's machine code is not what this test needs; "
-                f"please report it with the output of gpuperf doctor --json"
-            )
+    def __init__(self, device: Device, timer: Timer, baseline: Probe, seed: int) -> None:
+        self._device, self._timer, self._baseline = device, timer, baseline
+        self._form = baseline.family.form(device, math.ceil(baseline.count * HEADROOM))
+        self._seeds = random.Random(seed)
+        self._binaries: dict[Probe, KernelBinary] = {}
+        (self.duration_ns,) = self._times_ns(baseline.count)
+        self.versions = [self._version(percent) for percent in PERCENTS]
 
-    def run(self, budget_s: float, report: Report, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Try all cells in turns for ``budget_s`` seconds, thrice that in the first.  The caller holds the lock."""
+    def compared(self, seconds: float, clock: Clock = time.perf_counter) -> Mapping[Version, Sequence[Comparison]]:
+        """Comparisons of the versions, in turns until so many seconds are over, and at least one of each."""
         start = clock()
-        limit_s = FIRST_PASS * budget_s
-        while clock() - start < limit_s:
-            for cell in self._random.sample(self.cells, len(self.cells)):
-                if clock() - start >= limit_s:
-                    break
-                self.pairings[cell].append(self._verdict(cell))
-                report(min(1.0, (clock() - start) / budget_s))
-            limit_s = budget_s
+        taken: dict[Version, list[Comparison]] = {version: [] for version in self.versions}
+        for version in itertools.cycle(self.versions):
+            if taken[version] and clock() - start >= seconds:
+                break
+            taken[version].append(self._compared(version))
+        return taken
 
-    def _verdict(self, cell: Cell) -> Pairing:
-        baseline, candidate = (self._binaries[probe] for probe in cell.probes)
-        return pair(
-            self._device, self._timer, self._launch(cell.subject), baseline, cell.policy, candidate=candidate,
-            seed=self._random.getrandbits(48), duration_ns=cell.subject.duration_ns,
-        )  # fmt: skip
+    def _compared(self, version: Version) -> Comparison:
+        """One comparison, as the gate takes it."""
+        launch, baseline = self._launch(version.probe), BaselineLaunch(self._binary(self._baseline))
+        opponent = CubinOpponent(self._device, self._timer, launch, baseline)
+        duration_ns, seed = self.duration_ns * version.ratio, self._seeds.getrandbits(48)
+        return compare(
+            self._device, opponent, LIMITS, ALPHA, seed=seed, duration_ns=duration_ns, budget_s=BUDGET_S
+        ).comparison  # fmt: skip
 
-    def _launch(self, subject: Subject) -> Launch:
-        if subject.name not in self._launches:
-            binary, family = self._binaries[subject.baseline()], FAMILIES[subject.family]
-            self._launches[subject.name] = launch_of(self._device, binary, family, subject.capacity)
-        return self._launches[subject.name]
+    def _version(self, percent: float) -> Version:
+        """Resized once: a kernel's time has a fixed part, and that of a copy is no straight line of its count."""
+        count, wanted = self._baseline.count, AIM * percent / 100
+        added, ratio, counts = 0, 1.0, float(count)  # so many counts take the baseline's time
+        for _ in range(2 if percent else 0):
+            added = min(math.ceil(wanted * counts), math.ceil(count * (HEADROOM - 1)))
+            before, after = self._times_ns(count, count + added)
+            ratio = after / before
+            counts = added / max(ratio - 1, wanted / 4)
+        probe = dataclasses.replace(self._baseline, count=count + added, moved=True)
+        require_known_difference(self._binary(self._baseline), self._binary(probe), added)
+        return Version(percent, probe, ratio)
 
-    def results(self) -> tuple[Control, ...]:
-        """The figures of every cell that was tried.  Raises ``UnexpectedCode`` if loops differ otherwise."""
-        loops = [probe for probe in self._binaries if probe.family is LOOP]
-        counted = dict(zip(loops, loop_codes([self._binaries[probe] for probe in loops]), strict=True))
-        return tuple(
-            _control(cell, found, _instructions(cell, counted)) for cell, found in self.pairings.items() if found
-        )
+    def _times_ns(self, *counts: int) -> list[float]:
+        """Midmean times of kernels, interleaved, with a cold L2."""
+        launches = [self._launch(dataclasses.replace(self._baseline, count=count)) for count in counts]
+        for launch in launches:
+            warm_up(self._timer, Workload(launch), bound_s=0.05)
+        taken = [self._timer.measure([Slot(one, SAMPLES) for one in launches], "cold") for _ in range(REPEATS)]
+        return [midmean(valid_samples(np.concatenate(of_one).tolist())) for of_one in zip(*taken, strict=True)]
 
+    def _launch(self, probe: Probe) -> Launch:
+        arch, (grid, arguments) = self._device.facts.arch, self._form
+        kernel = Kernel({arch: self._binary(probe)}, device=self._device, native=arch, ptx=lambda _arch: "")
+        return kernel.launch(grid, probe.family.threads, arguments)
 
-def _instructions(cell: Cell, counted: Mapping[Probe, LoopCode]) -> tuple[int, int] | None:
-    """Executed per thread by baseline and candidate; None if they are no loops."""
-    if cell.subject.family != LOOP.name:
-        return None
-    old, new = (counted[probe] for probe in cell.probes)
-    if (old.outside, old.body) != (new.outside, new.body):
-        raise UnexpectedCode(f"{cell.subject.name}: the compiler made another loop for another count")
-    return old.executed, new.executed
-
-
-def _control(cell: Cell, found: Sequence[Pairing], instructions: tuple[int, int] | None) -> Control:
-    def count(*decisions: Decision) -> int:
-        return sum(one.paired.decision in decisions for one in found)
-
-    ratio, error = cell.subject.ratio(cell.percent), cell.subject.ratio_se(cell.percent)
-    least, most = bounds_of(ratio, error)
-    intervals = [one.paired.interval for one in found if one.paired.interval is not None]
-    return Control(
-        kernel=cell.subject.name, duration_ns=cell.subject.duration_ns, percent=cell.percent, ratio=ratio,
-        ratio_se=error, instructions=instructions, tolerance=cell.tolerance, verdicts=len(found),
-        slower=count(Decision.SLOWER), faster=count(Decision.FASTER),
-        passed=count(Decision.SAME, Decision.NOT_SLOWER), inconclusive=count(Decision.INCONCLUSIVE),
-        covered=sum(low <= most and least <= high for low, high in intervals), intervals=len(intervals),
-        blocks=statistics.median([one.paired.blocks for one in found]),
-        seconds=statistics.median([one.seconds for one in found]),
-    )  # fmt: skip
+    def _binary(self, probe: Probe) -> KernelBinary:
+        if probe not in self._binaries:
+            self._binaries[probe] = probe.compiled(self._device.facts.arch)
+        return self._binaries[probe]
