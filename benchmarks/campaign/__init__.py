@@ -1,1 +1,1 @@
-"""The pieces of ``paired_campaign.py``: what is tried, one process of it, many processes, and what came of it."""
+"""A suite of callables in two revisions, for ``paired_processes.py``."""

@@ -54,7 +54,7 @@ class Trials:
     """
 
     def __init__(self, device: Device, timer: Timer, baseline: Probe, seed: int) -> None:
-        self._device, self._timer, self._baseline = device, timer, baseline
+        self.device, self.timer, self._baseline = device, timer, baseline
         self._form = baseline.family.form(device, math.ceil(baseline.count * HEADROOM))
         self._seeds = random.Random(seed)
         self._binaries: dict[Probe, KernelBinary] = {}
@@ -74,10 +74,10 @@ class Trials:
     def _compared(self, version: Version) -> Comparison:
         """One comparison, as the gate takes it."""
         launch, baseline = self._launch(version.probe), BaselineLaunch(self._binary(self._baseline))
-        opponent = CubinOpponent(self._device, self._timer, launch, baseline)
+        opponent = CubinOpponent(self.device, self.timer, launch, baseline)
         duration_ns, seed = self.duration_ns * version.ratio, self._seeds.getrandbits(48)
         return compare(
-            self._device, opponent, LIMITS, ALPHA, seed=seed, duration_ns=duration_ns, budget_s=BUDGET_S
+            self.device, opponent, LIMITS, ALPHA, seed=seed, duration_ns=duration_ns, budget_s=BUDGET_S
         ).comparison  # fmt: skip
 
     def _version(self, percent: float) -> Version:
@@ -97,16 +97,16 @@ class Trials:
         """Midmean times of kernels, interleaved, with a cold L2."""
         launches = [self._launch(dataclasses.replace(self._baseline, count=count)) for count in counts]
         for launch in launches:
-            warm_up(self._timer, Workload(launch), bound_s=0.05)
-        taken = [self._timer.measure([Slot(one, SAMPLES) for one in launches], "cold") for _ in range(REPEATS)]
+            warm_up(self.timer, Workload(launch), bound_s=0.05)
+        taken = [self.timer.measure([Slot(one, SAMPLES) for one in launches], "cold") for _ in range(REPEATS)]
         return [midmean(valid_samples(np.concatenate(of_one).tolist())) for of_one in zip(*taken, strict=True)]
 
     def _launch(self, probe: Probe) -> Launch:
-        arch, (grid, arguments) = self._device.facts.arch, self._form
-        kernel = Kernel({arch: self._binary(probe)}, device=self._device, native=arch, ptx=lambda _arch: "")
+        arch, (grid, arguments) = self.device.facts.arch, self._form
+        kernel = Kernel({arch: self._binary(probe)}, device=self.device, native=arch, ptx=lambda _arch: "")
         return kernel.launch(grid, probe.family.threads, arguments)
 
     def _binary(self, probe: Probe) -> KernelBinary:
         if probe not in self._binaries:
-            self._binaries[probe] = probe.compiled(self._device.facts.arch)
+            self._binaries[probe] = probe.compiled(self.device.facts.arch)
         return self._binaries[probe]

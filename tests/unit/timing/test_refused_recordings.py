@@ -1,6 +1,6 @@
 """Recordings of an idle H200 that older rules called disturbed: loops of 2 to 10 us, and a copy of two levels.
 
-Taken by ``benchmarks/recording_rules.py idle``; samples in nanoseconds.
+Samples in nanoseconds.
 """
 
 from __future__ import annotations
