@@ -33,12 +33,12 @@ class Verdict(enum.Enum):
     """Static: the machine code is not that on record, but its source was accepted with another compiler that the
     manifest declares; the record of this compiler is older."""
     SAME = "SAME"
-    """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Beside the time: within
+    """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Other figures: within
     the tolerance."""
     FASTER = "FASTER"
     """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
-    """Proven slower than the tolerance, in two processes; or in one, where no second one could speak: *not confirmed*."""
+    """Proven slower than the tolerance, in two processes; or *not confirmed*, where no second one could speak."""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
