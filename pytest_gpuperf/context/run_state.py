@@ -34,8 +34,6 @@ class RunState:
         self._test_began = "", 0.0
         self.pending: dict[Key, PendingConfirmation] = {}
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
-        self.pending_drifts: dict[Key, PendingConfirmation] = {}
-        """The same, of workloads that were slower than their anchor."""
         self.pending_beside: dict[Key, list[BesidePending]] = {}
         """Times of the CPU that were worse in this process and wait for the end of their test to be confirmed."""
         self.confirming_blocks: dict[Key, dict[str, tuple[float, ...]]] = {}

@@ -14,7 +14,7 @@ from pytest_gpuperf.judge.code_diff import text_changes
 from pytest_gpuperf.judge.counter_verdict import CounterRule, compare_counters
 from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Anchor, Key, TimeRecord
+from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
@@ -77,7 +77,6 @@ def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> list[Ch
             *_launch(was.launch, now.launch), *_arguments(was.arguments, now.arguments),
             ("declared bytes", _declared(old.bytes), _declared(new.bytes)),
             ("declared operations", _declared(old.flops), _declared(new.flops)),
-            ("anchor", _anchor(old.anchor), _anchor(new.anchor)),
             *_beside(old.beside or Beside(), new.beside or Beside()),
         ),
     ]  # fmt: skip
@@ -115,10 +114,6 @@ def _parts(old: str, new: str) -> tuple[str, str]:
 
 def _declared(amount: int | None) -> str:
     return "none" if amount is None else str(amount)
-
-
-def _anchor(anchor: Anchor | None) -> str:
-    return "its own" if anchor is None else f"of {anchor.date[:10]}"
 
 
 def _beside(old: Beside, new: Beside) -> list[tuple[str, str, str]]:

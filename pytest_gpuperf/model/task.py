@@ -37,9 +37,6 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
     folder: Path
     workloads: tuple[Key, ...]
     """Those to time against their record; what is found of each goes to the file of its number."""
-    drifts: tuple[Key, ...] = ()
-    """Those to pair with their anchor; their numbers follow."""
-
     by_process: tuple[Key, ...] = ()
     """Those of ``workloads`` to pair with another revision's process."""
     together: bool = False
@@ -49,11 +46,11 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts, *self.beside)))
+        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.beside)))
 
     def files(self) -> tuple[Path, ...]:
         """Where what is found of each goes."""
-        number = len(self.workloads) + len(self.drifts) + len(self.beside)
+        number = len(self.workloads) + len(self.beside)
         return tuple(self.folder / f"{place}.json" for place in range(number))
 
 

@@ -116,7 +116,7 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
-    if not (state.pending or state.pending_drifts or state.pending_beside):
+    if not (state.pending or state.pending_beside):
         return
     from pytest_gpuperf.workload import confirm_beside, second_process  # noqa: PLC0415 SciPy comes with them
 
@@ -228,8 +228,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf_error = book.red_by_error  # type: ignore[attr-defined]
     for judgement in _all_judgements(book):
         kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
-        anchor = ".anchor" if judgement.against == "anchor" else ""
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}{anchor}"
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}"
         item.user_properties.append((visible(name), judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

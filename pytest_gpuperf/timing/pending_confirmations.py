@@ -13,14 +13,13 @@ import msgspec
 
 from pytest_gpuperf.config.call_arguments import BesideKind
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
-from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import HostTime
-from pytest_gpuperf.model.evidence import Anchor, Identity, Key
+from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.paired_run import Pairing
@@ -79,18 +78,6 @@ class UnpairedPending:
 
 
 @dataclasses.dataclass(frozen=True)
-class AnchorPending:
-    """A workload that paired blocks of the gating process called slower than its anchor."""
-
-    case: TimeCase
-    anchor: Anchor
-    policy: Policy
-    pairing: Pairing
-    judgement: Judgement
-    budget_s: float
-
-
-@dataclasses.dataclass(frozen=True)
 class BesidePending:
     """A time of the CPU that blocks of the gating process called worse or better (``workload.confirm_beside``)."""
 
@@ -103,7 +90,7 @@ class BesidePending:
     budget_s: float
 
 
-PendingConfirmation = PairedPending | UnpairedPending | AnchorPending
+PendingConfirmation = PairedPending | UnpairedPending
 
 
 def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
@@ -117,7 +104,7 @@ def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
     return _unpaired(pending, second) if isinstance(pending, UnpairedPending) else _paired(pending, second)
 
 
-def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Judgement:
+def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
     if second.not_paired:
         return unheard(pending.judgement, f"it could not pair the two: {second.not_paired}")
     first = pending.pairing
@@ -125,12 +112,6 @@ def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Jud
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
     blocks = _blocks(pending, second)
-    if isinstance(pending, AnchorPending):
-        _, judgement = judge_paired_drift(
-            pending.case, pending.anchor, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed),
-            notes=notes, pair_slot="sustained" if first.sustained else "short",
-        )  # fmt: skip
-        return judgement or pending.judgement
     step = judge_pairs(
         pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
         slow_launches=first.slow_launches,
@@ -153,7 +134,7 @@ def is_not_slower(pending: PairedPending, pair: Confirmation) -> bool:
     return _blocks(pending, pair).decision in (Decision.SAME, Decision.NOT_SLOWER, Decision.FASTER)
 
 
-def _blocks(pending: PairedPending | AnchorPending, second: Confirmation) -> Paired:
+def _blocks(pending: PairedPending, second: Confirmation) -> Paired:
     return judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
 
 

@@ -17,7 +17,6 @@ from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
-from pytest_gpuperf.update.anchor import become_anchors, with_anchor
 from pytest_gpuperf.update.record import ProcessRecord, record
 from pytest_gpuperf.update.select import (
     counters_alone,
@@ -69,25 +68,14 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     ]
     named = {new.cubin for new in static.values()}
     cubins = [*times.cubins, *(cubin for sha256, cubin in given.items() if sha256 in named)]
-    moved = {
-        place: worker.store.time(*place)
-        for place in become_anchors(accepted, worker.options)
-        if place not in times.update
-    }
-    kept = {*moved, *times.counters, *times.beside} - times.update.keys()
+    kept = {*times.counters, *times.beside} - times.update.keys()
     stays = {place: record.identity for place in kept if (record := worker.store.time(*place)) is not None}
     update = Update(
-        static=static, time=times.update, counters=times.counters, beside=times.beside, anchors=moved,
-        stays=stays, sessions=times.sessions, cubins=cubins, profile=worker.options.profile, asked=worker.targets,
+        static=static, time=times.update, counters=times.counters, beside=times.beside, stays=stays,
+        sessions=times.sessions, cubins=cubins, profile=worker.options.profile, asked=worker.targets,
     )  # fmt: skip
     worker.store.write(update, progress_of(config))
-    return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]
-
-
-def _as_anchor(place: tuple[str, Key], before: TimeRecord | None) -> Recorded:
-    """A record that stays and is its own anchor from now on."""
-    after = None if before is None else msgspec.structs.replace(before, anchor=None)
-    return Recorded(key=place[1], target=place[0], before=before, after=after)
+    return [*recorded, *times.recorded]
 
 
 def _with_cubin_at_hand(
@@ -113,8 +101,6 @@ def _taken_by_processes(
 def _merged_times(worker: Worker, records: Sequence[ProcessRecord], wanted: Sequence[WorkloadEvidence]) -> Times:
     session, merged = merge(records, wanted, worker.options)
     slug = records[0].device.slug
-    found = {work.key: work for work in wanted}
-    merged = [_anchored(worker, one, found[one.key]) for one in merged]
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
     taken = _taken(merged)
     return Times(
@@ -132,16 +118,6 @@ def _with_beside(
     before = {(one.target, one.workload.key): worker.store.time(one.target, one.workload.key) for one in wanted}
     beside, rows = recorded_beside(wanted, records, before, times.update)
     return dataclasses.replace(times, beside=beside, recorded=[*times.recorded, *rows])
-
-
-def _anchored(worker: Worker, recorded: Recorded, found: WorkloadEvidence) -> Recorded:
-    """A newly recorded time with the anchor that it is measured from."""
-    if not isinstance(recorded.after, TimeRecord):
-        return recorded
-    store, slug, key = worker.store, recorded.target, recorded.key
-    sessions = {one.id: one for one in store.sessions(slug, key.module)}
-    after = with_anchor(recorded.after, store.time(slug, key), found, sessions, store.has_cubin, worker.options)
-    return msgspec.structs.replace(recorded, after=after)
 
 
 def _taken(recorded: Sequence[Recorded]) -> dict[tuple[str, Key], TimeRecord]:

@@ -19,7 +19,6 @@ from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.update.anchor import accepts_drift
 from pytest_gpuperf.update.modes import takes
 from pytest_gpuperf.update.record import ProcessRecord, by_workload
 
@@ -76,7 +75,7 @@ def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key
         for evidence in accepted
         for workload in evidence.workloads
         if (judged := workload.time_judgement) is not None
-        if takes(judged, options) or accepts_drift(workload, options)
+        if takes(judged, options)
     }
 
 

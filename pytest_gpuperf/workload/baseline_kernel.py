@@ -60,13 +60,8 @@ def opponent_of(
     key: Key,
     record: TimeRecord,
     launch: Launch | None,
-    *,
-    what: str = "record",
 ) -> Opponent:
-    """The baseline's kernel, read from the store and checked against its record and the launch it would be given.
-
-    ``what`` the record is to its workload: ``record`` or ``anchor``.
-    """
+    """The baseline's kernel, read from the store and checked against its record and the launch it would be given."""
     if launch is None:
         return Opponent(None, "a callable has no machine code of its own that could be run again")
     if not record.cubin:
@@ -80,7 +75,7 @@ def opponent_of(
         return Opponent(None, f"the baseline's machine code cannot be run again: {problem}", refused=True)
     except (BaselineError, CompileProblem) as problem:
         file = evidence_path(store.root, launch.kernel.device.facts.slug, key.module)
-        why = f"{file}: the machine code of the {what} of {key} is refused: {problem}"
+        why = f"{file}: the machine code of the record of {key} is refused: {problem}"
         return Opponent(None, why, refused=True)
     other_parameters = _layout(binary) != _layout(launch.binary)
     if distrust := trust.why_not_launched(record.cubin):

@@ -15,7 +15,6 @@ from pytest_gpuperf.timing.pending_confirmations import Confirmation, of_pairs
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.checked_run import check_again
-from pytest_gpuperf.workload.gate_anchor import anchor_opponent
 from pytest_gpuperf.workload.gate_process import pair_with_revision, wait_for_opponent
 from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
@@ -37,14 +36,9 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     Raises ``CheckedOnly`` after the last workload of the task: what else its test does is of no interest here.
     """
     request = work.request
-    asked = [(task.workloads.index(work.key), opponent_for)] if work.key in task.workloads else []
-    if work.key in task.drifts:
-        asked.append((len(task.workloads) + task.drifts.index(work.key), anchor_opponent))
-    if not asked:
+    if work.key not in task.workloads:
         return TimedRounds(take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE).rounds)
-    for number, against in asked:
-        found = _confirm(work, task, number, against(work))
-    return found
+    return _confirm(work, task, task.workloads.index(work.key), opponent_for(work))
 
 
 def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Opponent) -> TimedRounds:

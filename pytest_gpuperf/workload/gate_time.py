@@ -31,7 +31,6 @@ from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedP
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
-from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
 from pytest_gpuperf.workload.gate_process import pair_with_revision, pairs_by_commit
 from pytest_gpuperf.workload.pair_with_itself import pair_with_itself
 from pytest_gpuperf.workload.record_time import one_round
@@ -86,7 +85,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     known = compared.judge(NO_ROUNDS)
     unchanged = known.judgement.verdict is Verdict.UNCHANGED
     if options.changed_only and unchanged:
-        return with_drift(work, compared.case(NO_ROUNDS), TimedRounds((), known.judgement))
+        return TimedRounds((), known.judgement)
     asked_for = unchanged and options.pair_all
     only_looked_at = unchanged and not asked_for
     if only_looked_at and work.worker.revision is not None:  # which has no times to compare with
@@ -102,7 +101,6 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     elif unchanged:
         policy = dataclasses.replace(compared.policy, alpha=state.next_unchanged_share())
         compared = dataclasses.replace(compared, policy=policy, unchanged_shifts=_shifts_of_others(work, state))
-    drift = anchor_pairs(work, state)
     opponent = opponent_for(work) if tested else Opponent(None)
     state.note_distrust(work.key, opponent.obstacle if opponent.distrusted else "")
     compared = _with_canaries(compared, state)
@@ -110,7 +108,6 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     expected = expected_ns(work) if pairs else 0.0
     if expected >= LONG_NS:  # its launches in the blocks are its rounds
         found = decide_by_pairs(compared, state, opponent, NO_ROUNDS, known, expected)
-        found = _with_anchor(compared, state, drift, found)
         pair_with_itself(work, state, found.rounds)
         return found
     by_process = request.launch is None and work.worker.revision is not None
@@ -131,17 +128,8 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
         found = _less_comparable(state, opponent, decide_by_rounds(compared, state, taken, step, obstacle))
-    found = _with_anchor(compared, state, drift, found)
     pair_with_itself(work, state, taken.rounds)
     return found
-
-
-def _with_anchor(
-    compared: BaselineComparison, state: RunState, pairs: AnchorPairs | None, found: TimedRounds
-) -> TimedRounds:
-    """What was found, and how far it is from the anchor."""
-    case = dataclasses.replace(compared.case(NO_ROUNDS), rounds=found.rounds, disturbances=found.disturbances)
-    return pair_with_anchor(compared.work, case, state, pairs, found)
 
 
 def decide_by_rounds(

@@ -163,8 +163,7 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
             taken = confirm_time.confirm_time(work, task)
         else:
             taken = gate_time.gate_time(work, state)
-    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
-    judgements = (*counted.judgements, *of_time)
+    judgements = (*counted.judgements, *filter(None, [taken.judgement]))
     if not taken.rounds:
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")

@@ -74,9 +74,9 @@ def give_up(state: RunState, book: TestBook) -> None:
 
 
 def _waiting(state: RunState, book: TestBook) -> list[PendingConfirmation]:
-    """Take over what waits of one test: first against the record, then against the anchor."""
+    """Take over what waits of one test."""
     keys = [work.key for work in book.workloads.values()]
-    return [waiting.pop(key) for waiting in (state.pending, state.pending_drifts) for key in keys if key in waiting]
+    return [state.pending.pop(key) for key in keys if key in state.pending]
 
 
 def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
@@ -149,10 +149,8 @@ def _seen_by_second(
 ) -> tuple[list[Confirmation | None], str]:
     """What a second process finds of each workload, None where it leaves nothing; and why, where that is so."""
     with scratch_folder("gpuperf-confirm-") as name:
-        records = tuple(one.case.key for one in pending if one.judgement.against == "record")
-        drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
         paired = tuple(one.case.key for one in pending if _is_by_processes(one))
-        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired,
+        task = ConfirmTask(folder=Path(name), workloads=tuple(one.case.key for one in pending), by_process=paired,
                            together=_room_for_two(worker))  # fmt: skip
         problem = run_second(item, worker, task, limit_s)
         found = [_left(file) for file in task.files()]
@@ -198,9 +196,5 @@ def run_second(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: fl
 def replace_judgement(book: TestBook, judgement: Judgement) -> None:
     """Put a final judgement in the place of the one that waited."""
     work = book.workloads[judgement.key.workload]
-    place = judgement.kind, judgement.against
-    judgements = tuple(
-        msgspec.structs.replace(judgement, drift=one.drift) if (one.kind, one.against) == place else one
-        for one in work.judgements
-    )
+    judgements = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)
     book.add(msgspec.structs.replace(work, judgements=judgements))

@@ -86,8 +86,6 @@ class TimedRounds:
     rounds: tuple[Round, ...]
     judgement: Judgement | None = None
     disturbances: tuple[str, ...] = ()
-    on_drift: Judgement | None = None
-    """The verdict on the drift since the anchor, where there is one."""
 
 
 def take(

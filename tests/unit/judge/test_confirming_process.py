@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from judge_samples import KEY, identity, time_case
 
@@ -16,7 +15,7 @@ from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.paired_verdict import judge_pairs
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import Drift, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.blocks import Noise
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, PairedPending
@@ -51,7 +50,7 @@ class Waiting:
         self.book = TestBook(KEY.module, KEY.test)
         self.book.add(WorkloadEvidence(key=KEY, judgements=(self.judgement,)))
         self.state: Any = SimpleNamespace(
-            pending={KEY: PairedPending(case, POLICY, first, self.judgement, budget_s=5.0)}, pending_drifts={},
+            pending={KEY: PairedPending(case, POLICY, first, self.judgement, budget_s=5.0)},
             confirmations_left=left, seconds_of_this_test=lambda item: 1.0,
         )  # fmt: skip
         self.worker: Any = SimpleNamespace(options=SimpleNamespace(confirmations=3))
@@ -116,14 +115,11 @@ def test_what_fresh_pairs_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 def test_other_verdicts_of_the_workload_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Waiting(monkeypatch, 1.0)
     beside = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.WORSE)
-    anchor = Judgement(key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.SAME, against="anchor")
-    drift = Drift(date="2026-11-20", steps=1, tolerance=0.005, ratio=1.002, proven=False)
-    first = msgspec.structs.replace(waiting.judgement, drift=drift)
-    waiting.book.add(WorkloadEvidence(key=KEY, judgements=(beside, first, anchor)))
+    last = Judgement(key=KEY, target="nvidia-h200", kind="memory", verdict=Verdict.SAME)
+    waiting.book.add(WorkloadEvidence(key=KEY, judgements=(beside, waiting.judgement, last)))
     second_process.confirm(SimpleNamespace(), waiting.worker, waiting.state, waiting.book)  # type: ignore[arg-type]
-    stays, found, last = waiting.book.workloads[KEY.workload].judgements
-    assert (stays, last) == (beside, anchor)
-    assert (found.verdict, found.drift) == (Verdict.NOT_SLOWER, drift)
+    judged = waiting.book.workloads[KEY.workload].judgements
+    assert [one.verdict for one in judged] == [Verdict.WORSE, Verdict.NOT_SLOWER, Verdict.SAME]
 
 
 def test_how_many_pairs_were_slower_is_told_where_one_was_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,19 +8,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from judge_samples import EDITED, IDENTITY, KEY, identity, rounds, time_case
+from judge_samples import EDITED, KEY, identity, rounds, time_case
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_verdict import judge_time
-from pytest_gpuperf.model.evidence import Anchor, Identity
+from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.verdict import Change, Verdict
 from pytest_gpuperf.timing.blocks import Noise
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.pending_confirmations import (
-    AnchorPending,
     Confirmation,
     PairedPending,
     UnpairedPending,
@@ -38,9 +36,6 @@ POLICY = Policy(alpha=1e-3)
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 CALLABLE = identity(code="")
 OTHER_ARGUMENTS = {"arguments": ("int32=8",)}
-ANCHOR = Anchor(
-    identity=IDENTITY, timer="cupti", cache="cold", time_ns=50e3, session="s1", date="2026-11-20T10:00:00Z", steps=2
-)
 SLOTS = SustainedSlots(samples=40, occupied_s=0.05, kernel_s=0.05)
 
 
@@ -53,13 +48,6 @@ def pairing(r: float = 0.02, **changes: Any) -> Pairing:
 def paired_pending(new: Identity = EDITED, first: Pairing | None = None) -> PairedPending:
     first, case = first or pairing(), time_case(BASE, [102.0] * 4, new=new)
     return PairedPending(case, POLICY, first, judge_pairs(case, POLICY, first.paired).judgement, budget_s=5.0)
-
-
-def anchor_pending(**changes: Any) -> AnchorPending:
-    first, case = pairing(**changes), time_case(BASE, [102.0] * 4)
-    _, judgement = judge_paired_drift(case, ANCHOR, POLICY, first.paired)
-    assert judgement is not None
-    return AnchorPending(case, ANCHOR, POLICY, first, judgement, budget_s=5.0)
 
 
 def unpaired_pending(**changes: Any) -> UnpairedPending:
@@ -113,9 +101,8 @@ def test_equal_machine_code_of_an_edited_source_confirms() -> None:
     assert settled(paired_pending(), blocks(new=identity(code="bb", source="u"))).verdict is Verdict.SLOWER
 
 
-@pytest.mark.parametrize("pending", [paired_pending(), anchor_pending()])
-def test_rounds_do_not_confirm_paired_blocks(pending: PairedPending | AnchorPending) -> None:
-    found = settled(pending, timed(110.0, EDITED))
+def test_rounds_do_not_confirm_paired_blocks() -> None:
+    found = settled(paired_pending(), timed(110.0, EDITED))
     assert found.verdict is Verdict.SUSPECT
     assert "it could not pair the two: it is a callable" in found.reason
 
@@ -151,17 +138,6 @@ def test_what_is_not_comparable_keeps_its_figures() -> None:
     refused = msgspec.structs.replace(first, time=msgspec.structs.replace(first.time, not_paired="it is lost"))
     found = not_comparable(unconfirmed(refused, "so it is"), "the cubin is lost")
     assert found.time == first.time
-
-
-def test_a_drift_is_settled_against_its_anchor() -> None:
-    found = settled(anchor_pending(sustained=SLOTS), blocks(discarded=3))
-    assert (found.verdict, found.against) == (Verdict.SLOWER, "anchor")
-    assert found.time is not None
-    assert (found.time.seeds, found.time.pair_slot) == ((3, 4), "sustained")
-    assert "3 blocks of the second process were discarded" in found.notes
-    short = settled(anchor_pending(), blocks()).time
-    assert (short and short.pair_slot) == "short"
-    assert settled(anchor_pending(), blocks(0.0)).verdict is Verdict.INCONCLUSIVE
 
 
 def test_what_the_first_process_found_beside_the_blocks_stays() -> None:
