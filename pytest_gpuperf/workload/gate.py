@@ -18,8 +18,8 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.comparability import attribute, explain, other_arguments
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
+from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.task import ConfirmTask
