@@ -57,7 +57,7 @@ def _of_that_work(
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
     same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launched_otherwise
     if old.identity.launch != identity.launch and same_code:
-        reason = f"{explain('launch', old.identity, identity)}: needs a timing run"
+        reason = f"{explain('launch', old.identity, identity)}: its time will tell"
         return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launched_otherwise=True)
     return judgement
 
