@@ -27,12 +27,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.compile.compile_canary import canary_compilation
-from pytest_gpuperf.compile.compiler import compiling_anew
-from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.judge.beside_verdict import decided, judge_exact, judge_host_time, least_time_ns, policy_of
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Policy
+from pytest_gpuperf.timing.pending_confirmations import BesidePending
+from pytest_gpuperf.workload.confirm_beside import settled
+from pytest_gpuperf.workload.measure_beside import BLOCKS, CLOCKS, taken_until_decided
+
+from pytest_gpuperf.compile.compile_canary import canary_compilation
+from pytest_gpuperf.compile.compiler import compiling_anew
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.timing.host_blocks import (
@@ -43,9 +47,6 @@ from pytest_gpuperf.timing.host_blocks import (
     host_cost,
     interpreter_cost,
 )
-from pytest_gpuperf.timing.pending_confirmations import BesidePending
-from pytest_gpuperf.workload.confirm_beside import settled
-from pytest_gpuperf.workload.measure_beside import BLOCKS, CLOCKS, taken_until_decided
 
 KEY = Key(module="benchmark.py", test="test_beside", workload="work")
 LOSSES, EQUAL = 100, 300

@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.judge.bisection import Answer, Found, NothingToFind, search
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Decision, Policy
+
+from pytest_gpuperf.judge.bisection import Answer, Found, NothingToFind, search
 
 ROOT = Path(__file__).resolve().parents[1]
 REPLAYS = ROOT / "tests" / "replays"

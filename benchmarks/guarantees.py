@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
 from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.policy import Policy

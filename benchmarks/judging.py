@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.unpaired import judge_unpaired
+
 from pytest_gpuperf.model.timed_round import Round
 
 BLOCK_TARGET_MS = 1.0

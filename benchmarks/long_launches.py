@@ -25,16 +25,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from campaign.child import opened
+from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.rank_eprocess import LAUNCHES
+from pytest_gpuperf.timing.paired_run import Pairing, pair
 
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Kernel, Launch
-from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
-from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.judge.rank_eprocess import LAUNCHES
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Workload, warm_up
 
 DEVICE = "pytest_gpuperf.device.discovery:open_device"

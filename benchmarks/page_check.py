@@ -25,13 +25,14 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
+
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
 from pytest_gpuperf.baselines.parsing import decode  # noqa: E402
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of  # noqa: E402
 from pytest_gpuperf.compile.cubin.disassembly import disassemble, without_padding  # noqa: E402
 from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
-from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
 from pytest_gpuperf.model.advice import Advice  # noqa: E402
 from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402
 from pytest_gpuperf.model.evidence import Key, TimeRecord  # noqa: E402

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-
 from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.eprocess import log_e_many
 from pytest_gpuperf.judge.error_budget import Spending

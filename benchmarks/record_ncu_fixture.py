@@ -23,10 +23,10 @@ from pathlib import Path
 
 from pytest_gpuperf.counters.chip_names import chip_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
-from pytest_gpuperf.counters.request import names_of
+from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu
+from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.device.lock import lock_folder
-from pytest_gpuperf.device.visible_devices import first_architecture
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent

@@ -31,18 +31,18 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from campaign.child import gpu_label, opened
+from pytest_gpuperf.selftest.kernels import COPY, FAMILIES, LOOP, Probe, compile_probes, launch_of
+from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
+from pytest_gpuperf.timing.health import Batch, disturbances
+from pytest_gpuperf.timing.sample_stats import alternates, centre, midmean, outlier_share
+from pytest_gpuperf.workload.record_time import RETAKES
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timed_round import DeviceState, Round
-from pytest_gpuperf.selftest.kernels import COPY, FAMILIES, LOOP, Probe, compile_probes, launch_of
-from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
-from pytest_gpuperf.timing.health import Batch, disturbances
 from pytest_gpuperf.timing.rounds import Rounds, Workload, summarise, take_rounds
-from pytest_gpuperf.timing.sample_stats import alternates, centre, midmean, outlier_share
-from pytest_gpuperf.workload.record_time import RETAKES
 
 DEVICE = "pytest_gpuperf.device.discovery:open_device"
 LOOPS_US = (2.0, 2.5, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-
-from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
+
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Session, TimeRecord
 from pytest_gpuperf.model.timed_round import Round

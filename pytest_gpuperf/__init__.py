@@ -46,18 +46,16 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
     from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
     from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
-    from pytest_gpuperf.device.cute_kernel import CuteKernel as CuteKernel
-    from pytest_gpuperf.device.cutile_kernel import CutileKernel as CutileKernel
+    from pytest_gpuperf.device.compare import UlpError as UlpError
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
     from pytest_gpuperf.device.launch import Kernel as Kernel
     from pytest_gpuperf.device.launch import Launch as Launch
-    from pytest_gpuperf.device.numba_kernel import NumbaKernel as NumbaKernel
-    from pytest_gpuperf.device.tensor_maps import TensorMap as TensorMap
-    from pytest_gpuperf.device.textures import Texture as Texture
-    from pytest_gpuperf.device.triton_kernel import TritonKernel as TritonKernel
-    from pytest_gpuperf.device.ulp_errors import UlpError as UlpError
+    from pytest_gpuperf.device.other_compilers import CuteKernel as CuteKernel
+    from pytest_gpuperf.device.other_compilers import CutileKernel as CutileKernel
+    from pytest_gpuperf.device.other_compilers import NumbaKernel as NumbaKernel
+    from pytest_gpuperf.device.other_compilers import TritonKernel as TritonKernel
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -81,16 +79,11 @@ _HOMES = {
         "config.call_arguments": "BadArgument",
         "context.book": "DuplicateWorkload",
         "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
-        "device.cute_kernel": "CuteKernel",
-        "device.cutile_kernel": "CutileKernel",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
-        "device.numba_kernel": "NumbaKernel",
-        "device.tensor_maps": "TensorMap",
-        "device.textures": "Texture",
-        "device.triton_kernel": "TritonKernel",
-        "device.ulp_errors": "UlpError",
+        "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
+        "device.compare": "UlpError",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

@@ -131,8 +131,7 @@ def time_line(figures: TimeFigures) -> str:
     """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
 
     Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``; those of
-    sustained slots are ``paired in sustained slots``.  What was not paired has its SM clock cycles against the record,
-    where the clock was read: ``cycles +0.1 %``.
+    sustained slots are ``paired in sustained slots``.
     """
     parts = [] if figures.ratio is None else [ratio(figures)]
     if figures.ratio is not None and figures.interval is not None:
@@ -140,8 +139,6 @@ def time_line(figures: TimeFigures) -> str:
         parts[0] += f" ({figures.level * 100:g} %{anytime})"
     if figures.before_ns is not None and figures.after_ns is not None:
         parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
-    if figures.cycles_ratio is not None:
-        parts.append(f"cycles {percent(figures.cycles_ratio - 1)}")
     if figures.tolerance:
         parts.append(f"tolerance {figures.tolerance * 100:g} %")
     slots = " in sustained slots" if figures.pair_slot == "sustained" else ""
@@ -173,6 +170,5 @@ def describe(judgement: Judgement) -> list[str]:
     neutral = [str(change) for change in judgement.changes if change.direction == "neutral"]
     if neutral:
         lines.append(f"    also: {', '.join(neutral)}")
-    not_paired = judgement.time.not_paired if judgement.time is not None else ""
-    words = (judgement.reason, not_paired and f"not paired: {not_paired}", *judgement.notes)
+    words = (judgement.reason, *judgement.notes)
     return [*lines, *(f"    {text}" for text in words if text)]

@@ -100,9 +100,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
         stash.run_state_of(config).self_pairs = self_pairs.choose(config, session.items)
     if config.stash[stash.OPTIONS].task is not None and session.items:
-        from pytest_gpuperf.workload import opponent_process  # noqa: PLC0415 a plain run has no children
+        from pytest_gpuperf.revision import process  # noqa: PLC0415 a plain run has no children
 
-        opponent_process.set_out_early(config)
+        process.set_out_early(config)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -71,7 +71,6 @@ def quiet_environment(shared_folder: Path) -> Iterator[None]:
             patch.delenv(name, raising=False)
         patch.setenv("PYTEST_ADDOPTS", LEAN)
         patch.setenv("GPUPERF_CACHE_DIR", str(shared_folder / "compiled"))
-        patch.setenv("GPUPERF_MACHINE_PROFILE", str(shared_folder / "no-profile.json"))  # none of this machine's
         patch.setenv("OPENBLAS_NUM_THREADS", "1")  # the others take half a second of every core, and wait
         yield
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
+from pytest_gpuperf.selftest.known_slowdowns import Subject
+from pytest_gpuperf.timing.paired_run import Pairing, pair
 
 from campaign.cells import SLOW, Cell, cells_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
-from pytest_gpuperf.selftest.known_slowdowns import Subject
-from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Workload, warm_up
 
 SURROUNDINGS = 5

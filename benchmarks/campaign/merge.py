@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from pytest_gpuperf.judge.block_decision import judge_blocks
+from pytest_gpuperf.judge.policy import Decision, Policy
 from scipy import stats
 
 from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
-from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.timer_names import TIMERS
 
 Line = dict[str, Any]

@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 
 import msgspec
-
-from campaign.cells import COPIES, PERCENTS, WANTED
-from campaign.child import opened
-from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.selftest.kernels import compile_probes
 from pytest_gpuperf.selftest.known_slowdowns import Subject, make_subjects
 from pytest_gpuperf.selftest.refine import LOOKS, refined
 from pytest_gpuperf.selftest.sass_loop import loop_codes
+
+from campaign.cells import COPIES, PERCENTS, WANTED
+from campaign.child import opened
+from pytest_gpuperf.compile.cache import CompileCache
 
 REFINED = (0.4, 1.0, 2.0)
 """Slowdowns of copies that are set by pairing."""

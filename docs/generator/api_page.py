@@ -32,8 +32,8 @@ GROUPS = {
     "Version": "",
 }
 INTERNAL = frozenset({
-    "binaries", "binary", "configuration", "declared_as", "device", "follows_array", "for_", "identity", "loaded",
-    "measured_peaks", "native", "of", "parameter_bytes", "records", "run_with", "targets", "value", "with_arguments",
+    "binaries", "binary", "configuration", "device", "for_", "identity", "loaded", "measured_peaks", "native",
+    "records", "run_with", "targets", "with_arguments",
 })  # fmt: skip
 """Members that the plugin itself uses."""
 

@@ -28,12 +28,9 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.cupy_arrays import elementwise_call
-from pytest_gpuperf.device.cute_kernel import CuteKernel
-from pytest_gpuperf.device.cutile_kernel import CutileKernel
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
-from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
-from pytest_gpuperf.device.triton_kernel import TritonKernel
+from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel, numba_binaries
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 

@@ -11,7 +11,7 @@ from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.counters.request import BadMetric, own_metrics
+from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
@@ -82,7 +82,7 @@ class GpuPerf:
         options, settings = self._worker.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            limits=options.limits(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),

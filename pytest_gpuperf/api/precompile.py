@@ -14,7 +14,6 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
-from pytest_gpuperf.model.task import RecordTask
 
 
 def name_expressions(
@@ -62,7 +61,7 @@ def recorded_profiles(worker: Worker, book: TestBook, archs: Iterable[str]) -> d
     code has the hash of another.
     """
     options = worker.options
-    if not options.active or options.update is not None or isinstance(options.task, RecordTask):
+    if not options.active or options.update is not None:
         return {}
     try:
         known = [arch for arch in archs if worker.trust.believes(evidence_path(worker.store.root, arch, book.module))]

@@ -132,9 +132,6 @@ def _check_session(session: Session) -> None:
             raise _bad(f"session {session.id}", f"{name} is {value}, out of range")
     if session.tick_ns < 0:
         raise _bad(f"session {session.id}", f"tick_ns is {session.tick_ns}, below zero")
-    for name, time in session.canaries.items():
-        if not MIN_TIME_NS <= time <= MAX_TIME_NS:
-            raise _bad(f"session {session.id}", f"canary '{quoted(name)}' took {time} ns, out of range")
 
 
 def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
@@ -189,8 +186,6 @@ def _check_round(where: str, entry: RecordedRound) -> None:
     _check_time_ns(where, "a time", entry.midmean)
     if entry.sm_clock_mhz is not None and min(entry.sm_clock_mhz) < 0:
         raise _bad(where, f"its SM clock is {min(entry.sm_clock_mhz)} MHz, below zero")
-    if entry.process < 0:
-        raise _bad(where, f"its process is {entry.process}, below zero")
 
 
 def _check_time_ns(where: str, what: str, time_ns: float) -> None:

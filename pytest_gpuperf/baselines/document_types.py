@@ -82,8 +82,8 @@ class TimedCode(Record, frozen=True):
 class SessionRounds(Record, frozen=True):
     """Rounds of one workload in one session."""
 
-    midmeans: dict[str, list[float]]
-    """By process, in the order they were taken; nanoseconds per launch."""
+    midmeans: list[float]
+    """In the order they were taken; nanoseconds per launch."""
     sm_clock_mhz: list[tuple[int, int] | None] | None = None
     """Before and after each round: of all rounds, or one pair for all of them; None where no clock was read."""
 

@@ -254,13 +254,9 @@ def _sessions(rounds: Iterable[RecordedRound]) -> dict[str, SessionRounds]:
 
 
 def _session(rounds: list[RecordedRound]) -> SessionRounds:
-    rounds = sorted(rounds, key=lambda one: one.process)
-    midmeans: dict[str, list[float]] = {}
-    for one in rounds:
-        midmeans.setdefault(str(one.process), []).append(one.midmean)
     clocks = [one.sm_clock_mhz for one in rounds]
     alike = clocks[:1] if len(set(clocks)) == 1 else clocks
-    return SessionRounds(midmeans=midmeans, sm_clock_mhz=None if alike == [None] else alike)
+    return SessionRounds(midmeans=[one.midmean for one in rounds], sm_clock_mhz=None if alike == [None] else alike)
 
 
 def _time_record(name: str, use: TimeUse, codes: Mapping[str, TimedCode], place: Mapping[str, int]) -> TimeRecord:
@@ -282,15 +278,12 @@ def _time_record(name: str, use: TimeUse, codes: Mapping[str, TimedCode], place:
 def _rounds(name: str, sessions: Mapping[str, SessionRounds], place: Mapping[str, int]) -> Iterable[RecordedRound]:
     """In the order of the file's sessions, oldest first; one of none of them comes last, for the checks to refuse."""
     for session, taken in sorted(sessions.items(), key=lambda item: place.get(item[0], len(place))):
-        count = sum(map(len, taken.midmeans.values()))
-        clocks = taken.sm_clock_mhz or [None]
+        count, clocks = len(taken.midmeans), taken.sm_clock_mhz or [None]
         clocks = clocks * count if len(clocks) == 1 else clocks
-        if len(clocks) != count or not all(number.isdecimal() and number.isascii() for number in taken.midmeans):
+        if len(clocks) != count:
             raise BadContentError(
                 f"the workload '{quoted(name)}' has {count} rounds and {len(clocks)} clocks in session "
-                f"'{quoted(session)}', or a process that is no number"
+                f"'{quoted(session)}'"
             )
-        each = iter(clocks)
-        for process, midmeans in sorted(taken.midmeans.items(), key=lambda item: int(item[0][:9])):
-            for midmean in midmeans:
-                yield RecordedRound(session=session, process=int(process[:9]), midmean=midmean, sm_clock_mhz=next(each))
+        for midmean, clock in zip(taken.midmeans, clocks, strict=True):
+            yield RecordedRound(session=session, midmean=midmean, sm_clock_mhz=clock)

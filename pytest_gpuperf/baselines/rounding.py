@@ -59,12 +59,11 @@ def _figure(value: float, digits: int) -> float:
 
 
 def round_session(session: Session) -> Session:
-    """Tick and overhead to four digits, canaries to five: they are measured, and last bits differ from run to run."""
+    """Tick and overhead to four digits: they are measured, and last bits differ from run to run."""
     return msgspec.structs.replace(
         session,
         tick_ns=significant(session.tick_ns, 4),
         overhead_ns=significant(session.overhead_ns, 4),
-        canaries={name: significant(time, 5) for name, time in session.canaries.items()},
     )
 
 

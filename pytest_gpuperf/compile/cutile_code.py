@@ -32,18 +32,12 @@ _REMEDY = "Give gpuperf a function that calls cuda.tile.launch; its time is then
 
 
 class TileArray(NamedTuple):
-    """What the machine code takes for granted of an array."""
+    """An array: its address, its shape and its strides."""
 
     dtype: str
     index_type: str
     """Type of its shape and strides."""
-    base_multiple: int
-    shape_constants: tuple[int | None, ...]
-    shape_multiples: tuple[int, ...]
-    stride_constants: tuple[int | None, ...]
-    """Elements, as all strides here."""
-    stride_multiples: tuple[int, ...]
-    least_strides: tuple[int | None, ...]
+    axes: int
 
 
 class TileScalar(NamedTuple):
@@ -124,7 +118,7 @@ def parameter_types(argument: TileArgument) -> tuple[str, ...]:
     if isinstance(argument, TileScalar):
         return (element,)
     index = _C_TYPES[argument.index_type]
-    return (f"{element}*", *([index] * (2 * len(argument.shape_constants))))
+    return (f"{element}*", *([index] * (2 * argument.axes)))
 
 
 def _argument(place: int, constraint: Any) -> TileArgument:
@@ -135,17 +129,7 @@ def _argument(place: int, constraint: Any) -> TileArgument:
         return TileScalar(_type(constraint.dtype))
     if kind != "ArrayConstraint":
         raise UnsupportedDslKernel(f"argument {place} of the cuTile kernel is a {kind}: {_REMEDY}")
-    unknown = (None,) * constraint.ndim
-    return TileArray(
-        dtype=_type(constraint.dtype),
-        index_type=_type(constraint.index_dtype),
-        base_multiple=constraint.base_addr_divisible_by,
-        shape_constants=tuple(getattr(constraint, "shape_constant", unknown)),
-        shape_multiples=tuple(constraint.shape_divisible_by),
-        stride_constants=tuple(constraint.stride_constant),
-        stride_multiples=tuple(constraint.stride_divisible_by),
-        least_strides=tuple(constraint.stride_lower_bound_incl),
-    )
+    return TileArray(_type(constraint.dtype), _type(constraint.index_dtype), constraint.ndim)
 
 
 def _type(dtype: Any) -> str:

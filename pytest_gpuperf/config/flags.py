@@ -160,8 +160,8 @@ FLAGS: tuple[Flag, ...] = (
          "merge-base:main", str, ini=False, metavar="REF"),
     Flag("--gpuperf-against-python", "against_python", "Python that runs the revision's tests (default: this one)", str,
          ini=False, metavar="PATH"),
-    Flag("--gpuperf-open", "open", "what is not proven (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED, "
-         "UNEXPLAINED): fail (default under CI) or warn (default elsewhere)", one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-open", "open", "what is not proven (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED): "
+         "fail (default under CI) or warn (default elsewhere)", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "
          "fail, if given, also for a baseline that a test did not reach because it needed a GPU first",
          one_of("fail", "warn"), metavar="ACTION"),
@@ -179,28 +179,14 @@ FLAGS: tuple[Flag, ...] = (
          one_of("cold", "warm"), metavar="STATE"),
     Flag("--gpuperf-timer", "timer", f"auto (default: the best that works), {', '.join(TIMERS[:-1])} or {TIMERS[-1]}",
          one_of("auto", *TIMERS), metavar="NAME"),
-    Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",
-         whole(2, 1000), metavar="N"),
-    Flag("--gpuperf-processes", "processes", "fresh processes that an update spreads them over (default 5)",
-         whole(1, 100), metavar="N"),
     Flag("--gpuperf-budget", "budget_s",
          "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
          number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
     Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
     Flag("--gpuperf-pair-callables", "pair_callables", "pair callables with the commit of their record, each in "
-         "its own process: auto (default: where files have changed since, or rounds leave them undecided or call them "
-         "slower), always or off",
+         "its own process: auto (default: where files have changed since), always or off",
          one_of("auto", "always", "off"), metavar="WHEN"),
-    Flag("--gpuperf-confirmations", "confirmations",
-         "tests per process whose suspected regressions a second process confirms (default 20)",
-         whole(0, 100_000), metavar="N"),
-    Flag("--gpuperf-ledger", "ledger", "add up the evidence of many runs: report what they prove together "
-         "(default), gate (let it fail the run) or off", one_of("off", "report", "gate"), metavar="WHAT"),
-    Flag("--gpuperf-ledger-file", "ledger_file", "file that runs add to (default: .gpuperf/ledger.jsonl)", str,
-         metavar="FILE"),
-    Flag("--gpuperf-ledger-tolerance", "ledger_tolerance", "slowdown that is accepted by many runs "
-         "together, as a fraction (default 0.0005)", number(0.0001, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
          "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
     Flag("--gpuperf-metrics", "metrics", "more metrics to collect; a number behind a name is the tolerance to gate it "

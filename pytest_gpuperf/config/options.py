@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.model.timer_names import TimerName
-from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
+from pytest_gpuperf.model.tolerance import PROFILES, Limits
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -63,15 +63,11 @@ class Options:
     profile: str = "tight"
     """Key of ``tolerance.PROFILES``."""
     tolerance: float | None = None
-    """Overrides the profile's delta; epsilon is twice as much."""
+    """Overrides the profile's tolerance; what must be found is twice as much."""
     cache: Literal["cold", "warm"] = "cold"
     """State of the L2 before each sample, where a test does not say otherwise."""
     timer: Literal["auto"] | TimerName = "auto"
     """``auto`` is the best that works on this machine."""
-    rounds: int = 10
-    """Rounds that an update records per workload."""
-    processes: int = 5
-    """Fresh processes it spreads them over."""
     budget_s: float | None = None
     """Wall-clock bound of timing one workload, seconds; None: ``BUDGET_S``, or ``SUSTAINED_BUDGET_S``."""
     changed_only: bool = False
@@ -80,14 +76,6 @@ class Options:
     """Workloads of equal identity are paired too, and count in the run's error rate."""
     pair_callables: Literal["auto", "always", "off"] = "auto"
     """Which callables are paired with the commit on their record: those that rounds do not pass, all, or none."""
-    confirmations: int = 20
-    """Tests per process whose suspected regressions are confirmed in a second process."""
-    ledger: Literal["off", "report", "gate"] = "report"
-    """What becomes of evidence that runs add up: nothing, a line in the summary, or a failed run."""
-    ledger_file: Path | None = None
-    """File that runs add to, absolute; None: the usual one below pytest's root."""
-    ledger_tolerance: float = 0.0005
-    """Slower by no more than this fraction is accepted by many runs together."""
     ncu: tuple[str, ...] = ()
     """Counters to collect: names of sets and of metrics; empty: none."""
     metrics: Mapping[str, float | None] = MappingProxyType({})
@@ -153,12 +141,12 @@ class Options:
         """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
         return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
 
-    def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
-        """The indifference zone after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
+    def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
+        """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
         if tolerance is not None:
-            return Tolerance(tolerance, 2 * tolerance)
+            return Limits(tolerance, 2 * tolerance)
         if profile is not None:
             return PROFILES[profile]
         if self.tolerance is not None:
-            return Tolerance(self.tolerance, 2 * self.tolerance)
+            return Limits(self.tolerance, 2 * self.tolerance)
         return PROFILES[self.profile]

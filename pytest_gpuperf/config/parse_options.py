@@ -124,9 +124,6 @@ def read_options(config: pytest.Config) -> Options:
         values.update(_against(config, values))
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
-    if values.get("ledger_file"):
-        by_flag = config.getoption("gpuperf_ledger_file") is not None
-        values["ledger_file"] = _path(config, values["ledger_file"], by_hand=by_flag)
     for field in ("nvrtc", "toolchains"):
         if field in values:
             values[field] = _folder(config, field, values[field])

@@ -17,7 +17,6 @@ from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
 from pytest_gpuperf.context.tests_found import failure_line, is_of_subtest
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.judge.canary_shift import furthest
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
@@ -222,11 +221,6 @@ class Book:
         """Whether every test that failed has nothing against it but its times."""
         failed = [self.results.get(node) for node in self._failed]
         return bool(failed) and all(one is not None and one.red_on_time for one in failed)
-
-    @property
-    def canaries(self) -> dict[str, float]:
-        """Log of each canary's time over that on record, from the process in which it moved the most; by name."""
-        return furthest(evidence.canaries for evidence in self.evidence)
 
     @property
     def any_failed(self) -> bool:

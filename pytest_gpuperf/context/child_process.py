@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import random
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from pytest_gpuperf.context.child_command import child_command
 from pytest_gpuperf.context.held_signals import undisturbed
 from pytest_gpuperf.context.opponent_loop import OpponentLoop
 from pytest_gpuperf.formatting import harmless
-from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
+from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RevisionTask
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -158,7 +157,7 @@ def log_lines(log: Path) -> list[str]:
 
 
 def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> None:
-    """Keep the tests that the task names, and tell pytest which are left out; a recording process shuffles them.
+    """Keep the tests that the task names, and tell pytest which are left out.
 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
@@ -174,8 +173,6 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
     items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-    if isinstance(task, RecordTask):
-        random.Random(task.index).shuffle(items)
 
 
 LOG_LINES = 25

@@ -64,7 +64,7 @@ def _problem(name: str, value: Any) -> str | None:
 
 
 def _metrics_problem(value: Any) -> str | None:
-    from pytest_gpuperf.counters.request import BadMetric, own_metrics  # noqa: PLC0415 a plain run has none
+    from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics  # noqa: PLC0415 a plain run has none
 
     if not isinstance(value, dict | list | tuple):
         return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"

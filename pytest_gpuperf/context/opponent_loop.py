@@ -6,10 +6,7 @@ import pytest
 
 from pytest_gpuperf.context.tests_found import failure_line, skip_reason
 from pytest_gpuperf.model.task import OpponentTask
-from pytest_gpuperf.timing.turns import GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
-
-PATIENCE_S = 4 * 3600.0
-"""For the next word of the process that gates, whose end ends this one anyway."""
+from pytest_gpuperf.timing.process_opponent import PATIENCE_S, Link, OtherSideLost, Quit, Resume, RunTest, TestEnded
 
 
 class OpponentLoop:
@@ -25,7 +22,7 @@ class OpponentLoop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         try:
-            while not isinstance(request := self.link.receive(RunTest | GoOn | Quit, PATIENCE_S), Quit):
+            while not isinstance(request := self.link.receive(RunTest | Resume | Quit, PATIENCE_S), Quit):
                 if isinstance(request, RunTest):
                     self.link.send(TestEnded(why=self._run(items.get(request.node_id), request.node_id)))
         except OtherSideLost:

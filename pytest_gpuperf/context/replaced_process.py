@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import child_process, stash
-from pytest_gpuperf.model.task import RecordTask, RevisionTask
+from pytest_gpuperf.model.task import RevisionTask
 
 RESUME_VARIABLE = "GPUPERF_RESUME"
 """Names the file with what a process before this one has found."""
@@ -74,7 +74,7 @@ class ReplacedProcess:
         """Whether this process is pytest's alone: a program that calls ``pytest.main`` must not vanish."""
         task = self._config.stash[stash.OPTIONS].task
         by_user = task is None and Path(sys.argv[0]).name in PROGRAMS
-        own = by_user or isinstance(task, RecordTask | RevisionTask)
+        own = by_user or isinstance(task, RevisionTask)
         return own and self._before < MOST and list(map(str, self._config.invocation_params.args)) == sys.argv[1:]
 
     def _restore_evidence(self, told: Sequence[dict[str, Any]]) -> None:

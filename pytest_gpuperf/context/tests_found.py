@@ -73,6 +73,8 @@ class FindingTests:
         self.found: TestsFound | None = None
         self.tests: set[str] = set()
         """Those collected so far."""
+        self.gated: set[str] = set()
+        """Those of them that may measure something."""
         self.ends: dict[str, Ended] = {}
         self._chosen = False
         """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
@@ -83,6 +85,8 @@ class FindingTests:
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         self.tests.add(item.nodeid)
+        if "gpuperf" in getattr(item, "fixturenames", ()):
+            self.gated.add(item.nodeid)
         for key in shared_keys(item):
             self._users.setdefault(key, set()).add(item.nodeid)
 

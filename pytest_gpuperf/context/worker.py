@@ -35,7 +35,7 @@ from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.revision import Revision, read_revision
-from pytest_gpuperf.model.task import ProfileTask, RecordTask
+from pytest_gpuperf.model.task import ProfileTask
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""
@@ -207,24 +207,11 @@ class Worker:
         return self.device.timer(None if name == "auto" else name)
 
     @cached_property
-    def canaries(self) -> dict[str, float]:
-        """Nanoseconds of the canary kernels in this process; whoever asks first holds the GPU's lock."""
-        return self.canaries_now()
-
-    def canaries_now(self) -> dict[str, float]:
-        """The same, timed at this moment."""
-        from pytest_gpuperf.timing.canaries import canary_times  # noqa: PLC0415 SciPy comes with it
-
-        times = canary_times(self.device, self.timer, self.compile_cache)
-        self.device.release_unused()  # where arrays of the tests will lie is not for the canaries' to say
-        return times
-
-    @cached_property
     def session(self) -> Session:
-        """This recording: the machine as it is now.  An update's has canaries, so ask for it under the GPU's lock."""
+        """This recording: the machine as it is now."""
         facts, state = self.device.facts, self.device.state()
         now = datetime.datetime.now(datetime.timezone.utc)
-        recording = isinstance(self.options.task, RecordTask)
+        recording = self.options.update is not None
         commit = commit_of(self.config.rootpath, self.store.root) if recording else Commit()
         return Session(
             id=f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}", date=f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -232,7 +219,7 @@ class Worker:
             cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
             sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, commit=commit.name, dirty=commit.dirty, canaries=self.canaries if recording else {},
+            plugin=__version__, commit=commit.name, dirty=commit.dirty,
         )  # fmt: skip
 
     def require_gpu(self) -> None:

@@ -18,8 +18,8 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.chip_names import canonical, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, KernelResult, entries
 from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, timed_out, unknown_metrics
+from pytest_gpuperf.counters.metric_request import hint
 from pytest_gpuperf.counters.report import Reader, sum_up
-from pytest_gpuperf.counters.request import hint
 from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, environment, run
 from pytest_gpuperf.judge.counters import summed_up
 from pytest_gpuperf.model.evidence import CacheMode, Key

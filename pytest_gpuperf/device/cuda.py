@@ -16,22 +16,14 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.captured_launch import Captured, capture_call
-from pytest_gpuperf.device.cupy_textures import create_texture
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
-from pytest_gpuperf.device.encode_tensor_map import encode_tensor_map
-from pytest_gpuperf.device.extended_launch import launch_extended
-from pytest_gpuperf.device.interface import Dim3, LoadedKernel, TextureHandle, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
-from pytest_gpuperf.device.load_checks import check_loadable
+from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.facts import Nvml
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
+from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
-from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.device.persisting_l2 import PersistingL2
-from pytest_gpuperf.device.tensor_maps import Tiling
-from pytest_gpuperf.device.textures import Sampling
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -50,21 +42,13 @@ _NO_OPT_IN_BYTES = 48 << 10
 class CudaKernel:
     """A kernel of a module of its own."""
 
-    def __init__(
-        self, module: Any, function: Any, static_shared_bytes: int, errors: tuple[type[Exception], ...], driver: Any,
-        current_stream: Callable[[], int], in_tiles: bool = False,
-    ) -> None:  # fmt: skip
-        """``errors`` are those of CuPy for what the driver refuses; ``driver`` is its binding, or None.
-
-        ``in_tiles``: the kernel is one of cuTile, which is launched in blocks of one thread.
-        """
-        self._in_tiles = in_tiles
-        self._driver = driver
-        self._current_stream = current_stream
-        self._module = module
-        self._function = function
-        self._errors = errors
-        self._granted_bytes = _NO_OPT_IN_BYTES - static_shared_bytes
+    def __init__(self, cupy: Any, module: Any, binary: KernelBinary, driver: Any) -> None:
+        """``driver`` is ``cuda.bindings.driver``, or None.  Raises the errors of CuPy."""
+        self._cupy, self._module, self._driver = cupy, module, driver
+        self._function = module.get_function(binary.symbol)
+        self._in_tiles = is_tile_kernel(binary.cubin, binary.symbol)
+        """A kernel of cuTile is launched in blocks of one thread."""
+        self._granted_bytes = _NO_OPT_IN_BYTES - binary.profile.shared_bytes
         """Of dynamic shared memory."""
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
@@ -78,8 +62,8 @@ class CudaKernel:
         """See ``LoadedKernel``.  On the current stream of CuPy."""
         self._ask_for(dynamic_shared_bytes)
         launch_extended(
-            self._driver, self._function.kernel.ptr, self._current_stream(), grid, self._threads(block), args,
-            dynamic_shared_bytes, cooperative=cooperative, cluster=cluster,
+            self._driver, self._function.kernel.ptr, int(self._cupy.cuda.get_current_stream().ptr), grid,
+            self._threads(block), args, dynamic_shared_bytes, LaunchAttributes(cooperative, cluster),
         )  # fmt: skip
 
     def _threads(self, block: Dim3) -> Dim3:
@@ -96,7 +80,7 @@ class CudaKernel:
         buffer = ctypes.create_string_buffer(content, len(content))
         try:
             self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
-        except self._errors as problem:
+        except _errors(self._cupy) as problem:
             raise LoadError(
                 f"the driver gives no access to the variable {symbol}: {problem}. A static one may be out of its "
                 "reach: declare it without static"
@@ -123,7 +107,7 @@ class CudaDevice:
         self.arrays = CupyArrays(cupy)
         self.launches = LaunchLog()
         self._memory = MemoryUse(cupy, nvml)
-        self._errors = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
+        self._errors = _errors(cupy)
         self._ordinal = ordinal
         self._lock = GpuLock(facts.uuid)
         self._timers: dict[TimerName | None, Timer] = {}
@@ -137,13 +121,9 @@ class CudaDevice:
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
-                module = self._cupy.RawModule(path=str(path))
-                function = module.get_function(binary.symbol)
+                return CudaKernel(self._cupy, self._cupy.RawModule(path=str(path)), binary, self._driver)
             except self._errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
-        return CudaKernel(module, function, binary.profile.shared_bytes, self._errors, self._driver,
-                          lambda: int(self._cupy.cuda.get_current_stream().ptr),
-                          is_tile_kernel(binary.cubin, binary.symbol))  # fmt: skip
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""
@@ -235,14 +215,6 @@ class CudaDevice:
     def to_host(self, array: Any) -> Any:
         return self._cupy.asnumpy(self._cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
 
-    def texture(self, array: Any, how: Sampling) -> TextureHandle:
-        """See ``Device``."""
-        return create_texture(self._cupy, array, how)
-
-    def tensor_map(self, address: int, how: Tiling) -> bytes:
-        """See ``Device``."""
-        return encode_tensor_map(ctypes.CDLL(DRIVER_LIBRARY), address, how)
-
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
         """See ``Device``.  In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
@@ -263,16 +235,17 @@ class CudaDevice:
 
     def flush_l2(self) -> None:
         """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
-        self._flush_buffer.memset_async(0, self._flush_bytes, self.stream)
-
-    @property
-    def _flush_bytes(self) -> int:
-        return FLUSH_FACTOR * self.facts.l2_bytes
+        self._flush_buffer.memset_async(0, FLUSH_FACTOR * self.facts.l2_bytes, self.stream)
 
     @cached_property
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
-        return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
+        return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(FLUSH_FACTOR * self.facts.l2_bytes), 0)
+
+
+def _errors(cupy: Any) -> tuple[type[Exception], ...]:
+    """Those of CuPy for what the driver refuses."""
+    return cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
 
 
 def _backward_in_this_thread() -> AbstractContextManager[Any]:

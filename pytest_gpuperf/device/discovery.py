@@ -1,4 +1,8 @@
-"""Find the GPU of this process, or say why there is none and what to do about it."""
+"""Find the GPU of this process, or say why there is none and what to do about it.
+
+``CUDA_VISIBLE_DEVICES`` belongs to the caller: a pytest-xdist worker narrows it to one of its entries and never
+replaces it by an index of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,21 @@ import contextlib
 import ctypes
 import importlib
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
-from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
-from pytest_gpuperf.device.facts import read_facts, uuid_of, version
-from pytest_gpuperf.device.nvml_state import Nvml
-from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible_devices
+from pytest_gpuperf.device.facts import Nvml, read_facts, uuid_of, version
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
 
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
 _INSTALL_CUPY = "install it for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
@@ -58,16 +62,12 @@ def open_device(
         value = environ[VARIABLE]
         raise NoDevice(f"{VARIABLE}={value!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
     driver_library = _driver_library(load_library)
-    nvml = _module_or_none("pynvml", load_module)
+    nvml, driver = (_module_or_none(name, load_module) for name in ("pynvml", "cuda.bindings.driver"))
     index = bind_worker(environ, worker, lambda: _installed(nvml))
     with _starting(driver_library):
         cupy = _cupy(load_module)
-    count = _count(cupy)
     # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
-    return _opened(cupy, nvml, _module_or_none("cuda.bindings.driver", load_module), index % count, index)
-
-
-def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> CudaDevice:
+    ordinal = index % _count(cupy)
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
@@ -75,9 +75,8 @@ def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> Cuda
     try:
         limits_of(facts.arch)
     except UnknownArchitecture as problem:
-        raise NoDevice(
-            f"{facts.name} cannot be used: {problem}", "use another GPU, or a newer pytest-gpuperf"
-        ) from None
+        remedy = "use another GPU, or a newer pytest-gpuperf"
+        raise NoDevice(f"{facts.name} cannot be used: {problem}", remedy) from None
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
@@ -152,3 +151,65 @@ def _installed(nvml: Any) -> Sequence[str]:
         return [str(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
     except nvml.NVMLError:
         return []
+
+
+def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
+    """The caller's list: indices, ``GPU-...`` and ``MIG-...`` UUIDs, in order; None if the variable is not set.
+
+    As the driver reads it: the list ends before the first entry that names nothing.
+    """
+    value = environ.get(VARIABLE)
+    if value is None:
+        return None
+    entries: list[str] = []
+    for entry in value.split(","):
+        word = entry.strip()
+        if not (word.isdigit() or word.startswith(("GPU-", "MIG-"))):
+            break
+        entries.append(word)
+    return entries
+
+
+def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> int:
+    """Narrow the variable to the GPU of one worker, and return its position in the caller's list.
+
+    Workers beyond the list start again at its head, and the GPU's lock keeps them apart.  Takes effect only before
+    CUDA starts in this process.  ``installed`` gives the UUIDs of all GPUs; it is asked where the variable is not set.
+    Without workers, or if nothing is known of the GPUs, nothing is changed.
+    """
+    if worker is None:
+        return 0
+    entries = visible_devices(environ)
+    if entries is None:
+        entries = list(installed())
+    if not entries:
+        return worker
+    environ[VARIABLE] = entries[worker % len(entries)]
+    return worker % len(entries)
+
+
+def first_architecture(
+    environ: Mapping[str, str] | None = None, load_module: Callable[[str], Any] = importlib.import_module
+) -> str | None:
+    """``sm_90`` of the first visible GPU, found without starting CUDA; None if NVML knows of none.
+
+    Of a number in ``CUDA_VISIBLE_DEVICES`` NVML's own order is taken, which differs from CUDA's only among GPUs
+    of different models.
+    """
+    visible = visible_devices(os.environ if environ is None else environ)
+    if visible == []:
+        return None
+    first = visible[0] if visible else "0"
+    try:
+        nvml = load_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+        handle = (
+            nvml.nvmlDeviceGetHandleByIndex(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
+        )
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    except nvml.NVMLError:
+        return None
+    return f"sm_{major}{minor}"

@@ -1,14 +1,126 @@
-"""Facts of a GPU, from the CUDA runtime, the driver and NVML; nominal ones where there is no GPU."""
+"""Facts and state of a GPU, from the CUDA runtime, the driver and NVML; nominal facts where there is no GPU.
+
+None is whatever this GPU, driver or container does not tell.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.model.architectures import ARCHITECTURES, KIB
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.timed_round import DeviceState
+
+_REASONS = {
+    0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost", 0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown", 0x80: "power brake",
+}  # fmt: skip
+"""NVML's clock event reasons (``nvmlClocksEventReason*``) that disturb a measurement.
+
+Idle (0x1) and display clocks (0x100) do not; clocks set by the user (0x2) are steady and show in the clocks.
+"""
+
+
+class Nvml:
+    """NVML's view of one GPU."""
+
+    def __init__(self, library: Any, uuid: str) -> None:
+        """``library`` is the module ``pynvml`` or None without it; ``uuid`` as the driver has it, without a prefix."""
+        self._nvml = library
+        self._handle: Any = None
+        self.uuid = f"GPU-{uuid}"
+        """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
+        for prefix in ("GPU-", "MIG-") if library is not None else ():
+            try:
+                library.nvmlInit()
+                self._handle = library.nvmlDeviceGetHandleByUUID(prefix + uuid)
+            except library.NVMLError:
+                continue
+            self.uuid = prefix + uuid
+            return
+
+    def _ask(self, function: str, *constant: str) -> Any:
+        """Answer of ``nvmlDeviceGet...`` for a constant of NVML's; None if it has no such function, or refuses."""
+        if self._handle is None:
+            return None
+        try:
+            given = [getattr(self._nvml, f"NVML_{name}") for name in constant]
+            return getattr(self._nvml, f"nvmlDeviceGet{function}")(self._handle, *given)
+        except (self._nvml.NVMLError, AttributeError):
+            return None
+
+    def state(self) -> DeviceState:
+        """Clocks, temperature, power, throttling and other processes, now; takes about a millisecond."""
+        power_mw = self._ask("PowerUsage")
+        bits = self._ask("CurrentClocksEventReasons")
+        if bits is None:  # drivers before 535
+            bits = self._ask("CurrentClocksThrottleReasons")
+        return DeviceState(
+            sm_clock_mhz=self._ask("ClockInfo", "CLOCK_SM"),
+            memory_clock_mhz=self._ask("ClockInfo", "CLOCK_MEM"),
+            temperature_c=self._ask("Temperature", "TEMPERATURE_GPU"),
+            power_w=None if power_mw is None else power_mw / 1000,
+            throttle_reasons=reasons(int(bits or 0)),
+            other_processes=strangers(process.pid for process in self._running()),
+        )
+
+    def _running(self) -> Iterable[Any]:
+        return self._ask("ComputeRunningProcesses") or ()
+
+    def bytes_of_others(self) -> int:
+        """Of the GPU's memory, as far as NVML tells."""
+        running = list(self._running())
+        others = strangers(process.pid for process in running)
+        return sum(process.usedGpuMemory or 0 for process in running if process.pid in others)
+
+    def settings(self) -> dict[str, Any]:
+        """Fields of ``DeviceFacts``: driver, enforced power limit, ECC, MIG, highest clocks, memory bus."""
+        if self._handle is None:
+            return {}
+        limit_mw, ecc, mig = self._ask("EnforcedPowerLimit"), self._ask("EccMode"), self._ask("MigMode")
+        return {
+            "driver": self._nvml.nvmlSystemGetDriverVersion(),
+            "power_limit_w": None if limit_mw is None else round(limit_mw / 1000),
+            "ecc": None if ecc is None else bool(ecc[0]),
+            "mig": True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
+        }
+
+
+def reasons(bits: int) -> tuple[str, ...]:
+    """The words of a clock event bit mask; harmless reasons are left out."""
+    return tuple(words for bit, words in _REASONS.items() if bits & bit)
+
+
+def strangers(pids: Iterable[int], *, own: int | None = None, proc: Path = Path("/proc")) -> tuple[int, ...]:
+    """Those of ``pids`` that are not of this test run, sorted: this process, its ancestors and descendants.
+
+    Under pytest-xdist the descendants of its controller belong to it, too; they keep to the plugin's lock.  A process
+    that does not exist here is left out: in a container NVML may give numbers of the host.
+    """
+    given = {pid for pid in pids if (proc / str(pid)).exists()}
+    if not given:
+        return ()
+    lineage = _lineage(os.getpid() if own is None else own, proc)
+    root = lineage[1] if "PYTEST_XDIST_WORKER" in os.environ and len(lineage) > 1 else lineage[0]
+    return tuple(sorted(pid for pid in given if pid not in lineage and root not in _lineage(pid, proc)))
+
+
+def _lineage(pid: int, proc: Path) -> list[int]:
+    """The process, its parent, and so on, as far as they can be told; without the first process of the machine."""
+    found: list[int] = []
+    while pid > 1 and pid not in found:
+        found.append(pid)
+        try:
+            stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+            pid = int(stat.rpartition(")")[2].split()[1])  # the name before it may hold anything
+        except (OSError, IndexError):  # it has ended meanwhile
+            break
+    return found
 
 
 def slug(name: str) -> str:
@@ -21,7 +133,6 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(ordinal)
     name = properties["name"].decode()
-    settings = nvml.settings()
     return DeviceFacts(
         name=name, slug=slug(name), uuid=nvml.uuid, index=index,
         compute_capability=(properties["major"], properties["minor"]),
@@ -38,9 +149,8 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
         max_threads_per_sm=properties["maxThreadsPerMultiProcessor"],
         max_blocks_per_sm=properties["maxBlocksPerMultiProcessor"],
         warp_size=properties["warpSize"],
-        driver=settings.driver or f"CUDA {version(runtime.driverGetVersion())}",
         cuda=version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
-        power_limit_w=settings.power_limit_w, ecc=settings.ecc, mig=settings.mig,
+        **{"driver": f"CUDA {version(runtime.driverGetVersion())}", **nvml.settings()},
     )  # fmt: skip
 
 

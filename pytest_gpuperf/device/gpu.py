@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.device import array_comparison
+from pytest_gpuperf.device import compare
+from pytest_gpuperf.device.compare import UlpError, ulp_error
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.tensor_maps import TensorMap, tiling_of
-from pytest_gpuperf.device.textures import AddressMode, Filter, Layout, ReadMode, Texture, sampling_of
-from pytest_gpuperf.device.ulp_errors import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
 ALIKE = frozenset({
@@ -118,49 +115,6 @@ class Gpu:
         """A copy on the device of a host array or nested sequence."""
         return self._arrays.array(host)
 
-    def texture(
-        self, array: Any, *, channels: int = 1, layout: Layout | None = None, filter: Filter = "point",
-        address: AddressMode | Sequence[AddressMode] = "clamp", read: ReadMode = "element", normalized: bool = False,
-    ) -> Texture:  # fmt: skip
-        """A texture object over a device array, for a parameter that is a ``cudaTextureObject_t``.
-
-        ``layout="linear"`` reads an array of one axis where it is (``tex1Dfetch``), ``"pitch2d"`` one of two axes
-        (``tex2D``), and ``"array"`` a copy of one to three axes that is made when a launch is first formed with it.
-        By default it follows from the number of axes.  With ``channels`` 2 or 4, the last axis is that of ``float2``
-        or ``float4``.  ``filter`` is ``"point"`` or ``"linear"``; ``address``, one for all or one for each of x, y
-        and z, ``"clamp"``, ``"border"``, ``"wrap"`` or ``"mirror"``; ``read`` is ``"element"`` or
-        ``"normalized_float"``; coordinates are ``normalized`` or count elements.
-        Raises ``BadArgument`` for what CUDA would refuse.
-        """
-        self._before_work()
-        how = sampling_of(
-            self._on_device("texture", array), channels=channels, layout=layout, filter=filter, address=address,
-            read=read, normalized=normalized,
-        )  # fmt: skip
-        return Texture(array, how, self._device.texture)
-
-    def tensor_map(
-        self, array: Any, box: Sequence[int], *, dtype: str | None = None, element_strides: Sequence[int] | None = None,
-        interleave: str = "none", swizzle: str = "none", l2_promotion: str = "none", oob_fill: str = "zeros",
-    ) -> TensorMap:  # fmt: skip
-        """A TMA descriptor of tiles of a device array, for a parameter ``const __grid_constant__ CUtensorMap``.
-
-        ``box`` is the tile, in elements, with an axis for each of the array, in the same order, and so are
-        ``element_strides``.  ``dtype`` tells what NumPy has no type for: ``"bfloat16"``, ``"tfloat32"``...
-        ``interleave`` is ``"none"``, ``"16B"`` or ``"32B"``; ``swizzle`` ``"none"``, ``"32B"``, ``"64B"``, ``"128B"``,
-        ``"128B_atom_32B"``, ``"128B_atom_32B_flip_8B"`` or ``"128B_atom_64B"``; ``l2_promotion`` ``"none"``, ``"64B"``,
-        ``"128B"`` or ``"256B"``; ``oob_fill``, what is loaded from outside of the array, ``"zeros"`` or ``"nan"``.
-        Raises ``BadArgument`` for what ``cuTensorMapEncodeTiled`` would refuse, and below compute capability 9.0.
-        """
-        if self._device.facts.compute_capability < (9, 0):
-            name = self._device.facts.name
-            raise BadArgument(f"gpu.tensor_map: {name} has no TMA, which came with compute capability 9.0: skip there")
-        tiling = tiling_of(
-            self._on_device("tensor_map", array), box, dtype=dtype, steps=element_strides, interleave=interleave,
-            swizzle=swizzle, l2_promotion=l2_promotion, oob_fill=oob_fill,
-        )  # fmt: skip
-        return TensorMap(array, tiling, self._device.tensor_map)
-
     def to_host(self, array: Any) -> Any:
         """The array as NumPy; waits for the work that was enqueued before."""
         self._before_work()
@@ -192,7 +146,7 @@ class Gpu:
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        array_comparison.assert_equal(*self._together(actual, expected))
+        compare.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
         """``|actual - expected| <= atol + rtol * |expected|`` everywhere, in double precision; NaN never passes.
@@ -200,7 +154,7 @@ class Gpu:
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        array_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
+        compare.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def ulp_error(self, actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
         """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.
@@ -217,12 +171,6 @@ class Gpu:
             raise DeviceNeeded.for_("results are compared")
         self._before_work()
         return ulp_error(self._on_host(actual), self._on_host(reference), quantile=quantile, dtype=dtype)
-
-    def _on_device(self, call: str, array: Any) -> Any:
-        """The array, which a kernel can reach.  Raises ``BadArgument`` for one in host memory."""
-        if isinstance(array, np.ndarray) and not isinstance(self._device.arrays.empty(1), np.ndarray):
-            raise BadArgument(f"gpu.{call}: a NumPy array is in host memory: copy it to the GPU with gpu.array(...)")
-        return array
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -17,12 +18,46 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.captured_launch import Captured
-    from pytest_gpuperf.device.launch_log import LaunchLog
-    from pytest_gpuperf.device.tensor_maps import Tiling
-    from pytest_gpuperf.device.textures import Sampling
+    from pytest_gpuperf.device.driver_calls import Captured
 
 Dim3 = tuple[int, int, int]
+
+
+class SeenLaunch(NamedTuple):
+    """A launch, as messages name it."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+
+    def __str__(self) -> str:
+        return f"{self.kernel}  grid {self.grid}  block {self.block}"
+
+
+class LaunchLog:
+    """The last launches, and a number that grows with each and with each answer of the GPU."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._last: deque[SeenLaunch] = deque(maxlen=4)
+
+    def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
+        """Note a launch before it is enqueued."""
+        self.steps += 1
+        self._last.append(SeenLaunch(kernel, grid, block))
+
+    def answered(self) -> None:
+        """Note that all that was enqueued is done."""
+        self.steps += 1
+
+    def forget(self) -> None:
+        """A test begins: what others launched is none of its doing."""
+        self._last.clear()
+
+    @property
+    def last(self) -> tuple[SeenLaunch, ...]:
+        """The last few launches of this test, each once, the newest first."""
+        return tuple(dict.fromkeys(reversed(self._last)))
 
 
 class LoadedKernel(Protocol):
@@ -41,15 +76,6 @@ class LoadedKernel(Protocol):
         """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""
 
 
-class SampleGuard(NamedTuple):
-    """What goes with every sample of a workload that is not trusted; none of it is timed."""
-
-    arm: Callable[[], None]
-    """Enqueues what the sample depends on, as late as can be: work that does not wait for its stream misses it."""
-    after: Callable[[Any], None]
-    """Enqueues, directly behind the sample, what is done with its result: it gets what ``run`` returned."""
-
-
 class Slot(NamedTuple):
     """A run of equal samples: what to launch, how often."""
 
@@ -61,8 +87,6 @@ class Slot(NamedTuple):
     """Restores in-place inputs before every sample; not timed."""
     dropped: int = 1
     """Samples taken before them that are not returned.  With none a timer launches nothing besides, where it can."""
-    guard: SampleGuard | None = None
-    """Of a workload that is not trusted: ``arm`` comes behind ``reset``, ``after`` behind each sample."""
 
 
 class Timer(Protocol):
@@ -106,13 +130,6 @@ class Arrays(Protocol):
     def empty_like(self, array: Any) -> Any: ...
     def array(self, host: Any) -> Any:
         """Copy a host array (or nested sequence) to the device."""
-
-
-class TextureHandle(Protocol):
-    """A texture object, destroyed with this one."""
-
-    ptr: int
-    """``cudaTextureObject_t``."""
 
 
 class Device(Protocol):
@@ -183,12 +200,6 @@ class Device(Protocol):
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""
-
-    def texture(self, array: Any, how: Sampling) -> TextureHandle:
-        """A texture object over the array, or over a copy of it."""
-
-    def tensor_map(self, address: int, how: Tiling) -> bytes:
-        """The 128 bytes of a TMA descriptor.  Raises ``LaunchError`` if the driver refuses it."""
 
     def profiler_range(self, name: str) -> AbstractContextManager[None]:
         """A range of this name around what is launched inside, for profilers to see (NVTX push and pop)."""

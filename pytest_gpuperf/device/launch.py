@@ -11,11 +11,19 @@ from typing import Any, NamedTuple
 
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.config.call_arguments import require
+from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
-from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
-from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes, check_attributes, checked_attributes
-from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
+from pytest_gpuperf.device.limits import (
+    PLAIN,
+    LaunchAttributes,
+    check_attributes,
+    check_limits,
+    checked_attributes,
+    dim3,
+    dynamic_shared,
+    threads_in,
+)
 from pytest_gpuperf.device.module_variables import ModuleVariables
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
@@ -168,7 +176,8 @@ class Launch:
         self.dynamic_shared_bytes = shared_bytes
         """Per block."""
         self.attributes = attributes
-        self.arguments = as_tuple(kernel.name, args)
+        given, parameters = as_tuple(kernel.name, args), kernel.binary.parameters
+        self.arguments = tuple(map(opaque, given, parameters)) if len(given) == len(parameters) else given
         """One for each parameter; kept alive as long as the launch."""
         check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)
         check_attributes(kernel.binary, kernel.device.facts, attributes, grid, block, shared_bytes)

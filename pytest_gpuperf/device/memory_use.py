@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import UnseenMemory
-from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.model.device_memory import DeviceMemory
 
 
@@ -100,7 +100,9 @@ class MemoryUse:
         """Inside, what CuPy's pool gives out is counted."""
         watch = Watch()
         hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
-            "name": "pytest-gpuperf", "malloc_postprocess": watch.given, "free_postprocess": watch.taken,
+            "name": "pytest-gpuperf",
+            "malloc_postprocess": lambda _, *, mem_size, **__: watch.change(mem_size),
+            "free_postprocess": lambda _, *, mem_size, **__: watch.change(-mem_size),
         })  # fmt: skip
         with hook():
             yield watch
@@ -112,12 +114,10 @@ class Watch:
     def __init__(self) -> None:
         self.held = self.most = 0
 
-    def given(self, *, mem_size: int, **_: Any) -> None:
-        self.held += mem_size
+    def change(self, size: int) -> None:
+        """A block was given out, or taken back."""
+        self.held += size
         self.most = max(self.most, self.held)
-
-    def taken(self, *, mem_size: int, **_: Any) -> None:
-        self.held -= mem_size
 
 
 def _torch() -> Any:

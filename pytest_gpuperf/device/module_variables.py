@@ -32,8 +32,9 @@ class ModuleVariables:
         content = _content(binary.name, name, value)
         if len(content) != sizes[symbol]:
             raise LaunchError(
-                f"{binary.name}: set_constant({name!r}) was given {len(content)} bytes ({_described(value)}), and "
-                f"{name} has {sizes[symbol]}: give an array of its type and length"
+                f"{binary.name}: set_constant({name!r}) was given {len(content)} bytes "
+                f"({value.dtype}{list(value.shape)}), and {name} has {sizes[symbol]}: give an array of its type and "
+                "length"
             )
         self._contents[symbol] = content
         return symbol
@@ -94,11 +95,4 @@ def _content(kernel: str, name: str, value: Any) -> bytes:
             f"{kernel}: set_constant({name!r}) takes a NumPy array or scalar in host memory, of the variable's type, "
             f"not {type(value).__name__}: np.array(values, dtype=...)"
         )
-    if value.dtype.hasobject or not value.dtype.isnative:
-        what = "Python objects" if value.dtype.hasobject else "numbers in another byte order than the GPU's"
-        raise LaunchError(f"{kernel}: set_constant({name!r}) was given {what}: np.array(values, dtype=...)")
     return np.ascontiguousarray(value).tobytes()
-
-
-def _described(value: Any) -> str:
-    return f"{value.dtype}{list(value.shape)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pytest_gpuperf.device.visible_devices import VARIABLE, visible_devices
+from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.machine import HostMachine
 

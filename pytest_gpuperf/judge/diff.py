@@ -18,11 +18,11 @@ import msgspec
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.continued import moved_workloads, renamed_and_changed
 from pytest_gpuperf.judge.counters import Metric, compare_counters
-from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 

@@ -9,7 +9,7 @@ import msgspec
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
-PROVEN_NOT_SLOWER = frozenset({Verdict.NOT_SLOWER, Verdict.SAME, Verdict.FASTER})
+PROVEN_NOT_SLOWER = frozenset({Verdict.SAME, Verdict.FASTER})
 """Verdicts on time that outrank what got worse by other evidence."""
 
 

@@ -13,8 +13,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
 from pytest_gpuperf.model.beside_figures import HostTime

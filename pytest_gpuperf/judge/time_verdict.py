@@ -93,7 +93,9 @@ def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = Non
         verdict, reason = _confirmed(case.limits, first, second)
         return case.judgement(verdict, f"{reason}{_of_means(case, first)}", time, first.time_ns, first.remarks)
     if decision is None:
-        words = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget, or make the launch longer"
+        words = (
+            f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget, or make the launch longer"
+        )
         return case.judgement(Verdict.INCONCLUSIVE, words, time, first.time_ns, first.remarks)
     faster = decision is Decision.FASTER and not (case.by_process and not proven_faster(first.ratio, case.limits))
     words = (

@@ -196,8 +196,6 @@ class Session(Record, frozen=True):
     """Step of the timer's clock, as measured."""
     overhead_ns: float
     """What a sample of an empty kernel reads beyond the kernel's own time."""
-    processes: int = 1
-    """Fresh processes that took the rounds."""
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     power_limit_w: int | None = None
@@ -209,8 +207,6 @@ class Session(Record, frozen=True):
     """Of the tests' repository, as git names it; empty outside of one."""
     dirty: bool = False
     """Whether tracked files differed from that commit, those of the baseline folder aside."""
-    canaries: dict[str, float] = {}
-    """Nanoseconds of each canary kernel, the median of the processes (``timing.canaries``); empty: not timed."""
 
 
 class Anchor(Record, frozen=True):

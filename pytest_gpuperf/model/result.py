@@ -14,7 +14,6 @@ from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.ledger import PairingNote
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
@@ -55,10 +54,6 @@ class WorkloadEvidence(Record, frozen=True):
     """What holds the workload back; None if nothing tells, or it was not asked for."""
     unoptimised: str = ""
     """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
-    notes: tuple[PairingNote, ...] = ()
-    """Of its pairings, for the ledger."""
-    distrusted: str = ""
-    """Why, under CI, its baseline's machine code was not launched: it came with the change under test."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     tolerance_there: float | None = None
@@ -118,8 +113,6 @@ class TestEvidence(Record, frozen=True):
     """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
-    canaries: dict[str, float] = msgspec.field(default_factory=dict)
-    """Log of each canary's time over that on record, as far as this process had come; by name."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
     peak_bytes: int = 0
@@ -157,8 +150,6 @@ class Outcome:
     """What the end of a run has to tell its summary."""
 
     recorded: list[Recorded] = dataclasses.field(default_factory=list)
-    replaced: tuple[str, ...] = ()
-    """Recording processes that left no rounds and were replaced."""
     other_toolchains: tuple[str, ...] = ()
     """What became of the records of other declared compilers, a line for each."""
     updated: bool = False
@@ -173,18 +164,12 @@ class Outcome:
     """Records that no test came to and that fail the run, a line for each cause."""
     elsewhere: str = ""
     """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
-    ledger: tuple[str, ...] = ()
-    """What runs prove together, a line for each workload."""
-    drifted: str = ""
-    """The same where it fails the run; empty if it does not."""
     left_out: tuple[str, ...] = ()
     """The same, of those that do not."""
-    environment: str = ""
-    """Why the run's times prove nothing; empty if they do."""
     undecided: dict[str, int] = dataclasses.field(default_factory=dict)
     """Runs in a row in which a workload was INCONCLUSIVE, by its name; this one included."""
-    shifts: tuple[str, ...] = ()
-    """Signs that the machine changed as a whole."""
+    machine: tuple[str, ...] = ()
+    """Warnings about the machine: launches that differed from themselves."""
     counter_notes: tuple[str, ...] = ()
     """What collecting the counters had to say beside them."""
     reports: tuple[str, ...] = ()
@@ -199,10 +184,8 @@ class Outcome:
             text
             for text in (
                 self.problem,
-                self.environment,
                 self.hidden,
                 self.nothing,
-                self.drifted,
                 self.elsewhere,
                 *self.vanished,
             )

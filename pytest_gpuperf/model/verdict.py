@@ -33,22 +33,12 @@ class Verdict(enum.Enum):
     """Static: the machine code is not that on record, but its source was accepted with another compiler that the
     manifest declares; the record of this compiler is older."""
     SAME = "SAME"
-    """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed.  Beside the
-    time: within the tolerance."""
-    NOT_SLOWER = "NOT-SLOWER"
-    """Proven not slower by the detection bound: twice the tolerance, or that of the profile."""
+    """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Beside the time: within
+    the tolerance."""
     FASTER = "FASTER"
     """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
-    """Proven slower than the tolerance, in two processes."""
-    SUSPECT = "SUSPECT"
-    """Proven slower in one process, and the second could not confirm or deny it: it crashed, hung, skipped the test or
-    ran out of memory."""
-    ENV_SHIFT = "ENV-SHIFT"
-    """Slower than the record, and evidence says that the machine did it: canaries, driver, clocks or another GPU."""
-    UNEXPLAINED = "UNEXPLAINED"
-    """Slower than the record with the same code, and nothing says that the machine did it.  Look at the contents of
-    inputs and constants."""
+    """Proven slower than the tolerance, in two processes; or in one, where no second one could speak: *not confirmed*."""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
@@ -71,12 +61,12 @@ class Verdict(enum.Enum):
     @property
     def is_regression(self) -> bool:
         """Fails the test whatever the options say."""
-        return self in (Verdict.SLOWER, Verdict.SUSPECT, Verdict.WORSE)
+        return self in (Verdict.SLOWER, Verdict.WORSE)
 
     @property
     def is_pass(self) -> bool:
         """Needs no word of warning."""
-        return self in (Verdict.UNCHANGED, Verdict.ACCEPTED_ELSEWHERE, Verdict.SAME, Verdict.NOT_SLOWER)
+        return self in (Verdict.UNCHANGED, Verdict.ACCEPTED_ELSEWHERE, Verdict.SAME)
 
 
 class Change(Record, frozen=True):
@@ -125,7 +115,7 @@ class TimeFigures(Record, frozen=True):
     """Confidence interval of the ratio at ``level``."""
     level: float = 0.95
     tolerance: float = 0.0
-    method: Literal["identity", "screen", "unpaired", "paired"] = "unpaired"
+    method: Literal["identity", "paired", "record"] = "paired"
     pair_slot: PairSlot = "short"
     """Of paired blocks: with sustained slots the ratio holds for work that lasts, and the times are of short rounds."""
     blocks: int = 0
@@ -137,18 +127,14 @@ class TimeFigures(Record, frozen=True):
     log_e_needed: float | None = None
     mean_ratio: float | None = None
     """Of paired blocks: the ratio of means, which see rare slow launches as ``ratio``, of midmeans, does not."""
-    not_paired: str = ""
-    """Why changed code was compared with its record alone; empty if it was not, or needed no more."""
     seeds: tuple[int, ...] = ()
     """Of the coins that ordered the blocks' slots, one per process."""
     record_ratio: float | None = None
     """Today's time over the recorded one, whatever the method; None without a time on record."""
     block_ratios: tuple[float, ...] = ()
-    """Of paired blocks, first process, in their order: the median ratio of each block's pairs."""
+    """Of paired blocks, first process, in their order."""
     log_e_path: tuple[float, ...] = ()
-    """Natural log of the e-value of *slower* by votes after each of them."""
-    cycles_ratio: float | None = None
-    """Today's SM clock cycles over the recorded ones; None where a clock was not read, or blocks were paired."""
+    """Natural log of the e-value of *slower* after each of them."""
 
 
 REMARKED, RED = 1, 2

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, indented_json, numbered, percent
 from pytest_gpuperf.judge.change_points import LevelStep, steps_of
-from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import mean_time_ns
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARK = 40

@@ -84,11 +84,10 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     ]
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
-    not_paired = judgement.time.not_paired if judgement.time is not None else ""
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
     named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.CONFIG_CHANGED)
     reason = "" if judgement.changes and named_above else judgement.reason
-    for text in (reason, not_paired and f"not paired: {not_paired}", *judgement.notes):
+    for text in (reason, *judgement.notes):
         lines += [" " * INDENT + text] if text else []
     return lines
 

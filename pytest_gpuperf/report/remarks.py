@@ -159,22 +159,6 @@ def recorded_drift_lines(recorded: Iterable[Recorded], repeated: Sequence[str] =
     ]
 
 
-# --- not launched under CI -----------------------------------------------------------------------
-
-
-def distrust_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """A line for each reason why stored machine code was not launched, with the workloads and what to do."""
-    found: dict[str, list[Key]] = {}
-    for work in (work for one in evidence for work in one.workloads if work.distrusted):
-        found.setdefault(work.distrusted, []).append(work.key)
-    return [
-        f"{numbered(len(keys), 'workload', 'was', 'were')} not paired: {why}, and under CI that is not launched: "
-        f"{first_of(keys, NAMED)}. Times on record are all there is then, and they resolve about 5 %: compare with the "
-        "base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
-        for why, keys in found.items()
-    ]
-
-
 # --- launched otherwise, without a GPU -----------------------------------------------------------
 
 

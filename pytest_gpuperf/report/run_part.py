@@ -53,6 +53,4 @@ class RunPart(Record, frozen=True):
     """Digest of what its tracked files have beyond their commit; empty: nothing."""
     failures: dict[str, str] = msgspec.field(default_factory=dict)
     """By the node id of a test that failed: why, in a line."""
-    drifted: str = ""
-    """Why the ledger fails it; empty if it does not."""
     missed: Missed = Missed()

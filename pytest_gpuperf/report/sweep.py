@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.formatting import duration, rate
-from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.timed_round import mean_time_ns
 
 UNITS = {"time": "ns", "bandwidth": "B/s", "flops": "FLOP/s"}
 WIDE = 100.0

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import columns, duration, numbered, rate, ratio, visible
-from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import EvidenceKind, Verdict
 from pytest_gpuperf.report.folding import MOST_FUNCTIONS, CellsOf, VerdictOf, folded, shortened
 from pytest_gpuperf.report.verdict_order import MARKUP, worst

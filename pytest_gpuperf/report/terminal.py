@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
@@ -14,7 +13,7 @@ from pytest_gpuperf.formatting import describe, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome, TestEvidence
-from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
+from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
@@ -46,8 +45,6 @@ from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
     child = options.task
-    if isinstance(child, RecordTask):
-        return f"gpuperf: recording process {child.index + 1} of {child.processes}"
     if isinstance(child, RevisionTask):
         return "gpuperf: telling what the tests of another revision run"
     if child is not None:
@@ -60,7 +57,7 @@ def header(options: Options) -> str:
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
-    zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
+    zone = f"tolerance {options.limits().tolerance * 100:g} %" if by_hand else f"profile {options.profile}"
     opponent = f"against {options.against}" if options.against else f"baselines in {options.baselines}"
     return f"gpuperf: {task}, {zone}, {opponent}"
 
@@ -95,10 +92,9 @@ def summary(
         counter_words(reporter, evidence, outcome.counter_notes, options)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(reporter, outcome.ledger)
     _warn(
         reporter,
-        [*undecided_lines(book, outcome), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out],
+        [*undecided_lines(book, outcome), *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out],
     )
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
@@ -129,7 +125,7 @@ def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     return [
         *_of_workloads(book, options),
         *undecided_lines(book, outcome),
-        *_shifts(outcome),
+        *outcome.machine,
         *outcome.left_out,
         *losses(_told(book), options),
     ]
@@ -148,7 +144,7 @@ def _told(book: Book) -> list[TestEvidence]:
 def _of_workloads(book: Book, options: Options) -> list[str]:
     """Remarks that many workloads have in common: judged coarsely, stale baselines, nothing timed."""
     evidence = _told(book)
-    lines = [*_not_paired(evidence), *remarks.distrust_lines(evidence), *remarks.unoptimised_lines(evidence)]
+    lines = [*remarks.unoptimised_lines(evidence)]
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += remarks.launched_otherwise_lines(evidence)
@@ -158,10 +154,6 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += lenient_lines(evidence, options.profile)
         lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
-
-
-def _shifts(outcome: Outcome) -> list[str]:
-    return [f"environment shift: {text}" for text in outcome.shifts]
 
 
 def _print(reporter: Screen, table: Table, short: Table | None) -> None:
@@ -270,22 +262,7 @@ def _explain(reporter: Screen, judgement: Judgement, xfail: str) -> None:
         reporter.write_line(line)
 
 
-def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
-    """Passing workloads that were judged more coarsely than others, by reason."""
-    reasons = Counter(
-        judgement.time.not_paired
-        for one in evidence
-        for work in one.workloads
-        for judgement in work.judgements
-        if judgement.time is not None and judgement.time.not_paired and judgement.verdict.is_pass
-        if judgement.time.not_paired != work.distrusted
-    )
-    coarsely = "compared with the record alone, which resolves about 5 %"
-    return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]
-
-
 def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) -> None:
-    _warn(reporter, outcome.replaced)
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded), folded_update_table(outcome.recorded))
         written = sum(not one.refused for one in outcome.recorded)

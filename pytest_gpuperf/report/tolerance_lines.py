@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.tolerance import COARSE, PROFILES, Tolerance
+from pytest_gpuperf.model.tolerance import PROFILES, Limits
 from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.report.remarks import NAMED
 
@@ -27,24 +27,27 @@ def raised_lines(evidence: Iterable[TestEvidence], revision: str) -> list[str]:
 
 def lenient_lines(evidence: Iterable[TestEvidence], profile: str) -> list[str]:
     """One line for what is slower than the ``profile`` accepts, and passes by a tolerance of its test or the run."""
-    zone = PROFILES[profile]
+    limits = PROFILES[profile]
     those = [
         (judgement.key, judgement.time)
         for one in evidence
         for judgement in one.judgements
-        if judgement.verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and judgement.time is not None
-        if _is_lenient(judgement.time, zone)
+        if judgement.verdict is Verdict.SAME and judgement.time is not None
+        if _is_lenient(judgement.time, limits)
     ]
     if not those:
         return []
     named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
     return [
-        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than the {zone.delta * 100:g} % of the "
+        f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than the {limits.tolerance * 100:g} % of the "
         f"profile {profile}, and within a wider tolerance: {first_of(named, NAMED)}"
     ]
 
 
-def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
-    """Whether the profile's ``zone`` would not have let it pass; ``figures`` have the bound that it is within."""
-    usual = Tolerance(*map(max, zone, COARSE)) if figures.method == "unpaired" else zone
-    return figures.tolerance > usual.epsilon and figures.interval is not None and figures.interval[0] > 1 + usual.delta
+def _is_lenient(figures: TimeFigures, usual: Limits) -> bool:
+    """Whether the profile's limits would not have let it pass; ``figures`` have the tolerance that it is within."""
+    return (
+        figures.tolerance > usual.tolerance
+        and figures.interval is not None
+        and figures.interval[0] > 1 + usual.tolerance
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_gpuperf.formatting import duration, first_of, numbered, percent
-from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded
+from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.report.folding import MOST_LINES, function_of
 from pytest_gpuperf.report.tables import Table, static_cell
 

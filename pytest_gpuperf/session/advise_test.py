@@ -12,7 +12,7 @@ from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.verdict import Verdict
 
-TELLING = frozenset({Verdict.SLOWER, Verdict.SUSPECT, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
+TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
 """Verdicts on what is not what it was.  Where nothing that gates got worse, advice may know of something that did."""
 
 

@@ -22,14 +22,14 @@ from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, as_json
 from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import read_report
-from pytest_gpuperf.counters.request import names_of
 from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.device.lock import lock_folder
-from pytest_gpuperf.device.visible_devices import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.files import NotWritten, write_file
-from pytest_gpuperf.workload.counters import WORKER_INPUT, collected_of
+from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0

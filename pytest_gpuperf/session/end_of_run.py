@@ -18,7 +18,7 @@ from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import utc_now
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome
-from pytest_gpuperf.model.task import RecordTask, RevisionTask
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
@@ -26,26 +26,19 @@ from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
-from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
 from pytest_gpuperf.session.taken_back import fail_hidden, has_red, looks_green
 from pytest_gpuperf.update.accept import accept
-from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
 EXIT_NOT_RECORDED = 11
 """A run could not write what it was asked to: baselines, all or some of them, or a report."""
-EXIT_ENVIRONMENT = 12
-"""A kernel paired with itself came out different: something is wrong with the machine, not with the code."""
 EXIT_VANISHED = 13
 """A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
 full run reached what is on record, or a run ended before its last test."""
-
-EXIT_LEDGER = 14
-"""Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
 
 UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
@@ -56,8 +49,6 @@ def finish(session: pytest.Session) -> None:
     config = session.config
     worker, book = stash.worker_of(config), stash.run_book_of(config)
     outcome = config.stash.setdefault(OUTCOME, Outcome())
-    if isinstance(worker.options.task, RecordTask):
-        leave_rounds(worker, book, worker.options.task, stash.run_state_of(config).cubins)
     if isinstance(worker.options.task, RevisionTask):
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
@@ -83,11 +74,9 @@ def finish(session: pytest.Session) -> None:
     if session.testsfailed or has_red(book, worker.options):  # pytest.exit(..., returncode=0) may have ended the run
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(config, book, outcome)
-    _watch(session, book, outcome)
+    outcome.machine = whole_run.of_the_machine(book)
     _guard(session, book, outcome)
     tell_vanished(session, book, outcome)
-    if add_up(config, book, outcome):
-        _end_with(session, EXIT_LEDGER)
     if outcome.vanished or outcome.elsewhere:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
@@ -109,7 +98,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     evidence = book.evidence
     shard, part, told = None, None, outcome
     if options.shard is not None:  # what vanished, and whether anything was measured, is for all shards together
-        shard, part = options.shard, run_parts.part_of(session, book, outcome)
+        shard, part = options.shard, run_parts.part_of(session, book)
         told = dataclasses.replace(outcome, left_out=(), vanished=(), elsewhere="")
     document = document_of(
         evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
@@ -160,13 +149,6 @@ def _explain(reporter: Screen, book: Book, worker: Worker) -> None:
         reporter.write_line(f"ERROR: {problem}", red=True)
 
 
-def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
-    """What the run as a whole says of the machine; a self-pair that differs takes the place of red times."""
-    outcome.shifts, outcome.environment = whole_run.of_the_machine(book)
-    if outcome.environment and (session.exitstatus == pytest.ExitCode.OK or book.only_times_failed):
-        session.exitstatus = EXIT_ENVIRONMENT
-
-
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason; of a shard, all shards together do."""
     options = session.config.stash[stash.OPTIONS]
@@ -189,9 +171,8 @@ def _update(session: pytest.Session, worker: Worker, book: Book, outcome: Outcom
         outcome.updated = True
         lines = record_others(config, worker.options, worker.store, outcome.recorded, progress_of(config))
         outcome.other_toolchains = tuple(lines)
-    except (RecordingFailed, BaselineError, pytest.UsageError) as problem:
+    except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)
     except KeyboardInterrupt:
         session.exitstatus = pytest.ExitCode.INTERRUPTED
         outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
-    outcome.replaced = config.stash.get(REPLACED, ())

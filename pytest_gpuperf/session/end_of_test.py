@@ -20,12 +20,11 @@ from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
+from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
-from pytest_gpuperf.workload.early_opponent import start_early
-from pytest_gpuperf.workload.opponent_process import leave_opponent
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -50,9 +49,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     skipped = _is_skip(problem)
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
-    leave_opponent(item.config)
-    if problem is None:
-        start_early(item)
+    leave_test(item.config)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)  # a fault too: nothing can be confirmed then
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
@@ -116,16 +113,14 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
-    if not (state.pending or state.pending_drifts or state.pending_beside):
+    if not state.has_suspects:
         return
-    from pytest_gpuperf.workload import confirm_beside, second_process  # noqa: PLC0415 SciPy comes with them
+    from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
 
     if cut_short:
-        second_process.give_up(state, book)
-        confirm_beside.give_up_beside(state, book)
+        confirm.give_up(state, book)
     else:
-        second_process.confirm(item, worker, state, book)
-        confirm_beside.confirm_beside(item, worker, state, book)
+        confirm.confirm(item, worker, state, book)
 
 
 def _judgements(*books: TestBook) -> list[Judgement]:
@@ -250,11 +245,6 @@ def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> N
         report.sections.append(("gpuperf", text))
 
 
-def _with_notes(state: RunState, work: WorkloadEvidence) -> WorkloadEvidence:
-    notes, distrusted = tuple(state.pairing_notes.pop(work.key, ())), state.distrusted.pop(work.key, "")
-    return msgspec.structs.replace(work, notes=notes, distrusted=distrusted) if notes or distrusted else work
-
-
 def _parameters(item: pytest.Item) -> dict[str, str]:
     """Those of a parametrised test that are numbers or text."""
     callspec = getattr(item, "callspec", None)
@@ -265,14 +255,13 @@ def _parameters(item: pytest.Item) -> dict[str, str]:
 def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
     found = msgspec.structs.replace(
-        _evidence_of_book(book), workloads=tuple(_with_notes(state, work) for work in book.workloads.values()),
-        parameters=_parameters(item), xfail=settings_of(item).xfail or "",
+        _evidence_of_book(book), parameters=_parameters(item), xfail=settings_of(item).xfail or "",
         self_pair=state.self_pair_readings.pop(item.nodeid, None), red_on_time=book.red_on_time,
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found
     return msgspec.structs.replace(
-        found, device=worker.device.facts, session=worker.session, canaries=dict(state.canary_shifts),
+        found, device=worker.device.facts, session=worker.session,
         peaks=worker.measured_peaks,
         peak_bytes=worker.opened.memory().peak if worker.opened is not None and not book.faulted else 0,
     )  # fmt: skip

@@ -42,14 +42,10 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.UNCHANGED: Treatment(Effect.PASS),
     Verdict.ACCEPTED_ELSEWHERE: Treatment(Effect.REMARK),
     Verdict.SAME: Treatment(Effect.PASS),
-    Verdict.NOT_SLOWER: Treatment(Effect.PASS),
     Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
     Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
     Verdict.SLOWER: Treatment(Effect.FAIL),
-    Verdict.SUSPECT: Treatment(Effect.FAIL),
     Verdict.WORSE: Treatment(Effect.FAIL),
-    Verdict.ENV_SHIFT: Treatment(Effect.WARN),
-    Verdict.UNEXPLAINED: Treatment(Effect.WARN, "open"),
     Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
     Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
     Verdict.CONFIG_CHANGED: Treatment(Effect.WARN, "open"),
@@ -97,8 +93,6 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
-    Verdict.SUSPECT: "a second process has to be able to run the test by itself: see to what kept it from that, and "
-    "run again",
     Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new{flags} and commit it",
     Verdict.FASTER: STALE,

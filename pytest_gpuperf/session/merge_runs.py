@@ -26,8 +26,6 @@ from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.run_part import Missed, RunPart
 from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.end_of_run import (
-    EXIT_ENVIRONMENT,
-    EXIT_LEDGER,
     EXIT_NOTHING_MEASURED,
     EXIT_VANISHED,
 )
@@ -35,7 +33,7 @@ from pytest_gpuperf.session.missed_records import missed_lines
 from pytest_gpuperf.session.run_parts import StrangeOption, options_of
 from pytest_gpuperf.session.taken_back import EXIT_STATUSES
 
-OF_A_SHARD = (pytest.ExitCode.OK, EXIT_ENVIRONMENT, EXIT_LEDGER, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
+OF_A_SHARD = (pytest.ExitCode.OK, EXIT_NOTHING_MEASURED, EXIT_VANISHED)
 """Exit statuses of a shard that say nothing beyond what its report says: the merged run has its own."""
 
 
@@ -77,11 +75,9 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
         missed, book, options, targets={*first.archs, *models}, root=Path(first.root),
         has_gpu=bool(models) or options.require_gpu, revision=first.revision,
     )  # fmt: skip
-    shifts, environment = whole_run.of_the_machine(book)
     outcome = Outcome(
         vanished=tuple(red) if first.full else (), left_out=(*remarks, *(() if first.full else red)),
-        shifts=shifts, environment=environment, elsewhere=missed.elsewhere,
-        drifted="; ".join(one.part.drifted for one in shards if one.part.drifted),
+        machine=whole_run.of_the_machine(book), elsewhere=missed.elsewhere,
     )  # fmt: skip
     status = _exit_status(shards, book, outcome, options)
     head = shards[0].report
@@ -110,14 +106,11 @@ def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, op
     """In the order in which ``end_of_run`` decides; completes ``outcome``."""
     others = [one.report.exit_status for one in shards if one.report.exit_status not in OF_A_SHARD]
     status = int(pytest.ExitCode.TESTS_FAILED) if book.any_failed else max(others, default=0)
-    passed = status == pytest.ExitCode.OK
-    if outcome.environment and (passed or book.only_times_failed):
-        status = EXIT_ENVIRONMENT
     outcome.nothing = whole_run.nothing_measured(book, options, passed=status == pytest.ExitCode.OK)
     found = (
-        (outcome.nothing, EXIT_NOTHING_MEASURED), (outcome.drifted, EXIT_LEDGER),
+        (outcome.nothing, EXIT_NOTHING_MEASURED),
         (outcome.vanished or outcome.elsewhere, EXIT_VANISHED),
-    )  # fmt: skip
+    )
     return status or next((own for problem, own in found if problem), 0)
 
 
@@ -168,7 +161,6 @@ def _all_of_one_run(reports: Sequence[tuple[str, RunReport]]) -> list[ShardRepor
         )
     _refuse_differences(shards)
     _refuse_targets(shards)
-    _refuse_figures(shards)
     return shards
 
 
@@ -251,15 +243,3 @@ def _refuse_targets(shards: Sequence[ShardReport]) -> None:
 
 def _said(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value) or "none"
-
-
-def _refuse_figures(shards: Sequence[ShardReport]) -> None:
-    """Ratios and canaries that no run can have."""
-    for one in shards:
-        try:
-            whole_run.of_the_machine(_book([one]))
-        except (ValueError, OverflowError) as problem:
-            raise MergeRefused(
-                f"{one.file} has a ratio or a canary that no run can have ({problem}): run shard {one.index} again "
-                "and give the report that it writes"
-            ) from None

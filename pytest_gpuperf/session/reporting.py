@@ -19,7 +19,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, keep_ledger, missed_records
+from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, missed_records
 from pytest_gpuperf.session.early_exit import note_early_exit
 
 MOST_TESTS = 400
@@ -127,8 +127,6 @@ class Reporting:
 
     def _get_ready(self, module: str) -> None:
         """Do what the end would have to do first, while workers measure."""
-        if not self._read_ahead:
-            keep_ledger.get_ready(self.options)
         if module not in self._read_ahead:
             self._read_ahead.add(module)
             missed_records.read_ahead(stash.worker_of(self.config).store, module)

@@ -13,12 +13,11 @@ import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context import ledger_file, stash
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import changes_in
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
 from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
@@ -28,7 +27,7 @@ LEFT_TO_MERGE = "{} (of this shard; gpuperf merge says it of all together)"
 BEAR_UPON_VERDICTS = (
     "archs", "require_gpu", "against", "open", "missing", "without_gpu", "inconclusive", "static_causes", "strict",
     "profile", "tolerance", "cache", "timer", "budget_s", "changed_only", "pair_all", "pair_callables", "confirmations",
-    "ledger", "ledger_tolerance", "ncu", "metrics", "ci",
+    "ncu", "metrics", "ci",
 )  # fmt: skip
 """Fields of ``Options`` that all shards of a run have alike."""
 ENDED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -41,7 +40,7 @@ def has_tests(config: pytest.Config) -> bool:
     return found is not None and bool(found.plan)
 
 
-def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
+def part_of(session: pytest.Session, book: Book) -> RunPart:
     """Of a run that is a shard."""
     config = session.config
     options, worker = config.stash[stash.OPTIONS], stash.worker_of(config)
@@ -52,14 +51,9 @@ def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
         models=models_of(book, found), without_gpu=any(one.status == "static only" for one in book.evidence),
         full=is_full(config), root=str(config.rootpath),
         revision="" if worker.revision is None else worker.revision.name,
-        changes=changes_in(config.rootpath, _written_by(options, config)),
-        failures=dict(book.failures), drifted=outcome.drifted, missed=config.stash.get(MISSED, Missed()),
+        changes=changes_in(config.rootpath, map(Path, options.reports)),  # each shard has its own, even if committed
+        failures=dict(book.failures), missed=config.stash.get(MISSED, Missed()),
     )  # fmt: skip
-
-
-def _written_by(options: Options, config: pytest.Config) -> list[Path]:
-    """What every shard has its own of, even if it is committed."""
-    return [ledger_file.path_of(options.ledger_file, config.rootpath), *map(Path, options.reports)]
 
 
 def asked_for(options: Options, config: pytest.Config) -> dict[str, OptionValue]:

@@ -6,54 +6,26 @@ The same for the book of one run and for that of shards which were merged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.verdict import TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
 
-
-def of_the_machine(book: Book) -> tuple[tuple[str, ...], str]:
-    """Signs that the machine changed as a whole, as sentences, and why no red verdict on time is to be trusted.
-
-    The second for a launch that was paired with itself and came out different; empty if none did.
-    """
-    if not book.judged_times:
-        return (), ""
-    from pytest_gpuperf.judge import error_budget, noninferiority  # noqa: PLC0415 SciPy comes with them
-
-    figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
-    moved = [
-        _by_the_machine(figure)
-        for figure in figures
-        if figure.record_ratio is not None and figure.pair_slot == "short"  # else the ratio is not that of the rounds
-    ]
-    alarms = [one for one in book.evidence if one.self_pair and error_budget.self_pair_alarm(one.self_pair)]
-    shifts = error_budget.environment_shift(moved, noninferiority.OMEGA, book.canaries)
-    return shifts, _self_pair_problem(alarms) if alarms else ""
+SELF_PAIR_E = 1000.0
+"""E-value at which a launch that was paired with itself counts as different from itself."""
 
 
-def _self_pair_problem(alarms: Iterable[TestEvidence]) -> str:
-    named = "; ".join(
-        f"{one.node_id} [{one.self_pair.workload}] x{one.self_pair.ratio:.3f} after {one.self_pair.blocks} "
-        f"blocks (seed {one.self_pair.seed})"
-        for one in alarms
-        if one.self_pair is not None
+def of_the_machine(book: Book) -> tuple[str, ...]:
+    """Warnings about the machine: launches that were paired with themselves and came out different."""
+    found = [(one.node_id, one.self_pair) for one in book.evidence if one.self_pair is not None]
+    return tuple(
+        f"A/A test: {node} [{pair.workload}] differs from itself, x{pair.ratio:.3f} after {pair.blocks} blocks (seed "
+        f"{pair.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again"
+        for node, pair in found
+        if max(pair.log_e_slower, pair.log_e_faster) >= math.log(SELF_PAIR_E)
     )
-    return (
-        f"a launch paired with itself came out different: {named}. The machine is the finding, not the code: no red "
-        "verdict on time of this run is to be trusted. Look for other work on the GPU and for moving clocks "
-        "(gpuperf doctor), and run again."
-    )
-
-
-def _by_the_machine(figures: TimeFigures) -> float:
-    """Log of today's time over the record's, less what the code did to it where the two were paired."""
-    of_the_code = figures.ratio if figures.method == "paired" and figures.ratio else 1.0
-    return math.log(figures.record_ratio or 1.0) - math.log(of_the_code)
 
 
 def nothing_measured(book: Book, options: Options, *, passed: bool) -> str:

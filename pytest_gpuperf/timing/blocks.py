@@ -131,12 +131,10 @@ def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_
         return once._replace(samples=2) if _deviation(pilot) > gap else once
     pilot = _pilot(timer, sides, Plan("ABBA", LEAST_SIZE // 2, blocks=PILOT_BLOCKS))
     sigma = max(stats.relative_deviation(pilot.samples), timer.tick_ns / math.sqrt(12) / duration_ns)
-    wanted = max(
-        _MIDMEAN_VARIANCE * (sigma / gap) ** 2, LEAST_SIZE * _PILOT_CAUTION * (_deviation(pilot) / gap) ** 2
-    )
+    wanted = max(_MIDMEAN_VARIANCE * (sigma / gap) ** 2, LEAST_SIZE * _PILOT_CAUTION * (_deviation(pilot) / gap) ** 2)
     size = min(max(wanted, LEAST_SIZE), MOST_SIZE, max(_affordable(duration_ns, budget_s), 2))
     repeats = math.ceil(size / 2 / LONGEST_SLOT)
-    return Plan("ABBA", math.ceil(size / 2 / repeats), repeats=repeats)
+    return Plan("ABBA", round(size / 2 / repeats), repeats=repeats)
 
 
 class _Pilot(NamedTuple):

@@ -38,7 +38,7 @@ def compare(
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
 
     Blocks that all say the same go on until they decide, and those that speak for a claim have four budgets: a kernel
-    sixteen times as slow does not stay undecided because it takes longer.  ``duration_ns`` is about what the longer
+    sixteen times as slow does not stay undecided because it takes longer.  Sustained slots have one.  ``duration_ns`` is about what the longer
     side takes; with ``burst`` slots are sustained (``blocks.burst_plan``).  The caller holds the GPU's lock.  Raises
     what the timer and the opponent raise.
     """
@@ -55,7 +55,7 @@ def compare(
     while not _decided(blocks, limits, alpha) and len(blocks) < MOST_BLOCKS:
         now = clock()
         next_s = (now - began) / max(call, 1)
-        if call and not _has_time(blocks, limits, (now + next_s - start) / budget_s):
+        if call and not _has_time(blocks, limits, (now + next_s - start) / budget_s, 1 if burst else BUDGETS):
             break
         opponent.place(call, coin)
         orders = laid_out.draw(coin)
@@ -76,10 +76,10 @@ def _decided(blocks: list[Block], limits: Limits, alpha: float) -> bool:
     return bool(blocks) and decide(r, limits, alpha, means) is not None
 
 
-def _has_time(blocks: list[Block], limits: Limits, budgets: float) -> bool:
+def _has_time(blocks: list[Block], limits: Limits, budgets: float, most: float) -> bool:
     """Whether another call may be taken, which would end after so many ``budgets``."""
     r, means = [block.r for block in blocks], [block.mean for block in blocks]
-    return budgets <= 1 or is_unanimous(r, limits) or (budgets <= BUDGETS and is_promising(r, limits, means))
+    return budgets <= 1 or is_unanimous(r, limits) or (budgets <= most and is_promising(r, limits, means))
 
 
 def _comparison(blocks: list[Block], seed: int, remarks: tuple[str, ...], seconds: float) -> Comparison:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.arguments import Structure, array_behind, array_facts
 from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.timing.opponent import MOST_PAD, PAD_STEP
 
@@ -37,7 +37,7 @@ class MovingBuffers:
 
         There is none either without arrays, or where one is another library's or part of a larger one.
         """
-        found = [array for array in launch.arguments if array_facts(array) is not None]
+        found = [array for array in map(array_behind, launch.arguments) if array_facts(array) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
             return None, ""
@@ -63,10 +63,7 @@ class MovingBuffers:
         """
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
         copies = {address: self._copied(address, pad) for address, pad in pads.items()}
-        return self.launch.with_arguments([
-            argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
-            for argument in self.launch.arguments
-        ])  # fmt: skip
+        return self.launch.with_arguments([_on_copies(argument, copies) for argument in self.launch.arguments])
 
     def _copied(self, address: int, pad_bytes: int) -> Any:
         """The bytes of a copy."""
@@ -75,6 +72,15 @@ class MovingBuffers:
         content = room[start : start + array.nbytes]
         _seen_as(array, content)[...] = array
         return content
+
+
+def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
+    """An argument that leads to the copies, by the addresses of their originals, where it leads to an array."""
+    array = array_behind(argument)
+    if array_facts(array) is None:
+        return argument
+    copy = _seen_as(array, copies[_address(array)])
+    return dataclasses.replace(argument, array=copy) if isinstance(argument, Structure) else copy
 
 
 def _seen_as(array: Any, content: Any) -> Any:

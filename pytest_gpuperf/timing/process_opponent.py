@@ -168,10 +168,13 @@ class TwoSidedTimer:
         self._timer, self._link, self._patience_s = timer, link, patience_s
         self.name: TimerName = timer.name
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
-        self.kernel_breakdown: Sequence[Mapping[str, float]] = ()
         self.pauses_ns: Sequence[float] = ()
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
+
+    @property
+    def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
+        return self._timer.kernel_breakdown
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """As ``Timer.measure``; raises ``OtherSideLost`` too."""
@@ -202,7 +205,8 @@ class ProcessOpponent:
         self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
         cache: CacheMode, patience_s: float,
     ) -> None:  # fmt: skip
-        self.timer = self._timer = TwoSidedTimer(timer, link, patience_s)
+        self._timer = TwoSidedTimer(timer, link, patience_s)
+        self.timer: Timer = self._timer
         self._pad = MemoryPad(device)
         self._sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets by itself there
 

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,9 @@ Clock = Callable[[], float]
 class Workload:
     """Workload to measure: the work of one sample, and the state in which a sample starts."""
 
-    run: Callable[[], object]
+    run: Callable[[], Any]
     """Enqueues the work on the current stream."""
-    reset: Callable[[], object] | None = None
+    reset: Callable[[], Any] | None = None
     """Restores in-place inputs before every sample; not timed."""
     cache: CacheMode = "cold"
 

@@ -12,7 +12,7 @@ from pytest_gpuperf.config.options import Options, UpdateMode
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 CHANGED = frozenset({
-    Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.WORSE,
+    Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE,
     Verdict.BETTER, Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED,
 })  # fmt: skip
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({

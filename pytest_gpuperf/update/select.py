@@ -5,8 +5,7 @@ Writes nothing: a run's evidence and the old baselines go in; records come out, 
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -17,15 +16,11 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.beside_figures import Beside, updated
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.update.anchor import accepts_drift
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS
 from pytest_gpuperf.update.modes import takes
-from pytest_gpuperf.update.record import ProcessRecord, by_workload
-
-OTHER_WORK = (
-    "the recording processes ran other code or arguments than this run: seed what is random, and do not edit meanwhile"
-)
 
 
 def wanted_static(
@@ -69,15 +64,55 @@ def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRec
     return msgspec.structs.replace(known, source_hash="", symbol="", cubin="", grid=None)
 
 
-def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:
-    """Timed workloads that this update records."""
-    return {
-        workload.key: workload
-        for evidence in accepted
-        for workload in evidence.workloads
-        if (judged := workload.time_judgement) is not None
-        if takes(judged, options) or accepts_drift(workload, options)
-    }
+def recorded_times(accepted: Iterable[TestEvidence], options: Options) -> list[Recorded]:
+    """The times that this update takes, with the counters that this run took of the same code, or why it refuses them.
+
+    A disturbed time is refused unless that is forced.
+    """
+    found = []
+    for evidence in accepted:
+        for work in evidence.workloads:
+            judged = work.time_judgement
+            if judged is None or work.time is None or not takes(judged, options):
+                continue
+            if work.disturbances and not options.force_update:
+                refused = f"{'; '.join(work.disturbances)}; --gpuperf-force-update takes it all the same"
+                found.append(Recorded(key=work.key, target=judged.target, refused=refused))
+                continue
+            counts = {"counters": work.counters, "counter_ranges": work.counter_ranges}
+            after = msgspec.structs.replace(work.time, **counts) if work.counters else work.time
+            found.append(Recorded(key=work.key, target=judged.target, after=after))
+    return found
+
+
+class FiguresTaken(NamedTuple):
+    """Figures beside the time of one workload, as an update finds them."""
+
+    target: str
+    """The GPU model that they belong to."""
+    key: Key
+    figures: Beside
+
+
+def wanted_figures(accepted: Iterable[TestEvidence], options: Options) -> list[FiguresTaken]:
+    """Figures that this update takes: those whose verdict is one that it takes."""
+    found = []
+    for evidence in accepted:
+        for work in evidence.workloads:
+            judged = [one for one in work.judgements if one.kind in BESIDE and takes(one, options)]
+            if judged and work.beside is not None:
+                taken = {BESIDE_FIELDS[one.kind]: getattr(work.beside, BESIDE_FIELDS[one.kind]) for one in judged}  # type: ignore[index]
+                found.append(FiguresTaken(judged[0].target, work.key, Beside(**taken)))
+    return found
+
+
+def figures_alone(taken: FiguresTaken, before: TimeRecord | None) -> Recorded:
+    """Put figures on ``before``, a record whose rounds stay as they are."""
+    if before is None:
+        refused = "it needs a time on record, and this one has none"
+        return Recorded(key=taken.key, target=taken.target, refused=refused)
+    after = msgspec.structs.replace(before, beside=updated(before.beside, taken.figures))
+    return Recorded(key=taken.key, target=taken.target, before=before, after=after)
 
 
 class CountersTaken(NamedTuple):
@@ -99,16 +134,6 @@ def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[
         for judgement in workload.judgements
         if judgement.kind == "counters" and workload.counters
     ]
-
-
-def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Recorded:
-    """A newly recorded time with the counters that this run took of the same code."""
-    if workload is None or not isinstance(recorded.after, TimeRecord):
-        return recorded
-    if not workload.counters or workload.identity != recorded.after.identity:
-        return recorded
-    counts = {"counters": workload.counters, "counter_ranges": workload.counter_ranges}
-    return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, **counts))
 
 
 def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
@@ -134,44 +159,3 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
         return None
     after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
     return Recorded(key=key, target=target, before=before, after=after)
-
-
-def merge(
-    records: Sequence[ProcessRecord], wanted: Iterable[WorkloadEvidence], options: Options
-) -> tuple[Session, list[Recorded]]:
-    """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
-    session = msgspec.structs.replace(records[0].session, processes=len(records), canaries=_canaries(records))
-    found = by_workload(records)
-    return session, [_merge_one(records, mine, found.get(mine.key, ()), session, options) for mine in wanted]
-
-
-def _canaries(records: Sequence[ProcessRecord]) -> dict[str, float]:
-    """The median time of each over the processes."""
-    each = [record.session.canaries for record in records]
-    names = dict.fromkeys(name for canaries in each for name in canaries)
-    return {name: statistics.median(times[name] for times in each if name in times) for name in names}
-
-
-def _merge_one(
-    records: Sequence[ProcessRecord], mine: WorkloadEvidence, found: Sequence[WorkloadEvidence], session: Session,
-    options: Options,
-) -> Recorded:  # fmt: skip
-    key = mine.key
-    slug = records[0].device.slug
-    parts = [workload.time for workload in found if workload.time is not None]
-    if len(parts) < len(records):
-        why = next((f": {record.failures[key.node_id]}" for record in records if key.node_id in record.failures), "")
-        return Recorded(key=key, target=slug, refused=f"its test did not pass in every recording process{why}")
-    if any(part.identity != parts[0].identity for part in parts):
-        return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
-    if mine.identity is not None and parts[0].identity != mine.identity:
-        return Recorded(key=key, target=slug, refused=OTHER_WORK)
-    rounds = tuple(
-        msgspec.structs.replace(taken, session=session.id, process=record.index)
-        for record, part in zip(records, parts, strict=True)
-        for taken in part.rounds
-    )
-    disturbed = "; ".join(sorted({reason for workload in found for reason in workload.disturbances}))
-    if disturbed and not options.force_update:
-        return Recorded(key=key, target=slug, refused=f"{disturbed}; --gpuperf-force-update takes it all the same")
-    return Recorded(key=key, target=slug, after=msgspec.structs.replace(parts[0], rounds=rounds))

@@ -5,11 +5,7 @@ What such a pair shows comes from the machine: where a launch differs from itsel
 
 from __future__ import annotations
 
-import random
 import secrets
-from collections.abc import Sequence
-
-import pytest
 
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.judge.decision import log_e_slower
@@ -18,20 +14,12 @@ from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.rounds import LONG_NS
-from pytest_gpuperf.workload.rounds import TimedWorkload
+from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
-COUNT = 3
 BUDGET_S = 0.2
 """Wall-clock bound of one, seconds; a block more may be under way."""
 ALPHA = 1e-3
 """Rate at which a launch differs from itself by luck, in either direction."""
-
-
-def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> set[str]:
-    """Node ids of the tests whose first launch is paired with itself; the same ones in every worker of a run."""
-    run = getattr(config, "workerinput", {}).get("testrunuid")
-    nodes = sorted(item.nodeid for item in items if "gpuperf" in getattr(item, "fixturenames", ()))
-    return set(random.Random(run).sample(nodes, min(COUNT, len(nodes))))
 
 
 def run_if_chosen(work: TimedWorkload, state: RunState) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.device.kernel_arguments import array_facts
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 
 

@@ -21,8 +21,7 @@ from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
-from pytest_gpuperf.device.launch_attributes import attributes_of, check_attributes
-from pytest_gpuperf.device.limits import check_limits, dim3
+from pytest_gpuperf.device.limits import attributes_of, check_attributes, check_limits, dim3
 from pytest_gpuperf.device.recorded_arguments import recorded_arguments
 from pytest_gpuperf.judge.comparability import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static

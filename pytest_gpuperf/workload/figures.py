@@ -37,9 +37,10 @@ from pytest_gpuperf.timing.host_blocks import (
     interpreter,
     interpreter_cost,
 )
+from pytest_gpuperf.workload.array_bytes import array_bytes
 from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm import Finding, Suspect
-from pytest_gpuperf.workload.request import Request, known_array_bytes
+from pytest_gpuperf.workload.request import Request
 
 RECORDED_BLOCKS = 16
 """Of a host time that is compared with nothing, one to be recorded among them."""
@@ -141,7 +142,7 @@ def _memory(work: FigureWork) -> tuple[int, list[Judgement]]:
     request = work.request
     if request.reset is not None:
         request.reset()
-    arrays = known_array_bytes(request.launch) if request.launch is not None else 0
+    arrays = array_bytes(request.launch) if request.launch is not None else 0
     size = arrays + work.worker.device.bytes_of(request.workload)
     return size, _exactly(work, "memory", size, request.measure["memory"])
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.arrays import POISON, stream_of
-from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 
 SEED_BITS = 31

@@ -33,7 +33,7 @@ from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
 from pytest_gpuperf.workload.confirm import Finding, Suspect
-from pytest_gpuperf.workload.rounds import UNCHANGED_S, TimedWorkload, one_round, take
+from pytest_gpuperf.workload.timed_workload import UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""

@@ -18,11 +18,11 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counters import not_counted
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.workload.check import check_again, run_and_check
-from pytest_gpuperf.workload.counters import Counted, counted, profile
+from pytest_gpuperf.workload.counter_evidence import counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -30,7 +30,7 @@ from pytest_gpuperf.workload.request import Request
 if TYPE_CHECKING:
     from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.workload.gate import Timed
-    from pytest_gpuperf.workload.rounds import TimedWorkload
+    from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -43,18 +43,17 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         book.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a fixture's kernel is on another book
     book.add(evidence)
     if not worker.has_gpu:
-        return _without_gpu(worker, book, request, evidence)
+        return _without_gpu(worker, book, request)
     request = _with_fresh_inputs(worker, request)
     if not worker.options.active:
         run_and_check(worker, request)
-        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-        return _untimed(worker, request, evidence.static, why)
+        return _found(worker, book, request, _not_timed(request))
     stash.run_state_of(worker.config).recorded_ns = _recorded_ns(worker, evidence.key)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
-            return _measured(worker, book, request, evidence)
+            return _measured(worker, book, request)
 
 
 def _with_fresh_inputs(worker: Worker, request: Request) -> Request:
@@ -71,104 +70,96 @@ def _recorded_ns(worker: Worker, key: Key) -> float:
     return max((one.midmean for one in baseline.rounds), default=0.0) if baseline is not None else 0.0
 
 
-def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """What this run is to find out of a workload that has passed its check."""
-    if isinstance(worker.options.task, ProfileTask):
-        return _profile(worker, request, evidence, worker.options.task)
+    evidence = book.workloads[request.name]
+    if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
+        profile(worker, evidence.key, request, worker.options.task)
+        why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
+        return _found(worker, book, request, why, CountersMissing(f"{request.name}: its counters are being collected"))
     found = counted(worker, evidence.key, request)
     book.add(msgspec.structs.replace(
         evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
         judgements=found.judgements,
     ))  # fmt: skip
     if not worker.options.times:
-        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-        return _untimed(worker, request, evidence.static, why, found.shown)
+        return _found(worker, book, request, _not_timed(request), found.shown)
     state = stash.run_state_of(worker.config)
     state.findings.clear()
-    measured = _with_figures(worker, book, request, _time(worker, book, request, found))
+    why_untimed = _time(worker, book, request, state)
+    _measure_figures(worker, book, request, state)
     if isinstance(worker.options.task, ConfirmTask):
         from pytest_gpuperf.workload.confirm import leave  # noqa: PLC0415 SciPy comes with it
 
         for finding in state.findings:
             leave(worker.options.task, finding)
-    return measured
+    return _found(worker, book, request, why_untimed, found.shown)
 
 
-def _with_figures(worker: Worker, book: TestBook, request: Request, found: Measurement) -> Measurement:
-    """With what the test asks for beside the time; nothing is done where it asks for nothing and none is recorded."""
-    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
-    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
-        return found
-    from pytest_gpuperf.workload.figures import measure_figures  # noqa: PLC0415 SciPy comes with it
-
-    return found.with_beside(measure_figures(worker, book, request, stash.run_state_of(worker.config)))
+def _found(
+    worker: Worker, book: TestBook, request: Request, untimed: Exception | None,
+    counters: Mapping[str, float] | Exception | None = None,
+) -> Measurement:  # fmt: skip
+    return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
 
 
-def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _not_timed(request: Request) -> CheckedOnly:
+    return CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+
+
+def _without_gpu(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Static evidence is all there is, and what would run."""
-    asked = worker.gpu.facts_asked
-    evidence = msgspec.structs.replace(evidence, identity=request.identity(), cache=request.cache, facts_asked=asked)
-    book.add(evidence)
-    why = StaticOnly(str(worker.no_device))
-    book.stop("static only", str(worker.no_device))
+    evidence = msgspec.structs.replace(
+        book.workloads[request.name], identity=request.identity(), cache=request.cache,
+        facts_asked=worker.gpu.facts_asked,
+    )  # fmt: skip
     if worker.options.ncu:
         judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
-        book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
+        evidence = msgspec.structs.replace(evidence, judgements=(judgement,))
+    book.add(evidence)
+    book.stop("static only", str(worker.no_device))
     missing = CountersMissing(f"{request.name} has no counters: {worker.no_device}")
-    return _untimed(worker, request, evidence.static, why, missing)
+    return _found(worker, book, request, StaticOnly(str(worker.no_device)), missing)
 
 
-def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
-    """In a process under ncu: one run in a range of its own."""
-    profile(worker, evidence.key, request, task)
-    why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
-    missing = CountersMissing(f"{request.name}: its counters are being collected")
-    return _untimed(worker, request, evidence.static, why, missing)
+def _measure_figures(worker: Worker, book: TestBook, request: Request, state: RunState) -> None:
+    """Measure what the test asks for beside the time; nothing where it asks for none and none is on record."""
+    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
+    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
+        return
+    from pytest_gpuperf.workload.figures import measure_figures  # noqa: PLC0415 SciPy comes with it
+
+    measure_figures(worker, book, request, state)
 
 
-Counters = Mapping[str, float] | Exception | None
+def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:
+    """Time and judge the workload, put that on the book; why there is no time, where it needs none.
 
-
-def _untimed(
-    worker: Worker, request: Request, static: dict[str, StaticRecord], why: Exception, counters: Counters = None
-) -> Measurement:
-    return Measurement(request.name, static=static, native=worker.native_arch, bytes=request.bytes,
-                       flops=request.flops, untimed=why, counters=counters)  # fmt: skip
-
-
-def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
-    """Time the workload for what this process is there for; the caller holds the GPU's lock."""
-    from pytest_gpuperf.workload import rounds  # noqa: PLC0415 SciPy comes with it
+    The caller holds the GPU's lock.
+    """
+    from pytest_gpuperf.workload import timed_workload  # noqa: PLC0415 SciPy comes with it
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
-    work = rounds.TimedWorkload(worker, request, evidence.key, request.identity())
-    state = stash.run_state_of(worker.config)
+    work = timed_workload.TimedWorkload(worker, request, evidence.key, request.identity())
     timed = _timed(work, state)
-    judgements = (*counted.judgements, *([timed.judgement] if timed.judgement is not None else []))
-    if not timed.rounds:
-        book.add(msgspec.structs.replace(evidence, judgements=judgements))
-        why = CheckedOnly(f"{request.name}: unchanged, so not timed")
-        return _untimed(worker, request, evidence.static, why, counted.shown)
-    check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
+    if timed.rounds:
+        check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
+        evidence = msgspec.structs.replace(
+            evidence, time=timed_workload.record_of(work, timed.rounds), disturbances=timed.disturbances,
+            interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]), seconds=time.perf_counter() - began,
+        )  # fmt: skip
+    of_time = [timed.judgement] if timed.judgement is not None else []
+    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))
     state.suspect([timed.suspect])
     state.findings += [timed.finding] if timed.finding is not None else []
-    interval = rounds.interval_of([one.midmean for one in timed.rounds])
-    book.add(msgspec.structs.replace(
-        evidence, time=rounds.record_of(work, timed.rounds), interval_ns=interval, judgements=judgements,
-        disturbances=timed.disturbances, seconds=time.perf_counter() - began,
-    ))  # fmt: skip
-    return Measurement(
-        request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
-        times_ns=tuple(one.midmean for one in timed.rounds), interval_ns=interval, judgement=timed.judgement,
-        counters=counted.shown,
-    )  # fmt: skip
+    return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, rounds  # noqa: PLC0415
+    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
@@ -176,10 +167,10 @@ def _timed(work: TimedWorkload, state: RunState) -> Timed:
     if isinstance(task, OpponentTask | RevisionTask) or (
         isinstance(task, ConfirmTask) and not task.confirms(work.key)
     ):  # fmt: skip
-        return gate.Timed(rounds.one_round(work).rounds)
+        return gate.Timed(timed_workload.one_round(work).rounds)
     timed = gate.gate_time(work, state)
     if worker.options.update is not None and timed.rounds:
-        taken = rounds.take_for_record(work)
+        taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
     aa_test.run_if_chosen(work, state)
     return timed

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TypeVar
 
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
-from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.workload.request import Request
 
 _Figure = TypeVar("_Figure", int, float)
 
@@ -29,48 +29,40 @@ class Measurement:
 
     def __init__(
         self,
-        name: str,
-        *,
-        static: Mapping[str, StaticRecord],
+        request: Request,
+        evidence: WorkloadEvidence,
         native: str | None,
-        times_ns: tuple[float, ...] = (),
-        interval_ns: tuple[float, float] | None = None,
-        bytes: int | None = None,
-        flops: int | None = None,
-        judgement: Judgement | None = None,
-        untimed: Exception | None = None,
-        counters: Mapping[str, float] | Exception | None = None,
+        untimed: Exception | None,
+        counters: Mapping[str, float] | Exception | None,
     ) -> None:
-        self.name = name
-        self.static = static
+        """``native`` is this GPU's architecture, ``untimed`` why there are no times, where there are none."""
+        self.name = request.name
+        self.static: Mapping[str, StaticRecord] = evidence.static
         """Static evidence by architecture; empty for a callable."""
-        self.judgement = judgement
+        self.judgement = evidence.time_judgement
         """What the gate says of the time; None where nothing was judged."""
+        self._request = request
+        self._evidence = evidence
         self._native = native
-        self._times_ns = times_ns
-        self._interval_ns = interval_ns
-        self._bytes = bytes
-        self._flops = flops
         self._untimed = untimed
         self._counters = counters
-        self._beside = Beside()
 
     def __repr__(self) -> str:
         """Short: pytest shows it where an assertion on a figure fails."""
-        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._times_ns else 'not timed'}>"
+        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._evidence.time else 'not timed'}>"
 
     @property
     def time_ns(self) -> float:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
-        if not self._times_ns:
+        if self._evidence.time is None:
             raise self._untimed or CheckedOnly(f"{self.name} was not timed")
-        return geometric_mean(self._times_ns)
+        return mean_time_ns(self._evidence.time.rounds)
 
     @property
     def interval_ns(self) -> tuple[float, float]:
         """95 % interval of ``time_ns`` over the rounds of this process; other processes may differ by more."""
         mean = self.time_ns
-        return self._interval_ns or (mean, mean)
+        return self._evidence.interval_ns or (mean, mean)
 
     @property
     def counters(self) -> Mapping[str, float]:
@@ -81,12 +73,6 @@ class Measurement:
         if isinstance(self._counters, Mapping):
             return self._counters
         raise self._counters or CountersMissing(f"{self.name} has no counters: run pytest --gpuperf-ncu")
-
-    def with_beside(self, beside: Beside) -> Measurement:
-        """The same, with what it costs beside its time."""
-        found = copy.copy(self)
-        found._beside = beside
-        return found
 
     @property
     def memory_bytes(self) -> int:
@@ -112,14 +98,17 @@ class Measurement:
         Raises ``NotDeclared`` without ``measure=("compile",)``.
         """
         compiled = self._beside.compile
-        return (
-            self._asked_for(None if compiled is None else compiled.time_ns, "compile_s", "measure=('compile',)") / 1e9
-        )
+        time_ns = None if compiled is None else compiled.time_ns
+        return self._asked_for(time_ns, "compile_s", "measure=('compile',)") / 1e9
 
     @property
     def error(self) -> float:
         """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
         return self._asked_for(self._beside.accuracy, "error", "accuracy=")
+
+    @property
+    def _beside(self) -> Beside:
+        return self._evidence.beside or Beside()
 
     def _asked_for(self, value: _Figure | None, name: str, asking: str) -> _Figure:
         if value is not None:
@@ -131,16 +120,16 @@ class Measurement:
     @property
     def bandwidth(self) -> float:
         """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
-        if self._bytes is None:
+        if self._request.bytes is None:
             raise NotDeclared(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
-        return self._bytes / self.time_ns * 1e9
+        return self._request.bytes / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
         """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
-        if self._flops is None:
+        if self._request.flops is None:
             raise NotDeclared(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
-        return self._flops / self.time_ns * 1e9
+        return self._request.flops / self.time_ns * 1e9
 
     def _record(self) -> StaticRecord:
         if not self.static:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind, is_fraction, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
-from pytest_gpuperf.model.tolerance import Tolerance
+from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import PairSlot
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class Request:
     flops: int | None
     """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
-    zone: Tolerance
+    limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
     pair_slot: PairSlot
-    """Of the blocks that decide; self-pairs have short ones."""
+    """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
     inputs: Callable[[int], Any] | None = None
@@ -49,6 +49,14 @@ class Request:
     fresh: FreshInputs | None = None
     """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 
+    @property
+    def launch(self) -> Launch | None:
+        return self.workload if isinstance(self.workload, Launch) else None
+
+    def identity(self) -> Identity:
+        """What runs; a callable has no machine code of its own that could be compared."""
+        return self.launch.identity() if self.launch else Identity(code="", launch="callable")
+
     def with_fresh(self, fresh: FreshInputs) -> Request:
         """The request whose ``reset`` makes fresh inputs, before it does what the test's own one does."""
         workload, reset = self.workload, self.reset
@@ -60,10 +68,6 @@ class Request:
 
         run = workload if self.launch is not None else lambda: workload(*fresh.arguments)
         return dataclasses.replace(self, fresh=fresh, workload=run, reset=renew)
-
-    @property
-    def launch(self) -> Launch | None:
-        return self.workload if isinstance(self.workload, Launch) else None
 
     def __post_init__(self) -> None:
         """Raise ``BadArgument`` for arguments that do not go together."""
@@ -102,10 +106,6 @@ class Request:
                 "check=lambda result, inputs: ..."
             )
 
-    def identity(self) -> Identity:
-        """What runs; a callable has no machine code of its own that could be compared."""
-        return self.launch.identity() if self.launch else Identity(code="", launch="callable")
-
 
 _OF_INPUTS = {"inputs", "seed"}
 
@@ -120,13 +120,6 @@ def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(one.name for one in parameters if one.default is one.empty and one.kind in named)
 
 
-_LATER = (
-    (inspect.isgeneratorfunction, "it has a yield"), (inspect.iscoroutinefunction, "it is async"),
-    (inspect.isasyncgenfunction, "it is async"),
-)  # fmt: skip
-"""Functions that a call only prepares, and why."""
-
-
 def require_callable(workload: object) -> Callable[[], Any]:
     """The workload.  This and what follows checks what a test gave, and raises ``BadArgument``."""
     if callable(workload):
@@ -136,12 +129,12 @@ def require_callable(workload: object) -> Callable[[], Any]:
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
 
 
-def fraction(given: object, what: str = "tolerance") -> float | None:
-    """A fraction as Python's float, whichever library's type it has."""
+def fraction(given: object) -> float | None:
+    """A tolerance as Python's float, whichever library's type it has."""
     if given is None:
         return None
     if not is_fraction(given):
-        raise _refused(what, given, "a fraction up to 0.5")
+        raise _refused("tolerance", given, "a fraction up to 0.5")
     return float(given)
 
 
@@ -170,9 +163,12 @@ def function(what: str, given: object, *arguments: str) -> Callable[..., Any] | 
 
 def _run_by_a_call(what: str, given: Callable[..., Any]) -> Callable[..., Any]:
     """The function, whose body runs when it is called: that of a generator or a coroutine would never run."""
-    for kind, word in _LATER:
-        if kind(given) or kind(type(given).__call__):  # of an object, whose class has the function
-            raise BadArgument(f"gpuperf: {what} is called, and nothing in it would run: {word}. Give a plain function")
+    for body in (given, type(given).__call__):  # of an object, whose class has the function
+        if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+            raise BadArgument(
+                f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or is async. Give a plain "
+                "function"
+            )
     return given
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
 
 from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
 
 pytestmark = pytest.mark.gpu
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
+from pytest_gpuperf.timing.samples import midmean
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
@@ -16,7 +16,6 @@ from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import block_size, paired_blocks, pilot
 from pytest_gpuperf.timing.rounds import Workload, take_rounds
-from pytest_gpuperf.timing.sample_stats import midmean
 
 pytestmark = pytest.mark.gpu
 
@@ -201,12 +200,10 @@ def test_cupti_reads_copies_and_memsets(cupti: Any, cuda_device: Any, stream: Cu
     assert set(cupti.kernel_breakdown[0]) == {"gpuperf_empty", "[memset]", "[memcpy]"}
 
 
-def test_cupti_times_ten_thousand_samples_in_three_seconds(cupti: Any, stream: CudaStream) -> None:
-    """Records are read in a microsecond each; as objects of cupti-python they take a hundred per sample."""
-    began = time.perf_counter()
+def test_ten_thousand_samples_of_one_slot_are_all_returned(cupti: Any, stream: CudaStream) -> None:
+    """Their records fill several buffers."""
     (times,) = cupti.measure([Slot(spinning(stream, 4000), 10_000)], "warm")
     assert len(times) == 10_000
-    assert time.perf_counter() - began < 3
 
 
 def test_two_hundred_samples_in_each_of_four_slots_are_all_returned(cupti: Any, stream: CudaStream) -> None:

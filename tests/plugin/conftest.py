@@ -17,7 +17,6 @@ from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.timing.machine_profile import MachineProfile, save_profile
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
 # all there is before the first of them.
@@ -40,21 +39,6 @@ def recorded(gpu_suite: Suite, recording: Path) -> Suite:
     """On a simulated GPU, with baselines."""
     shutil.copytree(recording, gpu_suite.path / "baselines")
     return gpu_suite
-
-
-@pytest.fixture
-def screened(recorded: Suite) -> Suite:
-    """The same with changed code of the same speed, on a machine and at a tolerance that let the screen pass it."""
-    recorded.pytester.makeini("[pytest]\ngpuperf_profile = standard\n")
-    save_profile(
-        MachineProfile(
-            uuid="GPU-5111", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="graph",
-            tick_ns=1.0, overhead_ns=0.0, omega=0.001, round_sd=0.001, block_sd=0.001, placement_sd=0.0, plugin="0.1",
-        ),
-        recorded.path / "machine.json",
-    )  # fmt: skip
-    recorded.change_code()
-    return recorded
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +83,6 @@ def counted(ncu_suite: Suite, counting: Path) -> Suite:
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a machine without a GPU."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(pytester.path / "machine.json"))  # not this machine's
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power cut here; tests/unit/baselines has those
     return Suite(pytester)
 

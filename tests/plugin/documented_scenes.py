@@ -75,14 +75,6 @@ __global__ void smooth(const float* from, float* to, int n)
     if (i > 0 && i < n - 1) to[i] = weights[0] * from[i - 1] + weights[1] * from[i] + weights[2] * from[i + 1];
 }
 """
-ROTATE = """
-__global__ void rotate(cudaTextureObject_t from, float* to, float angle)
-{
-    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-    float s = sinf(angle), c = cosf(angle);
-    if (x < 2048 && y < 1024) to[y * 2048 + x] = tex2D<float>(from, c * x - s * y + 0.5f, s * x + c * y + 0.5f);
-}
-"""
 MATMUL = """
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
 extern "C" __global__ void matmul(const __grid_constant__ CUtensorMap tiles, float* to)
@@ -151,8 +143,9 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Constants and variables of the module"): Scene(
         "import numpy\nn = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
-    ("docs/how-to/writing-tests.md", "Texture objects"): Scene("y = gpu.zeros((1024, 2048))\n"),
-    ("docs/how-to/writing-tests.md", "TMA descriptors"): Scene("y = gpu.zeros(4096)\n", ("--gpuperf-arch=sm_90a",)),
+    ("docs/how-to/writing-tests.md", "Texture objects and TMA descriptors"): Scene(
+        "y = gpu.zeros(4096)\nencoded = lambda array: bytes(128)\n", ("--gpuperf-arch=sm_90a",)
+    ),
     ("docs/how-to/writing-tests.md", "One kernel for several tests"): Scene(
         "import pytest\n", ("--gpuperf-arch=sm_90", "-k", str(1 << 20))
     ),
@@ -191,7 +184,7 @@ def files(scene: Scene, block: str) -> dict[str, str]:
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
         "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
-        "kernels/smooth.cu": SMOOTH, "kernels/rotate.cu": ROTATE, "kernels/matmul.cu": MATMUL,
+        "kernels/smooth.cu": SMOOTH, "kernels/matmul.cu": MATMUL,
         "kernels/whole_grid.cu": COPY.replace("copy", "whole_grid"), "kernels/part.cu": PART,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, Slot, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -84,11 +83,6 @@ class SimulatedKernel:
         self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
 
 
-class SimulatedTexture:
-    def __init__(self, array: Any) -> None:
-        self.ptr = array.ctypes.data
-
-
 class SimulatedTimer:
     name: TimerName = "graph"
     tick_ns = 1.0
@@ -108,14 +102,10 @@ class SimulatedTimer:
         for number in range(slot.dropped + slot.samples):
             if slot.reset is not None:
                 slot.reset()
-            if slot.guard is not None:
-                slot.guard.arm()
             before = self._device.elapsed_ns
-            returned = slot.run()
+            slot.run()
             if number >= slot.dropped:
                 times.append((self._device.elapsed_ns - before) * self._device.noise())
-            if slot.guard is not None:
-                slot.guard.after(returned)
         return times
 
 
@@ -256,12 +246,6 @@ class SimulatedGpu:
         if folder and self._range:
             with Path(folder).open("a") as trace:
                 trace.write(json.dumps({"range": self._range, "kernel": kernel, "instructions": instructions}) + "\n")
-
-    def texture(self, array: Any, how: Any) -> SimulatedTexture:
-        return SimulatedTexture(array)
-
-    def tensor_map(self, address: int, how: Any) -> bytes:
-        return address.to_bytes(8, "little") * 16
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)

@@ -54,7 +54,6 @@ SHOWN = {
     ("docs/explanation/statistics.md", "SE^2 ="): "a formula",
     ("docs/explanation/why-slower.md", "test_x.py::test_transpose"): "a line of a run",
     ("docs/how-to/history.md", "tests/test_scan.py::"): "thirty commits of times",
-    ("docs/how-to/ledger.md", "test_work [work]"): "many runs on a GPU",
     ("docs/how-to/reports.md", "test_work.py::test_scale"): "a line of a run",
 }
 """Blocks of text that nothing can run, by page and first words."""

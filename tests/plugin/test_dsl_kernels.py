@@ -14,8 +14,8 @@ import pytest
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile import cute_code
-from pytest_gpuperf.device.captured_launch import Captured, CapturedKernel
-from pytest_gpuperf.device.launch_attributes import PLAIN
+from pytest_gpuperf.device.driver_calls import Captured, CapturedKernel
+from pytest_gpuperf.device.limits import PLAIN
 
 STEPS = 100
 SYMBOL = "kernel_cutlass_decay_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_%d_0"

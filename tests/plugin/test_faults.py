@@ -16,12 +16,12 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pytest_gpuperf.timing.pending_confirmations import Confirmation
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.session import end_of_test, judge_book
-from pytest_gpuperf.timing.pending_confirmations import Confirmation
 from pytest_gpuperf.workload import second_process
 
 CASES = 2000

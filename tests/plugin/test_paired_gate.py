@@ -16,9 +16,6 @@ from suite_under_test import CONFIRMS, RECORD, REFUSING
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.timing import paired_run
-from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -523,6 +520,7 @@ def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch
 
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
+
     from pytest_gpuperf.workload import second_process
 
     kernel, work = (types.SimpleNamespace(identity=types.SimpleNamespace(code=code)) for code in ("3fa9", ""))

@@ -8,14 +8,14 @@ import itertools
 import msgspec
 import numpy as np
 import pytest
+from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.timing.paired_run import pair
 from simulated_gpu import SimulatedGpu
 
 from pytest_gpuperf.device.launch import Configuration, Kernel
-from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
-from pytest_gpuperf.timing.paired_run import pair
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,

@@ -286,13 +286,12 @@ def test_shards_of_one_commit_that_were_edited_in_between_are_not_merged(wide, c
     assert "are of different changes of tracked files" in capsys.readouterr().err
 
 
-def test_shards_whose_own_reports_and_ledgers_are_committed_are_merged(wide, capsys):
-    ledgers = ("--gpuperf-all", "--gpuperf-ledger-file=ledger.jsonl")
-    files = shards(wide, *ledgers, of=2)
+def test_shards_whose_own_reports_are_committed_are_merged(wide, capsys):
+    files = shards(wide, of=2)
     commit(wide.path, "With what runs wrote")
     for file in files:  # as in checkouts of their own
         index = int(re.findall(r"\d", file)[0])
-        wide.run("--gpuperf", f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}", *ledgers)
+        wide.run("--gpuperf", f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}")
         (wide.path / f"kept-{index}").write_bytes((wide.path / file).read_bytes())
         git(wide.path, "checkout", "-q", ".")
     assert main(["merge", "kept-1", "kept-2"]) == 0, capsys.readouterr().err

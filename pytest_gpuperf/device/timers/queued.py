@@ -61,7 +61,12 @@ class QueuedPairs:
                 return self._stream.elapsed_ns(start, stop)
             tries_left -= delay_ns >= LONGEST_DELAY_NS
             if not tries_left:
-                raise _never_in_time(work_ns)
+                raise TimerError(
+                    f"the work, which took the host {work_ns / 1e6:.3g} ms to enqueue, was late behind a delay of "
+                    f"{LONGEST_DELAY_NS / 1e6:g} ms: it waits for the GPU, the GPU is shared, or the host is held up",
+                    "take synchronisation out of the measured function, unset CUDA_LAUNCH_BLOCKING, end debuggers and "
+                    "other processes on this GPU, or pip install 'pytest-gpuperf[cupti]'",
+                )
             delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
     def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> tuple[Any, Any, float]:
@@ -124,21 +129,6 @@ def _next_delay(enqueue_ns: float, cold: bool) -> float:
     if cold and enqueue_ns <= FIRST_DELAY_NS:
         return 0.0
     return min(max(_GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
-
-
-def _never_in_time(work_ns: float) -> TimerError:
-    """The error for work that took the host so long to enqueue behind the longest delay, which was over by then."""
-    work, delay = (f"{round(time_ns / 1e6, 3):g} ms" for time_ns in (work_ns, LONGEST_DELAY_NS))
-    if 2 * work_ns >= LONGEST_DELAY_NS:
-        return TimerError(
-            f"the work takes the host {work} to enqueue, or waits for the GPU; behind a delay of {delay} that shows",
-            "take synchronisation out of the measured function, or pip install 'pytest-gpuperf[cupti]'",
-        )
-    return TimerError(
-        f"the work took the host no more than {work} to enqueue, but the delay of {delay} ahead of it was over by "
-        f"then: the GPU is shared, launches wait for the GPU, or the host is held up",
-        "unset CUDA_LAUNCH_BLOCKING, end debuggers and other processes on this GPU and its host, and try again",
-    )
 
 
 def varied_lengths(count: int) -> list[int]:

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 from loaded_scripts import load_script
+from pytest_gpuperf.judge.policy import Policy
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.verdict import Verdict
 

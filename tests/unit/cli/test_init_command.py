@@ -334,7 +334,7 @@ def test_a_family_is_not_taken_for_the_folder(tmp_path, capsys, monkeypatch):
 def test_pages_of_the_documentation_are_printed(capsys):
     assert main(["docs"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    for page in (*listed, "docs/explanation/why-slower.md", "ledger"):
+    for page in (*listed, "docs/explanation/why-slower.md", "bisect"):
         assert main(["docs", page]) == 0
         assert capsys.readouterr().out.startswith("# ")
     assert main(["docs", "nonsense"]) == 1

@@ -248,8 +248,7 @@ def test_a_machine_that_is_the_finding_takes_the_place_of_red_times_of_any_shard
     assert merged(shard(1), alarmed)[0] == 12, "a void run is no green one"
 
 
-def test_the_ledger_and_foreign_statuses(merged) -> None:
-    assert merged(shard(1, of_part=part(drifted="it drifts"), exit_status=14), shard(2))[0] == 14
+def test_foreign_statuses(merged) -> None:
     assert merged(shard(1, exit_status=1), shard(2))[0] == 1  # another plugin failed it
     assert merged(shard(1, exit_status=3), shard(2))[0] == 3
 
@@ -297,12 +296,6 @@ def test_a_target_without_a_folder_is_told_once_and_what_no_shard_could_read_too
     elsewhere = Missed(elsewhere="nothing was compared: those of a.py are in /project/baselines")
     status, said = merged(shard(1, of_part=part(missed=elsewhere)), shard(2, of_part=part(missed=elsewhere)))
     assert (status, said.count(f"ERROR: {elsewhere.elsewhere}")) == (13, 1)
-
-
-def test_what_the_ledgers_of_several_shards_say_is_one_line(merged) -> None:
-    drifted = [part(drifted=f"{name} drifts") for name in ("a", "b")]
-    status, said = merged(*(shard(index, of_part=one, exit_status=14) for index, one in enumerate(drifted, 1)))
-    assert (status, "a drifts; b drifts" in said) == (14, True)
 
 
 def test_only_in_the_revision_is_told_by_its_name(merged) -> None:

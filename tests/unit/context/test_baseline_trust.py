@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from git_samples import commit, git
+from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 
 CI = Options(ci=True)
 

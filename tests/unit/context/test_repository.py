@@ -48,12 +48,12 @@ def test_baselines_that_an_update_rewrites_leave_the_tree_clean(tree: Path, tmp_
 
 def test_what_the_tree_has_beyond_its_commit_has_a_digest(tree: Path, tmp_path_factory) -> None:
     """All but one file, which may lie anywhere."""
-    assert changes_in(tree, [tree / "ledger.jsonl"]) == ""
+    assert changes_in(tree, [tree / "report.json"]) == ""
     file = tree / "baselines/one.json"
     found = []
     for text in ("one", "two", "one"):
         file.write_text(text)
-        found.append(changes_in(tree / "baselines", [tmp_path_factory.mktemp("elsewhere") / "ledger.jsonl"]))
+        found.append(changes_in(tree / "baselines", [tmp_path_factory.mktemp("elsewhere") / "report.json"]))
     assert found[0] == found[2] != found[1]
     assert all(found)
     assert changes_in(tree, [file, tmp_path_factory.getbasetemp()]) == ""

@@ -6,10 +6,10 @@ import types
 from typing import Any
 
 import pytest
+from pytest_gpuperf.judge.error_budget import ALPHA, Spending, spending_of
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.run_state import RunState
-from pytest_gpuperf.judge.error_budget import ALPHA, Spending, spending_of
 
 
 def worker(**workerinput: Any) -> RunState:

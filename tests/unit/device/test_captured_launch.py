@@ -13,12 +13,12 @@ from device_samples import DeviceArray, make_binary
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.cute_code import read_cute
-from pytest_gpuperf.device.captured_launch import Captured, CapturedKernel, capture_call
-from pytest_gpuperf.device.cute_kernel import CuteKernel
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.driver_calls import Captured, CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes
+from pytest_gpuperf.device.limits import PLAIN, LaunchAttributes
+from pytest_gpuperf.device.other_compilers import CuteKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -254,7 +254,7 @@ def test_a_launch_keeps_its_arrays_alive() -> None:
     device.driver.enqueued.append(ADDED)
     x = DeviceArray(np.zeros(4096, "float32"))
     launch = cute_kernel(device).launch(lambda *_: None, (x,))
-    assert any(x in argument.array[1] for argument in launch.arguments)
+    assert any(x in argument.kept[1] for argument in launch.arguments)
 
 
 @pytest.mark.parametrize(

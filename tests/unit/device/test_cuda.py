@@ -23,12 +23,10 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.facts import read_facts
-from pytest_gpuperf.device.load_checks import check_loadable
+from pytest_gpuperf.device.driver_calls import PersistingL2
+from pytest_gpuperf.device.facts import Nvml, read_facts
+from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
 from pytest_gpuperf.device.memory_use import MemoryUse
-from pytest_gpuperf.device.nvml_state import Nvml
-from pytest_gpuperf.device.persisting_l2 import PersistingL2
-from pytest_gpuperf.device.related_processes import ProcessFamily
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -312,7 +310,7 @@ def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkey
         reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
-    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11", ProcessFamily()))
+    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
     use.begin()
     assert reset
     cupy.held = 1 << 30
@@ -410,19 +408,19 @@ def test_a_launch_with_attributes_goes_to_the_driver_with_cupys_function_and_str
     device: CudaDevice, cupy: FakeCupy, binary: KernelBinary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(cuda, "launch_extended", lambda *given, **attributes: told.append((given, attributes)))
+    monkeypatch.setattr(cuda, "launch_extended", lambda *given: told.append(given))
     kernel = device.load(binary)
     kernel.launch_as((2, 1, 1), (32, 1, 1), (np.int32(1),), 100_000, True, (2, 1, 1))
     assert ("max_dynamic_shared_size_bytes", 100_000) in cupy.log
     launch = (None, 99, device.stream_pointer, (2, 1, 1), (32, 1, 1), (np.int32(1),), 100_000)
-    assert told == [(launch, {"cooperative": True, "cluster": (2, 1, 1)})]
+    assert told == [(*launch, LaunchAttributes(True, (2, 1, 1)))]
 
 
 def test_a_tile_kernel_is_launched_in_blocks_of_one_thread(
     device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    monkeypatch.setattr(cuda, "launch_extended", lambda *given, **attributes: told.append(given))
+    monkeypatch.setattr(cuda, "launch_extended", lambda *given: told.append(given))
     content = cubin("cutile-scale-1.7.0-sm_90")
     (symbol,) = read_cubin(content).kernels
     kernel = device.load(ready_made(content, symbol, place="here"))

@@ -10,8 +10,7 @@ from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
 
 from pytest_gpuperf.device import discovery
 from pytest_gpuperf.device.device_errors import NoDevice
-from pytest_gpuperf.device.discovery import is_missing_device, open_device
-from pytest_gpuperf.device.visible_devices import VARIABLE
+from pytest_gpuperf.device.discovery import VARIABLE, is_missing_device, open_device
 
 RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")
 UUID = "GPU-8a56a4bc-0011-2233-4455-66778899aabb"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.device.visible_devices import first_architecture
+from pytest_gpuperf.device.discovery import first_architecture
 
 
 class NVMLError(Exception):

@@ -11,16 +11,17 @@ from device_samples import DeviceArray, make_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
 from pytest_gpuperf.device.parameter_types import declared
-from pytest_gpuperf.device.placeholder_array import without_data
+from pytest_gpuperf.device.placeholder import without_data
 
 ADDRESS_OR_NUMBER = "64-bit integer or pointer"
 
 
 def fit(parameter: str | int, value: Any, *, on_host: bool = True) -> Any:
-    (argument,) = prepare(make_binary(parameter), (value,), lambda array: on_host)
+    binary = make_binary(parameter)
+    (argument,) = prepare(binary, (opaque(value, binary.parameters[0]),), lambda array: on_host)
     return argument
 
 
@@ -231,6 +232,17 @@ def test_a_structure_is_passed_by_value_and_known_by_its_bytes() -> None:
         assert argument.value.size == 1
         assert argument.entry == "void32=0x01000200"
     assert "12 bytes" in refusal(12, pixel)
+
+
+def test_opaque_bytes_are_passed_as_they_are_and_known_by_their_size() -> None:
+    content = bytes(range(128))
+    for value in (content, np.frombuffer(content, "uint8"), np.frombuffer(content, "uint64")):
+        argument = fit(128, value)
+        assert argument.value.tobytes() == content
+        assert argument.entry == "opaque[128]"
+    assert fit("unsigned long", bytes(8)).entry == "opaque[8]"
+    assert "opaque[64] (64 bytes)" in refusal(128, bytes(64))
+    assert "opaque[8] (8 bytes)" in refusal("float const*", bytes(8))
 
 
 def test_types_are_read_from_demangled_names() -> None:

@@ -11,9 +11,9 @@ from device_samples import make_binary
 
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
-from pytest_gpuperf.device.extended_launch import launch_extended
+from pytest_gpuperf.device.driver_calls import launch_extended
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes, attributes_of
+from pytest_gpuperf.device.limits import PLAIN, LaunchAttributes, attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -149,7 +149,7 @@ def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: li
     driver = Driver(pytest.importorskip("cuda.bindings.driver"))
     structure = np.array((1, 2), dtype=[("a", "i4"), ("b", "i4")])
     launch_extended(driver, 77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), structure], 100,
-                    cooperative=cooperative, cluster=cluster)  # fmt: skip
+                    LaunchAttributes(cooperative, cluster))  # fmt: skip
     assert driver.seen == {
         "grid": (4, 2, 1), "block": (32, 1, 1), "shared": 100, "stream": 5, "function": 77, "attributes": attributes,
         "count": len(attributes), "values": [np.int32(6).tobytes(), structure.tobytes()],
@@ -160,6 +160,6 @@ def test_a_launch_that_the_driver_refuses_and_a_machine_without_the_binding() ->
     driver = Driver(pytest.importorskip("cuda.bindings.driver"), "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
     arguments: Any = (77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), np.int64(1)], 0)
     with pytest.raises(LoadError, match=r"refuses the launch of grid=\(4, 2, 1\).*COOPERATIVE_LAUNCH_TOO_LARGE"):
-        launch_extended(driver, *arguments, cooperative=True, cluster=None)
+        launch_extended(driver, *arguments, LaunchAttributes(cooperative=True))
     with pytest.raises(LoadError, match="pip install cuda-bindings"):
-        launch_extended(None, *arguments, cooperative=True, cluster=None)
+        launch_extended(None, *arguments, LaunchAttributes(cooperative=True))

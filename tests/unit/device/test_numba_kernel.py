@@ -15,7 +15,7 @@ from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel
 from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx, read_numba
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
+from pytest_gpuperf.device.other_compilers import NumbaKernel, numba_binaries
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 
 UNPAIRED = "Give gpuperf a function that launches it with Numba; its time is then compared without pairs"
@@ -135,9 +135,9 @@ def test_shape_and_strides_follow_the_order_of_the_array(numba: NumbaCuda) -> No
     ("name", "args", "words"),
     [
         ("axpy", (2.5, array(8)), r"axpy takes 3 arguments \(a, x, y\), and 2 were given"),
-        ("axpy", (2.5, 7, array(8)), "argument x is int; Numba compiled it for an array of float32 with 1 axes"),
-        ("axpy", (2.5, array(8, dtype="float64"), array(8)), r"argument x is an array of float64, shape \(8,\)"),
-        ("axpy", (2.5, array(8, 8), array(8)), r"argument x is an array of float32, shape \(8, 8\)"),
+        ("axpy", (2.5, 7, array(8)), "axpy takes 15 arguments .* and 9 were given"),
+        ("axpy", (2.5, array(8, dtype="float64"), array(8)), r"argument x is an array of float64, .* declares float\*"),
+        ("axpy", (2.5, array(8, 8), array(8)), "axpy takes 15 arguments .* and 17 were given"),
         ("axpy", ("a", array(8), array(8)), "argument a is str"),
         ("transpose", (array(4, 4, order="F"), array(4, 4), 1, 1j, True), "argument x has the order F, .* it for C"),
         ("transpose", (array(4, 4), array(4, 4), 2**40, 1j, True), "argument n is 1099511627776"),

@@ -16,8 +16,7 @@ from hypothesis.extra import numpy as npst
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
+from pytest_gpuperf.device.placeholder import PlaceholderArray, PlaceholderDevice, without_data
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 
 SHAPES = npst.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
@@ -82,7 +81,7 @@ def test_reshape_fills_in_one_length_and_is_contiguous(array: PlaceholderArray) 
 
 @pytest.mark.parametrize("shape", [(5, 5), (-1, -1), (-1, 7), (-24, -1), (0, -1)])
 def test_reshape_refuses_what_does_not_fit(array: PlaceholderArray, shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="cannot reshape an array of 24 elements"):
+    with pytest.raises(ValueError, match=r"cannot reshape array of size 24|one unknown dimension"):
         array.reshape(shape)
 
 

@@ -14,8 +14,8 @@ from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.other_compilers import TritonKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.triton_kernel import TritonKernel
 from pytest_gpuperf.model.evidence import KernelBinary
 
 ADDS = ["add-3.0.0", "add-3.3.1", "add-3.6.0", "add-3.9.0"]
@@ -132,9 +132,9 @@ def test_a_launch_can_be_repeated_on_other_arguments() -> None:
     [
         (
             (array(), array(), array(), 4096, 512),
-            "add: argument BLOCK is 512, and Triton compiled 1024 into the kernel",
+            "add: argument BLOCK is 512, and 1024 was compiled in",
         ),
-        ((array(), array(), array(), 4096, array()), "argument BLOCK is an array of float32, and Triton compiled 1024"),
+        ((array(), array(), array(), 4096, array()), "argument BLOCK is an array, and 1024 was compiled in"),
         ((array(), array(), array()), r"add takes 5 arguments \(x: \*fp32, .*, BLOCK: constexpr\), and 3 were given"),
         ((array(), array(), array(), 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
         ((array("float64"), array(), array(), 4096), r"argument x is an array of float64, but .* float\* \(8 bytes\)"),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from device_samples import make_binary
 
+from pytest_gpuperf.device.arguments import Argument, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.kernel_arguments import Argument, prepare
 from pytest_gpuperf.model.evidence import Parameter
 
 

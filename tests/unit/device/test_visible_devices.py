@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, choose_for_worker, visible_devices
+from pytest_gpuperf.device.discovery import VARIABLE, bind_worker, visible_devices
 
 UUIDS = ("GPU-8a56a4bc", "MIG-3f0c", "GPU-11")
 
@@ -60,7 +60,10 @@ def test_nothing_is_changed_where_nothing_is_known() -> None:
 
 @given(st.lists(st.sampled_from(["0", "1", *UUIDS]), min_size=1, unique=True), st.integers(0, 40))
 def test_workers_take_turns_and_every_gpu_gets_its_share(entries: list[str], workers: int) -> None:
-    taken = [choose_for_worker(entries, worker) for worker in range(workers)]
+    environs = [{VARIABLE: ",".join(entries)} for _ in range(workers)]
+    for worker, environ in enumerate(environs):
+        bind_worker(environ, worker, nothing_installed)
+    taken = [environ[VARIABLE] for environ in environs]
     counts = [taken.count(entry) for entry in entries]
     assert sum(counts) == workers
     assert max(counts) - min(counts) <= 1

@@ -55,6 +55,6 @@ def test_a_citation_that_leads_nowhere_is_noticed() -> None:
         "A = 'see docs/how-to/ci.md'\n"
         "B = f'{A}: gpuperf docs crystal-ball'\n"
         "C = \"gpuperf docs accepting-changes, 'The crystal ball'\"\n"
-        "D = 'gpuperf docs ledger'\n"
+        "D = 'gpuperf docs bisect'\n"
     )
     assert sorted(wrong(source)) == ["accepting-changes The crystal ball", "crystal-ball", "docs/how-to/ci.md"]

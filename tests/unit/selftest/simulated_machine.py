@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, Slot, Timer
-from pytest_gpuperf.device.launch_log import LaunchLog
+from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary

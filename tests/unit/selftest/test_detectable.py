@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.selftest.detectable import TOLERANCES, Detectable, smallest_effect
+
 from pytest_gpuperf.timing.blocks import Noise
 
 ALPHA = 1.5e-6

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
-
 from pytest_gpuperf.selftest import known_slowdowns
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.known_slowdowns import NotLinear, Subject, TimeByCount, Wanted, fit, make_subjects
+from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 WANTED = (Wanted("loop", LOOP, duration_ns=10_000.0), Wanted("copy", COPY, count=1 << 20))
 

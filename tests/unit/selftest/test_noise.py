@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
 from pytest_gpuperf.judge.log_times import InvalidTimesError
-from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.selftest.noise import (
     LEAST_OMEGA,
     MOST_OMEGA,
@@ -20,6 +18,8 @@ from pytest_gpuperf.selftest.noise import (
     placement_sds,
     pooled_sd,
 )
+
+from pytest_gpuperf.model.timed_round import Round
 
 
 def a_round(midmean: float, spread: float = 0.002) -> Round:

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from pytest_gpuperf.selftest import refine
 
 ROOT = Path(__file__).parents[3]
@@ -116,7 +115,6 @@ def test_a_child_process_of_its_own(campaign: Any, simulated_children: str, tmp_
                                     capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     """A plan of the full set of kernels, written by hand; the child is a real process."""
     import msgspec
-
     from pytest_gpuperf.selftest.kernels import capacity_of
     from pytest_gpuperf.selftest.known_slowdowns import Subject
 

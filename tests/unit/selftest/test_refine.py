@@ -10,13 +10,13 @@ import pytest
 import simulated_machine
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
-
-from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.selftest import refine
 from pytest_gpuperf.selftest.kernels import COPY
 from pytest_gpuperf.selftest.known_slowdowns import Subject
 from pytest_gpuperf.selftest.refine import refined
+from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
+
+from pytest_gpuperf.compile.cache import CompileCache
 
 COUNT = 1 << 20
 BASELINE_NS = FIXED_NS + NS_PER_COUNT["copy"] * COUNT

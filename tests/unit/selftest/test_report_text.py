@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-
 from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.noise import KernelNoise
 from pytest_gpuperf.selftest.report_text import as_text, duration

@@ -15,12 +15,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from simulated_machine import FACTS, SimulatedMachine, SimulatedTimer
-
-from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.cli.selftest_command import shown
-from pytest_gpuperf.device.device_errors import NoDevice
-from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.policy import Decision
 from pytest_gpuperf.selftest import child, refine, run, trials
 from pytest_gpuperf.selftest.child import ChildFailed, Task, open_device, run_child, take
@@ -31,6 +25,12 @@ from pytest_gpuperf.selftest.selftest_report import SelftestReport
 from pytest_gpuperf.selftest.trials import BrokenProbe, Cell, Controls
 from pytest_gpuperf.timing.machine_profile import load_profile
 from pytest_gpuperf.timing.paired_run import Pairing, pair
+from simulated_machine import FACTS, SimulatedMachine, SimulatedTimer
+
+from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.cli.selftest_command import shown
+from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 
 UUID = FACTS.uuid
 SMALL = run.Extent(processes=2, rounds=2, blocks=6, look_s=3600.0, verdicts_s=1.0)

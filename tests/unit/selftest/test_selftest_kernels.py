@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from simulated_machine import SimulatedMachine
-
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, capacity_of, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import require_iterations
 from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_codes
+from simulated_machine import SimulatedMachine
 
 UNBOUNDED = """
 extern "C" __global__ void NAME(float* out, float scale, int n) {

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pytest_gpuperf.workload.opponent_process import OPPONENT
 from record_samples import time_of
 from run_samples import H200, MODULE, Run, judgement, workload
 
@@ -19,7 +20,6 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_book, shared_kernels
-from pytest_gpuperf.workload.opponent_process import OPPONENT
 
 
 def report(**fields: Any) -> Any:

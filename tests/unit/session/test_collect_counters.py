@@ -17,8 +17,8 @@ from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
 from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import KernelResult, read_report
-from pytest_gpuperf.counters.request import names_of
 from pytest_gpuperf.counters.run_ncu import Ncu
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.model.evidence import Identity
@@ -30,7 +30,7 @@ from pytest_gpuperf.session.collect_counters import (
     counters_at_end,
     prepare_worker,
 )
-from pytest_gpuperf.workload.counters import WORKER_INPUT
+from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT
 
 NCU = Ncu(Path("/usr/bin/ncu"), (2025, 3, 1))
 METRIC = "smsp__inst_executed.sum"

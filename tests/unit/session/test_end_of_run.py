@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pytest_gpuperf.update.record import REPLACED, RecordingFailed
 from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
@@ -21,7 +22,6 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import end_of_run
 from pytest_gpuperf.session.end_of_run import EXIT_ENVIRONMENT, EXIT_NOT_RECORDED, EXIT_NOTHING_MEASURED, OUTCOME
-from pytest_gpuperf.update.record import REPLACED, RecordingFailed
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED = 0, 1, 2, 5
 MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER)

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.session import end_of_run
-from pytest_gpuperf.session.end_of_run import EXIT_LEDGER, EXIT_NOTHING_MEASURED, EXIT_VANISHED, OUTCOME
+from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED, EXIT_VANISHED, OUTCOME
 
 OK, FAILED, INTERRUPTED, USAGE_ERROR = 0, 1, 2, 4
 MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER)
@@ -101,22 +101,6 @@ def test_a_shard_of_a_run_without_any_test_gathered_nothing_itself(shard: Run) -
 def test_what_vanished_fails_a_run_that_is_green_so_far(gated: Run) -> None:
     came(gated, MEASURED)
     assert finished(gated)[0] == EXIT_VANISHED
-    assert finished(gated, FAILED)[0] == FAILED
-
-
-def test_the_ledger_fails_a_run_before_what_vanished_does(gated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    came(gated, MEASURED)
-    asked: list[Any] = []
-
-    def add_up(config: Any, book: Any, outcome: Outcome) -> bool:
-        asked.append((config, book))
-        outcome.drifted = "it drifts"
-        return True
-
-    monkeypatch.setattr(end_of_run, "add_up", add_up)
-    status, outcome = finished(gated)
-    assert (status, outcome.drifted) == (EXIT_LEDGER, "it drifts")
-    assert asked == [(gated.config, stash.run_book_of(gated.config))]
     assert finished(gated, FAILED)[0] == FAILED
 
 

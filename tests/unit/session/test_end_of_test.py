@@ -18,7 +18,6 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.ledger import PairingNote
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.model.verdict import Verdict
@@ -545,18 +544,16 @@ def test_nothing_is_added_to_a_report_without_a_failure_or_a_regression(run: Run
         assert said.sections == []
 
 
-def test_notes_and_distrust_of_a_workload_travel_with_it_once(run: Run) -> None:
+def test_distrust_of_a_workload_travels_with_it_once(run: Run) -> None:
     item, said = run.item(), report()
-    note = PairingNote(opponent="a0" * 32, log_ratio=0.01, blocks=7, seed=1)
     book = stash.book_of(item)
-    for name in ("noted", "distrusted", "plain"):
+    for name in ("distrusted", "plain"):
         book.add(workload(name))
-    run.state.pairing_notes[key("noted")] = [note]
     run.state.distrusted[key("distrusted")] = "it came with the change"
     end_of_test.attach(item, said)
-    found = {one.key.workload: (one.notes, one.distrusted) for one in evidence_in(said).workloads}
-    assert found == {"noted": ((note,), ""), "distrusted": ((), "it came with the change"), "plain": ((), "")}
-    assert (run.state.pairing_notes, run.state.distrusted) == ({}, {})
+    found = {one.key.workload: one.distrusted for one in evidence_in(said).workloads}
+    assert found == {"distrusted": "it came with the change", "plain": ""}
+    assert run.state.distrusted == {}
 
 
 def evidence_in(said: Any) -> TestEvidence:

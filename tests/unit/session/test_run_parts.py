@@ -11,7 +11,7 @@ from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.model.result import Outcome, TestEvidence
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.report.run_part import Missed, RunPart
 from pytest_gpuperf.session.missed_records import MISSED
@@ -20,8 +20,8 @@ from pytest_gpuperf.session.run_parts import BEAR_UPON_VERDICTS, asked_for, has_
 RAN = TestEvidence(module=MODULE, test=TEST, workloads=(workload(),), device=H200)
 
 
-def part(run: Run, *tests: TestEvidence, status: int = 0, outcome: Outcome | None = None) -> RunPart:
-    return part_of(run.session(status), Book.merged(tests, {"a": "it failed"}, 3), outcome or Outcome())
+def part(run: Run, *tests: TestEvidence, status: int = 0) -> RunPart:
+    return part_of(run.session(status), Book.merged(tests, {"a": "it failed"}, 3))
 
 
 def test_a_shard_has_tests_if_the_run_has_any(run: Run) -> None:
@@ -36,11 +36,11 @@ def test_a_shard_has_tests_if_the_run_has_any(run: Run) -> None:
 def test_it_leaves_what_a_run_of_all_tests_would_have_known(gated: Run) -> None:
     told(gated)
     gated.worker.expected_archs = ("sm_90", "sm_80")
-    found = part(gated, RAN, outcome=Outcome(drifted="it drifts"))
+    found = part(gated, RAN)
     assert found == RunPart(
         plan=found.plan, complete=True, tests_run=3, options=asked_for(gated.options, gated.config),
         archs=("sm_80", "sm_90"), models=(H200.slug,), without_gpu=False, full=True, root=str(gated.config.rootpath),
-        failures={"a": "it failed"}, drifted="it drifts", missed=gated.config.stash[MISSED],
+        failures={"a": "it failed"}, missed=gated.config.stash[MISSED],
     )  # fmt: skip
     assert found.missed.candidates
 

@@ -1,0 +1,182 @@
+"""Calls of the driver that CuPy has none for: captured and extended launches, and lines that persist in the L2.
+
+``driver`` is ``cuda.bindings.driver``, or None without it.  A stream in capture records what is enqueued on it (CUDA
+Driver API, "Graph Management"), and a kernel's node tells grid, block, shared memory, attributes and the bytes of each
+parameter; nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError
+from pytest_gpuperf.device.interface import Dim3
+from pytest_gpuperf.device.limits import LaunchAttributes
+
+REMEDY = "Give gpuperf the function itself; its time is then compared without pairs"
+STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
+
+
+class CapturedKernel(NamedTuple):
+    """One kernel that a call enqueued."""
+
+    symbol: str
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int
+    attributes: LaunchAttributes
+    parameters: tuple[bytes, ...]
+
+
+class Captured(NamedTuple):
+    """All that a call enqueued."""
+
+    kernels: tuple[CapturedKernel, ...]
+    others: int
+    """Copies, fills and the like."""
+
+
+def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
+    """What ``call`` enqueues on ``stream``.
+
+    Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured.
+    """
+    if driver is None:
+        raise LoadError("capturing a launch needs the driver's binding: pip install cuda-bindings")
+    handle = driver.CUstream(stream)
+    _checked(driver, driver.cuStreamBeginCapture(handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    try:
+        try:
+            call()
+        finally:  # a stream that is left in capture takes no work any more
+            status, graph = driver.cuStreamEndCapture(handle)
+    except Exception as problem:  # whatever the library raises
+        raise LaunchError(f"the call cannot be captured: {problem}. {STREAM}") from problem
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"the call cannot be captured: {status.name}. {STREAM}")
+    try:
+        return _read(driver, graph)
+    finally:
+        driver.cuGraphDestroy(graph)
+
+
+def _read(driver: Any, graph: Any) -> Captured:
+    _, count = _checked(driver, driver.cuGraphGetNodes(graph))
+    nodes = _checked(driver, driver.cuGraphGetNodes(graph, count))[0] if count else []
+    kernel_type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    kernels = [node for node in nodes if _checked(driver, driver.cuGraphNodeGetType(node))[0] == kernel_type]
+    return Captured(tuple(_kernel(driver, node) for node in kernels), len(nodes) - len(kernels))
+
+
+def _kernel(driver: Any, node: Any) -> CapturedKernel:
+    (given,) = _checked(driver, driver.cuGraphKernelNodeGetParams(node))
+    function = given.func
+    if not int(function):
+        (function,) = _checked(driver, driver.cuKernelGetFunction(given.kern))
+    (name,) = _checked(driver, driver.cuFuncGetName(function))
+    symbol = name.decode()
+    sizes = tuple(_sizes(driver, function))
+    if sizes and not given.kernelParams:
+        raise LaunchError(f"{symbol}: its parameters were passed in one buffer, which is not taken apart. {REMEDY}")
+    addresses = (ctypes.c_void_p * len(sizes)).from_address(given.kernelParams) if sizes else ()
+    return CapturedKernel(
+        symbol, (given.gridDimX, given.gridDimY, given.gridDimZ), (given.blockDimX, given.blockDimY, given.blockDimZ),
+        given.sharedMemBytes, _attributes(driver, node),
+        tuple(ctypes.string_at(address or 0, size) for address, size in zip(addresses, sizes, strict=True)),
+    )  # fmt: skip
+
+
+def _sizes(driver: Any, function: Any) -> Iterator[int]:
+    """Bytes of each parameter; the driver says which is the last one by refusing the next."""
+    number = 0
+    while (found := driver.cuFuncGetParamInfo(function, number))[0] == driver.CUresult.CUDA_SUCCESS:
+        yield int(found[2])
+        number += 1
+
+
+def _attributes(driver: Any, node: Any) -> LaunchAttributes:
+    kinds = driver.CUkernelNodeAttrID
+    cooperative, cluster = (
+        _checked(driver, driver.cuGraphKernelNodeGetAttribute(node, kind))[0]
+        for kind in (kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+    )
+    size = cluster.clusterDim
+    blocks = (int(size.x), int(size.y), int(size.z))
+    return LaunchAttributes(bool(cooperative.cooperative), blocks if min(blocks) > 0 and max(blocks) > 1 else None)
+
+
+def _checked(driver: Any, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the driver returned behind its status.  Raises ``LaunchError``."""
+    status, *values = answer
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise LaunchError(f"the driver refuses to capture a launch: {status.name}. {REMEDY}")
+    return tuple(values)
+
+
+def launch_extended(
+    driver: Any, function: int, stream: int, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+    attributes: LaunchAttributes,
+) -> None:  # fmt: skip
+    """Enqueue ``function``, a ``CUfunction``, on ``stream``; ``args`` are NumPy scalars and arrays of one element.
+
+    Raises ``LoadError`` without the binding, and if the driver refuses the launch.
+    """
+    if not hasattr(driver, "cuLaunchKernelEx"):
+        raise LoadError("cooperative launches and clusters need the driver's binding: pip install cuda-bindings")
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes = dynamic_shared_bytes
+    config.hStream = driver.CUstream(stream)
+    config.attrs = made = list(_made(driver, attributes))
+    config.numAttrs = len(made)
+    values = [np.array(value) for value in args]  # alive until the driver has copied them
+    addresses = np.array([value.ctypes.data for value in values], dtype=np.uint64)
+    (status,) = driver.cuLaunchKernelEx(config, driver.CUfunction(function), addresses.ctypes.data, 0)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        what = f"grid={grid} block={block}{attributes.entry}"
+        raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
+
+
+def _made(driver: Any, attributes: LaunchAttributes) -> Iterator[Any]:
+    kinds = driver.CUlaunchAttributeID
+    if attributes.cooperative:
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        yield attribute
+    if attributes.cluster is not None:
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        dimensions = attribute.value.clusterDim
+        dimensions.x, dimensions.y, dimensions.z = attributes.cluster
+        yield attribute
+
+
+class PersistingL2:
+    """The part of this context's L2 that is set aside for lines that no flush evicts; none in an old driver.
+
+    CUDA C++ Programming Guide, "Device Memory L2 Access Management".  A driver may set some aside by itself: on an
+    H100 580.159.04 has 9.4 MiB of 50, so that any kernel with a hint such as ``evict_last`` may leave such lines.
+    """
+
+    def __init__(self, driver: Any) -> None:
+        known = hasattr(driver, "cuCtxResetPersistingL2Cache")
+        self._limit = getattr(getattr(driver, "CUlimit", None), "CU_LIMIT_PERSISTING_L2_CACHE_SIZE", None)
+        self._driver: Any = driver if known and self._limit is not None else None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether some of the L2 is set aside, by a program or by the driver."""
+        if self._driver is None:
+            return False
+        failed, set_aside = self._driver.cuCtxGetLimit(self._limit)
+        return not int(failed) and int(set_aside) > 0
+
+    def reset(self) -> None:
+        """Make all persisting lines ordinary ones, at once: what was enqueued before has to be over."""
+        self._driver.cuCtxResetPersistingL2Cache()

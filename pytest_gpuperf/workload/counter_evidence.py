@@ -1,0 +1,138 @@
+"""Counters of one workload: collected in a process under ncu, judged and handed to the test in the one that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.early_stop import CountersMissing
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.derived import with_derived
+from pytest_gpuperf.counters.exchange import (
+    COLLECTED,
+    RANGE_PREFIX,
+    Collected,
+    CollectedWorkload,
+    Entry,
+    add_entry,
+    entries,
+)
+from pytest_gpuperf.counters.metric_request import names_of, rules_for
+from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ProfileTask
+from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.workload.request import Request
+
+WORKER_INPUT = "gpuperf_counters"
+"""Under this name a pytest-xdist worker is told the folder of what was collected."""
+
+
+class Counted(NamedTuple):
+    """What is known of one workload's counters."""
+
+    counters: Mapping[str, float]
+    """As collected; empty if there are none."""
+    shown: Mapping[str, float] | CountersMissing
+    """For the test: with what follows from them, or why there are none."""
+    judgements: tuple[Judgement, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = {}
+    """Of those that were not the same in every take."""
+
+
+def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:
+    """Under ncu: run a workload once in an NVTX range of its own, or put it off to a process that has what it wants.
+
+    The workload has run before, so whatever is compiled and loaded on first use is there.  Nothing is timed.
+    """
+    if task.only is not None and key not in task.only:
+        return
+    facts = worker.device.facts
+    own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
+    fits = request.cache == task.cache and set(own) <= set(task.metrics)
+    number = len(entries(task.folder)) if fits else None
+    add_entry(task.folder, Entry(
+        key=key, identity=request.identity(), cache=request.cache, metrics=own, number=number, gpu=facts.slug,
+        uuid=facts.uuid,
+    ))  # fmt: skip
+    if number is None:
+        return
+    if request.cache == "warm":  # the check has been at the caches since
+        _prepare(worker, request)
+        request.workload()
+    _prepare(worker, request)
+    with worker.device.profiler_range(f"{RANGE_PREFIX}{number}"):
+        request.workload()
+        worker.device.synchronize()
+
+
+def _prepare(worker: Worker, request: Request) -> None:
+    if request.reset is not None:
+        request.reset()
+    worker.device.synchronize()
+
+
+def collected_of(config: pytest.Config) -> Collected:
+    """What the run's profiling brought; a pytest-xdist worker finds it in a file."""
+    if stash.COLLECTED not in config.stash:
+        given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
+        found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
+        if given and (path := Path(given) / COLLECTED).exists():
+            found = msgspec.json.decode(path.read_bytes(), type=Collected)
+        config.stash[stash.COLLECTED] = found
+    return config.stash[stash.COLLECTED]
+
+
+def counted(worker: Worker, key: Key, request: Request) -> Counted:
+    """The counters of one workload, and what the gate says of them; nothing where none were asked for."""
+    if not worker.options.ncu:
+        why = CountersMissing(f"{key.workload} has no counters: none were asked for; run pytest --gpuperf-ncu")
+        return Counted({}, why)
+    collected = collected_of(worker.config)
+    target = collected.gpu or worker.device.facts.slug
+    found = collected.of(key)
+    obstacle = _obstacle(collected, found, request)
+    if obstacle or found is None:
+        why = CountersMissing(f"{key.workload} has no counters: {obstacle}")
+        return Counted({}, why, (not_counted(key, target, obstacle),))
+    judgement = _judge(worker, key, request, found, target)
+    return Counted(found.counters, with_derived(found.counters), (judgement,), found.ranges)
+
+
+def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
+    """Why a workload has no counters; empty if it has some."""
+    if collected.problem:
+        return f"{collected.problem}; {collected.remedy}"
+    if found is None:
+        return (
+            "its test did not come to it in the profiled process: it failed there, or read a time or a peak before; "
+            "put such assertions behind the last gpuperf(...)"
+        )
+    if not found.counters:
+        unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
+        return found.notes[0] if found.notes else unseen
+    if found.identity != request.identity():
+        return "the profiled process ran other code or other arguments: seed what is random, and do not edit meanwhile"
+    return ""
+
+
+def _judge(worker: Worker, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
+    baseline = worker.store.time(target, key)
+    chip = chip_of(worker.native_arch or "")
+    own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
+    before, after = with_derived(baseline.counters if baseline else {}), with_derived(found.counters)
+    rules = rules_for(dict.fromkeys([*before, *after]), own)
+    if baseline:
+        ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
+        rules = widened(rules, Counts(baseline.counters, ranges))
+    return compare_counters(
+        key, target, before, after, rules,
+        before=Conditions(baseline.identity, baseline.cache) if baseline else None,
+        after=Conditions(found.identity, found.cache), notes=found.notes,
+    )  # fmt: skip

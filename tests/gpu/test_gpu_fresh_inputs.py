@@ -1,0 +1,154 @@
+"""Fresh inputs and poisoned outputs in the memory of a GPU: launches and callables, of CuPy and of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile.compiler import compile_for
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.gpu import Gpu
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.timers import TimerUnavailable
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
+from pytest_gpuperf.workload.check import WrongResult, check_again, run_and_check
+from pytest_gpuperf.workload.fresh_inputs import FreshInputs, poison
+from pytest_gpuperf.workload.request import Request
+
+pytestmark = pytest.mark.gpu
+
+N = 1 << 20
+SAMPLES = 20
+KERNELS = """
+extern "C" __global__ void twice(const float* a, float* b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = 2.0f * a[i];
+}
+__device__ int started;
+extern "C" __global__ void first_runs_only(const float* a, float* b, int n)
+{
+    __shared__ int run;
+    if (threadIdx.x == 0) run = atomicAdd(&started, 1) / gridDim.x;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && run < 6) b[i] = 2.0f * a[i];
+}
+"""
+
+
+@pytest.fixture
+def gpu(cuda_device: CudaDevice) -> Gpu:
+    return Gpu(cuda_device)
+
+
+@pytest.fixture
+def torch(cuda_device: CudaDevice) -> Any:
+    torch = pytest.importorskip("torch")
+    torch.zeros(1, device="cuda")
+    return torch
+
+
+def checked_and_timed(
+    device: CudaDevice, timer: TimerName, workload: Any, check: Callable[..., Any], inputs: Any, *outputs: Any
+) -> None:
+    """Do what a test's workload goes through; raises what it would fail with."""
+    request = Request(
+        workload=workload, name="work", check=check, reset=None, bytes=None, flops=None, cache="cold",
+        zone=Options().zone(None, None), budget_s=1.0, pair_slot="short", metrics={}, inputs=inputs, outputs=outputs,
+    )  # fmt: skip
+    worker: Any = SimpleNamespace(device=device)
+    with device.current():
+        try:
+            timing = device.timer(timer)
+        except TimerUnavailable as problem:
+            pytest.skip(str(problem))
+        request = request.with_fresh(FreshInputs(request.name, inputs, request.launch, request.outputs))
+    run_and_check(worker, request)
+    with device.current():
+        (times,) = timing.measure([Slot(request.workload, SAMPLES, request.reset)], "cold")
+    assert min(times) > 0
+    check_again(worker, request, SAMPLES)
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+@pytest.mark.parametrize(("name", "right"), [("twice", True), ("first_runs_only", False)])
+def test_a_launch_has_other_inputs_in_every_run(
+    cuda_device: CudaDevice, gpu: Gpu, timer: TimerName, name: str, right: bool
+) -> None:
+    arch = cuda_device.facts.arch
+    binaries = compile_for(KernelSource(text=KERNELS, name=name), [arch])
+    kernel = Kernel(binaries, device=cuda_device, native=arch, ptx=str)
+    a, b = gpu.empty(N), gpu.empty(N)
+    given = kernel.launch(grid=N // 256, block=256, args=(a, b, N)), lambda: gpu.assert_equal(b, 2 * a)
+    if right:
+        checked_and_timed(cuda_device, timer, *given, lambda seed: gpu.random(N, seed=seed), b)
+        return
+    with pytest.raises(WrongResult, match="was right on its first run and wrong after"):
+        checked_and_timed(cuda_device, timer, *given, lambda seed: gpu.random(N, seed=seed), b)
+
+
+def of_cupy(gpu: Gpu, seed: int) -> Any:
+    return gpu.random(N, seed=seed)
+
+
+def of_torch(gpu: Gpu, seed: int) -> Any:
+    import torch
+
+    return torch.rand(N, generator=torch.Generator("cuda").manual_seed(seed), device="cuda", requires_grad=True)
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+@pytest.mark.parametrize("factory", [of_cupy, of_torch])
+@pytest.mark.parametrize("right", [True, False])
+def test_a_callable_that_keeps_its_result_is_wrong_after_the_timing(
+    cuda_device: CudaDevice, gpu: Gpu, timer: TimerName, factory: Callable[..., Any], right: bool,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    if factory is of_torch:
+        request.getfixturevalue("torch")
+    kept: list[Any] = []
+
+    def run(x: Any) -> Any:
+        kept.append(2 * x)
+        return kept[-1 if right else 0]
+
+    def check(result: Any, inputs: Any) -> bool:
+        return bool((result == 2 * inputs[0]).all())
+
+    given = cuda_device, timer, run, check, lambda seed: factory(gpu, seed)
+    if right:
+        checked_and_timed(*given)
+        return
+    with pytest.raises(WrongResult, match="was right on its first run and wrong after"):
+        checked_and_timed(*given)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64", "complex64", "int8", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_tensors_are_poisoned(torch: Any, kind: str, gaps: bool) -> None:
+    tensor = torch.zeros((6, 8), dtype=getattr(torch, kind), device="cuda")
+    array = tensor[:, ::2] if gaps else tensor
+    poison(array)
+    host = array.to(torch.complex64).cpu().numpy()
+    assert (np.isnan(host) | (host == -1) | (host == 255) | (host == 1)).all()
+    assert not gaps or not tensor[:, 1::2].any()
+
+
+@pytest.mark.parametrize("kind", ["float16", "float64", "complex64", "int8", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_cupy_arrays_are_poisoned(gpu: Gpu, kind: str, gaps: bool) -> None:
+    whole = gpu.zeros((6, 8), kind)
+    array = whole[:, ::2] if gaps else whole
+    poison(array)
+    host = array.get()
+    assert (np.isnan(host) | (host == np.array(-1).astype(kind))).all()
+    assert not gaps or not whole[:, 1::2].any()
+    poison(gpu.zeros(0, kind))

@@ -1,0 +1,124 @@
+"""NVML: what it tells, what it does not, and which processes are strangers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from device_samples import FakeNvml
+
+from pytest_gpuperf.device.facts import Nvml, reasons, slug, strangers, version
+from pytest_gpuperf.model.timed_round import DeviceState
+
+REFUSED = FakeNvml.NVMLError("not supported")
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """init(1) - shell(10) - controller(20) - workers(30, 31) - child of a worker(40); elsewhere a stranger(50)."""
+    for pid, parent in ((1, 0), (10, 1), (20, 10), (30, 20), (31, 20), (40, 31), (50, 10), (60, 20)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (very) odd name) S {parent} 1 1 0")
+    return tmp_path
+
+
+def test_the_state_is_what_nvml_says() -> None:
+    state = Nvml(FakeNvml("GPU-11", nvmlDeviceGetCurrentClocksEventReasons=0x65), "11").state()
+    assert state == DeviceState(
+        sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=43, power_w=123.4,
+        throttle_reasons=("power cap", "software thermal slowdown", "hardware thermal slowdown"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        None,
+        FakeNvml("GPU-11", nvmlInit=REFUSED),
+        FakeNvml("GPU-another"),
+        FakeNvml("GPU-11", nvmlDeviceGetPowerUsage=REFUSED, nvmlDeviceGetTemperature=REFUSED),
+    ],
+)
+def test_what_nvml_does_not_tell_is_none_and_no_error(library: Any) -> None:
+    state = Nvml(library, "11").state()
+    assert state.power_w is None
+    assert state.temperature_c is None
+    assert state.other_processes == ()
+
+
+def test_nothing_is_known_without_nvml() -> None:
+    nvml = Nvml(None, "11")
+    assert nvml.state() == DeviceState()
+    assert nvml.settings() == {}
+    assert nvml.uuid == "GPU-11"
+
+
+def test_a_function_that_this_nvml_has_not_is_no_error() -> None:
+    library = FakeNvml("GPU-11")
+    del library.answers["nvmlDeviceGetEccMode"]
+    settings = Nvml(library, "11").settings()
+    assert (settings["driver"], settings["power_limit_w"], settings["ecc"]) == ("580.95.05", 700, None)
+
+
+def test_older_drivers_know_the_reasons_by_their_older_name() -> None:
+    library = FakeNvml(
+        "GPU-11", nvmlDeviceGetCurrentClocksEventReasons=REFUSED, nvmlDeviceGetCurrentClocksThrottleReasons=8
+    )
+    assert Nvml(library, "11").state().throttle_reasons == ("hardware slowdown",)
+
+
+def test_idle_and_display_clocks_and_the_users_own_are_no_throttling() -> None:
+    assert reasons(0x1 | 0x2 | 0x100) == ()
+    assert reasons(0x10 | 0x80) == ("sync boost", "power brake")
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+
+def test_processes_of_this_run_are_no_strangers(worker: None, proc: Path) -> None:
+    assert strangers([30, 31, 40, 60, 20, 10, 50, 50, 99], own=30, proc=proc) == (50,)
+
+
+def test_strangers_are_in_the_state() -> None:
+    nvml = Nvml(FakeNvml("GPU-11", pids=[1, os.getpid(), os.getppid(), 999_999_999]), "11")
+    assert nvml.state().other_processes == (1,)
+
+
+def test_only_a_worker_has_fellow_workers(alone: None, proc: Path) -> None:
+    assert strangers([31, 40, 60], own=30, proc=proc) == (31, 40, 60)
+
+
+def test_children_are_family(alone: None, proc: Path) -> None:
+    assert strangers([30, 31, 40, 60, 50], own=20, proc=proc) == (50,)
+
+
+def test_a_process_that_ends_meanwhile_is_a_stranger_of_unknown_parents(alone: None, proc: Path) -> None:
+    (proc / "50" / "stat").unlink()
+    (proc / "60" / "stat").write_text("60 (short)")
+    assert strangers([50, 60], own=20, proc=proc) == (50, 60)
+
+
+def test_without_proc_nobody_is_known(tmp_path: Path) -> None:
+    assert strangers([1, 2], proc=tmp_path / "none") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("NVIDIA H200", "nvidia-h200"), ("NVIDIA RTX A6000", "nvidia-rtx-a6000"),
+     ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "nvidia-h100-80gb-hbm3-mig-1g-10gb")],
+)  # fmt: skip
+def test_a_slug_is_a_file_name(name: str, wanted: str) -> None:
+    assert slug(name) == wanted
+
+
+def test_versions_are_read_as_cuda_writes_them() -> None:
+    assert (version(13020), version(12090), version(11080)) == ("13.2", "12.9", "11.8")

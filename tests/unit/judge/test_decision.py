@@ -1,0 +1,208 @@
+"""The one decision on time: fair bets, their evidence, and what it proves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_gpuperf.judge.decision import (
+    ALPHA,
+    MOST_BLOCKS,
+    MOST_PAIRS,
+    PROCESS_DEVIATION,
+    Comparison,
+    Decision,
+    InvalidTimesError,
+    decide,
+    estimate,
+    is_promising,
+    is_unanimous,
+    log_e,
+    log_e_slower,
+    over_processes,
+    proven_faster,
+    share,
+    wants_pair,
+)
+from pytest_gpuperf.model.tolerance import PROFILES
+
+TIGHT = PROFILES["tight"]
+ratios = st.floats(-0.05, 0.05)
+
+
+def first(r: list[float], alpha: float = ALPHA, means: list[float] | None = None) -> tuple[Decision | None, int]:
+    """The first decision that blocks prove, and after how many of them."""
+    for count in range(1, len(r) + 1):
+        found = decide(r[:count], TIGHT, alpha, (means or [])[:count])
+        if found is not None:
+            return found, count
+    return None, len(r)
+
+
+@pytest.mark.parametrize("blocks", range(1, 9))
+def test_bets_on_a_fair_coin_are_worth_one_on_average(blocks: int) -> None:
+    money = [math.exp(log_e(signs)) for signs in itertools.product((-1.0, 1.0), repeat=blocks)]
+    assert math.fsum(money) / len(money) == pytest.approx(1.0)
+
+
+def test_evidence_follows_the_bets() -> None:
+    assert log_e([]) == pytest.approx(0.0)
+    assert log_e([1.0] * 13) == pytest.approx(math.log(sum((1 + c) ** 13 for c in (0.25, 0.5, 0.75, 0.9, 1)) / 5))
+    assert log_e([0.0] * 5) == pytest.approx(0.0)
+    assert log_e([-1.0]) < 0
+
+
+@given(st.lists(ratios, min_size=1, max_size=60))
+def test_one_more_slower_block_never_lowers_the_evidence(r: list[float]) -> None:
+    assert log_e_slower([*r, 0.05], TIGHT) >= log_e_slower(r, TIGHT) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("ratio", "decision"),
+    [(1.0, Decision.SAME), (1.005, Decision.SAME), (1.02, Decision.SLOWER), (2.0, Decision.SLOWER),
+     (0.98, Decision.FASTER), (0.5, Decision.FASTER), (0.9955, Decision.SAME)],
+)  # fmt: skip
+def test_steady_ratios_decide(ratio: float, decision: Decision) -> None:
+    assert first([math.log(ratio)] * MOST_BLOCKS)[0] is decision
+
+
+def test_a_pass_waits_while_slower_is_as_likely() -> None:
+    """A steady kernel between the limits proves that it is slower, and that it is not slower by what must be found."""
+    found, count = first([math.log(1.0095)] * MOST_BLOCKS)
+    assert found is Decision.SLOWER
+    assert count == 12
+
+
+def test_rare_slow_launches_are_slower_though_midmeans_are_not() -> None:
+    r, means = [0.0] * MOST_BLOCKS, [math.log(1.8)] * MOST_BLOCKS
+    assert first(r, means=means)[0] is Decision.SLOWER
+    assert first(r)[0] is Decision.SAME
+    assert first(r, means=r)[0] is Decision.SAME
+
+
+def test_a_tie_bets_nothing() -> None:
+    assert log_e_slower([math.log1p(TIGHT.tolerance)] * 20, TIGHT) == pytest.approx(0.0)
+
+
+def test_a_smaller_share_takes_more_blocks() -> None:
+    counts = [first([0.03] * MOST_BLOCKS, share(tests, 1))[1] for tests in (1, 20, 500)]
+    assert counts == sorted(counts)
+    assert counts[0] == 13
+    assert counts[-1] <= 24
+
+
+def test_what_is_no_ratio_is_refused() -> None:
+    with pytest.raises(InvalidTimesError, match="not finite"):
+        decide([0.0, math.nan], TIGHT, ALPHA)
+
+
+def test_shares_of_a_run_add_up_to_its_error_rate() -> None:
+    spent = sum(share(7, number) for number in range(1, 100_000)) * 7
+    assert 0.9999 * ALPHA < spent <= ALPHA
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-0.5, 0.5), min_size=40, max_size=60), st.floats(0, 1), st.integers(0, 2**32))
+def test_coins_keep_the_promise_for_any_noise(noise: list[float], effect: float, seed: int) -> None:
+    """Noise that is the same whichever side came first: its sign is the coin's, at any effect within the tolerance."""
+    rng, rate = np.random.default_rng(seed), 0.05
+    signs = rng.integers(0, 2, (200, len(noise))) * 2 - 1
+    values = math.log1p(TIGHT.tolerance) * effect + signs * np.array(noise)
+    red = sum(any(log_e_slower(run[:n], TIGHT) >= -math.log(rate) for n in (20, 30, len(noise))) for run in values)
+    assert red <= 200 * rate + 4 * math.sqrt(200 * rate)
+
+
+@pytest.mark.parametrize(("sd", "ratio", "least"), [(0.001, 1.01, 0.99), (0.003, 1.01, 0.98), (0.005, 1.01, 0.97),
+                                                    (0.005, 1.02, 1.0)])  # fmt: skip
+def test_power(sd: float, ratio: float, least: float) -> None:
+    rng = np.random.default_rng(7)
+    runs = math.log(ratio) + sd * rng.standard_normal((150, MOST_BLOCKS))
+    assert sum(first(list(run), share(20, 1))[0] is Decision.SLOWER for run in runs) >= least * len(runs)
+
+
+def test_no_false_alarm_between_equal_kernels() -> None:
+    rng = np.random.default_rng(8)
+    runs = 0.003 * rng.standard_normal((300, MOST_BLOCKS))
+    assert all(first(list(run))[0] is not Decision.SLOWER for run in runs)
+
+
+def test_promising_and_unanimous() -> None:
+    assert is_promising([0.02] * 3, TIGHT)
+    assert is_promising([0.0] * 3, TIGHT)
+    assert not is_promising([0.02, -0.02] * 10 + [0.02] * 4, TIGHT)
+    assert is_unanimous([0.02] * 3, TIGHT)
+    assert is_unanimous([0.0] * 3, TIGHT)
+    assert not is_unanimous([0.02, -0.02], TIGHT)
+
+
+# --- the ratio and its interval ------------------------------------------------------------------
+
+
+def test_an_interval_takes_eight_blocks_and_holds_the_ratio() -> None:
+    assert estimate([]) is None
+    few = estimate([0.01] * 3)
+    assert few is not None
+    assert few.ratio == pytest.approx(math.exp(0.01))
+    assert few.interval is None
+    enough = estimate([0.01 + 0.001 * n for n in range(20)])
+    assert enough is not None
+    assert enough.interval is not None
+    assert enough.interval[0] < enough.ratio < enough.interval[1]
+
+
+def test_intervals_cover() -> None:
+    rng = np.random.default_rng(9)
+    found = [estimate(list(0.003 * rng.standard_normal(30))) for _ in range(200)]
+    covering = sum(one is not None and one.interval is not None and one.interval[0] <= 1 <= one.interval[1]
+                   for one in found)  # fmt: skip
+    assert covering >= 190
+
+
+# --- pairs of processes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "decision"),
+    [([1.01], None), ([1.02, 1.021, 1.02], Decision.SLOWER), ([1.012] * 5, Decision.SLOWER), ([1.008, 1.0], None),
+     ([1.01, 1.0, 1.0], Decision.SAME), ([1.02, 1.0], None), ([1.5, 1.52], Decision.SLOWER)],
+)  # fmt: skip
+def test_pairs_of_processes_decide(found: list[float], decision: Decision | None) -> None:
+    assert over_processes(found, TIGHT, share(1, 1)) is decision
+
+
+def test_no_more_pairs_than_may_decide() -> None:
+    assert wants_pair([1.01], TIGHT)
+    assert not wants_pair([1.02] * MOST_PAIRS, TIGHT)
+    assert wants_pair([1.02, 1.01, 1.0], TIGHT)
+    assert not wants_pair([1.02, 1.0, 1.01, 1.0], TIGHT)
+
+
+def test_one_pair_of_processes_proves_a_large_gain_alone() -> None:
+    assert not proven_faster(0.985, TIGHT)
+    assert proven_faster(0.97, TIGHT)
+
+
+def test_equal_callables_are_red_at_no_more_than_their_share() -> None:
+    rng, alpha, red = np.random.default_rng(10), 0.01, 0
+    for _ in range(3000):
+        sd = math.sqrt(2 * PROCESS_DEVIATION**2 / rng.chisquare(2)) * math.sqrt(2)
+        found = [math.exp(sd * rng.standard_normal())]
+        while found[0] > 1 + TIGHT.tolerance and wants_pair(found, TIGHT):
+            found.append(math.exp(sd * rng.standard_normal()))
+            decision = over_processes(found, TIGHT, alpha)
+            if decision is not None:
+                red += decision is Decision.SLOWER
+                break
+    assert red <= 3000 * alpha
+
+
+def test_a_comparison_decides_by_its_blocks() -> None:
+    found = Comparison(r=(0.02,) * 14, means=(0.02,) * 14, seed=1, time_ns=1000.0)
+    assert found.decision(TIGHT, ALPHA) is Decision.SLOWER
+    assert found.ratio == pytest.approx(math.exp(0.02))
+    assert found.trends_slower(TIGHT)

@@ -1,0 +1,209 @@
+"""Paired blocks on a simulated GPU: their layout, their values, and when they end."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from bench import Bench, jitter
+from recordings import drawn, recordings
+
+from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
+from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.timing.blocks import BURST_S, LEAST_SIZE, LONGEST_SLOT, MOST_SIZE, Plan, blocks_of, burst_plan, plan
+from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
+from pytest_gpuperf.timing.samples import InvalidSampleError
+
+TIGHT = PROFILES["tight"]
+
+
+def compared(
+    bench: Bench, *, budget_s: float = 5.0, alpha: float = ALPHA, seed: int = 1, **options: object
+) -> Compared:
+    given = {"duration_ns": bench.base_ns, "clock": bench.clock, **options}
+    return compare(bench, bench, TIGHT, alpha, seed=seed, budget_s=budget_s, **given)  # type: ignore[arg-type]
+
+
+def decision(found: Compared, alpha: float = ALPHA) -> Decision | None:
+    return found.comparison.decision(TIGHT, alpha)
+
+
+# --- the layout ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 6, 6), (0.002, 6, 8), (0.01, 30, 130), (0.2, 190, 200)])
+def test_noise_sets_the_size_of_a_block(sd: float, least: int, most: int) -> None:
+    bench = Bench(noise=jitter(sd))
+    found = plan(bench, bench.sides, TIGHT, bench.base_ns, 60.0)
+    assert least <= found.size <= most
+    assert found.samples <= LONGEST_SLOT
+    assert found.order == "ABBA"
+
+
+def test_a_short_budget_bounds_a_block() -> None:
+    bench = Bench(noise=jitter(0.2), base_ns=5e5)
+    assert plan(bench, bench.sides, TIGHT, 5e5, 0.2).size < plan(bench, bench.sides, TIGHT, 5e5, 60.0).size <= MOST_SIZE
+
+
+def test_a_coarse_timer_makes_larger_blocks() -> None:
+    bench = Bench(base_ns=2500.0)
+    bench.tick_ns = 100.0
+    assert plan(bench, bench.sides, TIGHT, 2500.0, 5.0).size > LEAST_SIZE
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "noise", "samples", "blocks"),
+    [(2e6, 0.0, 1, 4), (2e7, 0.0, 1, 1), (2e7, 0.02, 2, 1), (1e9, 0.02, 1, 1)],
+)
+def test_long_launches_are_pairs(duration_ns: float, noise: float, samples: int, blocks: int) -> None:
+    """Two launches a slot where they scatter, several pairs a call below 10 ms, no pilot of seconds."""
+    bench = Bench(base_ns=duration_ns, noise=jitter(noise))
+    found = plan(bench, bench.sides, TIGHT, duration_ns, 5.0)
+    assert (found.order, found.samples, found.blocks, found.dropped) == ("AB", samples, blocks, 0)
+
+
+def test_a_sustained_slot_keeps_the_gpu_busy_and_drops_its_first_half() -> None:
+    bench = Bench(base_ns=1e6, each_s=1e-3)
+    found = burst_plan(bench, bench.sides, bench.clock)
+    assert found.samples + found.dropped == pytest.approx(BURST_S / 1e-3, rel=0.01)
+    assert found.samples - found.dropped in (0, 1)
+
+
+def test_a_coin_draws_every_order() -> None:
+    coin = random.Random(3)
+    drawn_orders = [order for _ in range(200) for order in Plan("ABBA", 3).draw(coin)]
+    assert set(drawn_orders) == {"ABBA", "BAAB"}
+    assert 70 < drawn_orders.count("ABBA") < 130
+    assert [len(Plan("AB", 1, blocks=4).draw(coin)), len(Plan("ABBA", 3, repeats=2).draw(coin)[0])] == [4, 8]
+
+
+def test_a_lead_is_one_sample_of_a_call() -> None:
+    bench = Bench()
+    slots = Plan("AB", 1, 0, blocks=2, lead=1).slots(["AB", "BA"], bench.sides)
+    assert [slot.dropped for slot in slots] == [1, 0, 0, 0]
+    assert [slot.run is bench.sides[1].run for slot in slots] == [False, True, True, False]
+
+
+# --- the value of a block ------------------------------------------------------------------------
+
+
+def test_a_value_is_the_log_ratio_of_midmeans() -> None:
+    (block,) = blocks_of(["ABBA"], [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1)
+    assert block.r == pytest.approx(math.log(1.1))
+    (turned,) = blocks_of(["BAAB"], [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1)
+    assert turned.r == pytest.approx(-block.r)
+
+
+def test_coarse_readings_are_summed_up_by_their_core() -> None:
+    """The middle half of either side reads one tick; the mean of readings tells the two apart."""
+    base, other = [992.0] * 6 + [1024.0] * 2, [992.0] * 4 + [1024.0] * 4
+    (block,) = blocks_of(["AB"], [base, other], 32.0)
+    assert block.r == pytest.approx(math.log(1008.0 / 1000.0))
+
+
+def test_rare_slow_samples_show_in_the_mean() -> None:
+    (block,) = blocks_of(["AB"], [[100.0] * 10, [100.0] * 9 + [500.0]], 0.1)
+    assert block.r == pytest.approx(0.0)
+    assert block.mean == pytest.approx(math.log(1.4))
+    assert (block.slow[0].number, block.slow[1].number) == (0, 1)
+
+
+@pytest.mark.parametrize("lost", [[], [100.0, math.nan, 100.0], [100.0, 0.0, 100.0]])
+def test_a_lost_sample_is_an_error(lost: list[float]) -> None:
+    with pytest.raises(InvalidSampleError):
+        blocks_of(["AB"], [[100.0] * 3, lost], 0.1)
+
+
+# --- the comparison ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wanted"),
+    [(1.0, Decision.SAME), (1.02, Decision.SLOWER), (16.0, Decision.SLOWER), (0.9, Decision.FASTER)],
+)
+@pytest.mark.parametrize("base_ns", [1e4, 1e5, 3e6, 5e7])
+def test_clear_cases_decide(ratio: float, wanted: Decision, base_ns: float) -> None:
+    bench = Bench(ratio, base_ns=base_ns, noise=jitter(0.001), each_s=base_ns * 1e-9 + 5e-5)
+    found = compared(bench)
+    assert decision(found) is wanted
+    assert found.comparison.ratio == pytest.approx(ratio, rel=0.003)
+    assert bench.left
+    assert 1 <= len(found.rounds) <= 4
+    assert found.rounds[0].midmean == pytest.approx(base_ns * ratio, rel=0.01)
+
+
+def test_equal_seeds_give_equal_orders() -> None:
+    one, other, third = (compared(Bench(noise=jitter(0.002)), seed=seed) for seed in (5, 5, 6))
+    assert one.comparison.r == other.comparison.r != third.comparison.r
+
+
+def test_unanimous_blocks_go_on_beyond_the_budget() -> None:
+    bench = Bench(2.0, base_ns=1e9, each_s=1.0)
+    found = compared(bench, budget_s=5.0, alpha=share(500, 1))
+    assert decision(found, share(500, 1)) is Decision.SLOWER
+    assert len(found.comparison.r) <= 24
+
+
+def test_a_trend_has_four_budgets_and_an_open_case_one() -> None:
+    trend = [1.02, 1.02, 1.02, 0.999]
+    pattern = Bench(base_ns=1e7, each_s=1e-2, of_candidate=lambda index: trend[index // 2 % 4])
+    trending = compared(pattern, budget_s=1.0, alpha=1e-9)
+    assert 1.0 < trending.comparison.seconds <= BUDGETS * 1.0 + 0.2
+    wild = Bench(base_ns=1e7, each_s=1e-2, of_candidate=lambda index: (1.03, 0.97)[index // 2 % 2])
+    assert compared(wild, budget_s=0.5).comparison.seconds < 0.9
+
+
+def test_no_more_blocks_than_the_most() -> None:
+    wild = Bench(base_ns=1e7)
+    wild.of_candidate = lambda _: (1.03, 0.97)[len(wild.calls) % 2]
+    found = compared(wild, budget_s=1e6)
+    assert decision(found) is None
+    assert len(found.comparison.r) == MOST_BLOCKS
+
+
+def test_buffers_move_before_every_call() -> None:
+    bench = Bench(noise=jitter(0.001))
+    found = compared(bench)
+    assert bench.placed == list(range(len(found.comparison.r)))
+
+
+def test_a_disturbed_gpu_is_remarked_on_and_discards_nothing() -> None:
+    bench = Bench()
+    states = [DeviceState(sm_clock_mhz=1980), DeviceState(sm_clock_mhz=1200, throttle_reasons=("power cap",))]
+    bench.states = iter(lambda: states.pop(0) if len(states) > 1 else states[0], None)
+    found = compared(bench)
+    assert decision(found) is Decision.SAME
+    assert any("throttled (power cap)" in remark for remark in found.comparison.remarks)
+
+
+def test_rare_slow_launches_are_slower() -> None:
+    slow = np.random.default_rng(1).random(200_000) < 0.2
+    bench = Bench(noise=jitter(0.001), of_candidate=lambda index: 5.0 if slow[index] else 1.0)
+    found = compared(bench)
+    assert decision(found) is Decision.SLOWER
+    assert "times as long as most (0 % of the baseline's)" in found.comparison.slow
+
+
+# --- blocks of real GPUs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", [one for one in recordings() if one.percent == 0], ids=lambda one: one.name)
+def test_recorded_blocks_of_equal_kernels_are_never_slower(one: object) -> None:
+    runs = drawn(np.random.default_rng(2), one.disturbances, 60, MOST_BLOCKS)  # type: ignore[attr-defined]
+    for run in runs:
+        found = next(
+            (known for count in range(1, MOST_BLOCKS) if (known := decide(list(run[:count]), TIGHT, ALPHA))), None
+        )
+        assert found is not Decision.SLOWER
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in recordings() if one.percent == 2 and one.duration_ns >= 1e4], ids=lambda one: one.name
+)
+def test_recorded_blocks_of_slower_kernels_are_slower(one: object) -> None:
+    r = list(one.r[:MOST_BLOCKS])  # type: ignore[attr-defined]
+    found = next((known for count in range(1, len(r) + 1) if (known := decide(r[:count], TIGHT, share(20, 1)))), None)
+    assert found is Decision.SLOWER

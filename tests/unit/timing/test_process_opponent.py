@@ -1,0 +1,165 @@
+"""Two sides over a pair of pipes: who measures what, and every way in which the other side may be lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.judge.decision import ALPHA, Decision
+from pytest_gpuperf.model.evidence import Identity
+from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.process_opponent import (
+    Link,
+    OtherSideLost,
+    ProcessOpponent,
+    Ready,
+    RemoteSamples,
+    Resume,
+    TwoSidedTimer,
+    limits_of_processes,
+    run_there,
+    serve_samples,
+)
+
+SOON_S = 5.0
+TIGHT = PROFILES["tight"]
+
+
+class Side:
+    """A GPU and timer of one side; a sample takes what ``time_ns`` says."""
+
+    def __init__(self, time_ns: Callable[[], float]) -> None:
+        self.time_ns = time_ns
+        self.asked: list[tuple[int, int]] = []
+        self.pads: list[int] = []
+        self.state = SimpleNamespace(sm_clock_mhz=1980, throttle_reasons=(), other_processes=())
+        self.timer: Any = SimpleNamespace(
+            name="cupti", tick_ns=1.0, overhead_ns=0.0, measure=self.measure, kernel_breakdown=({"kernel": 1.0},)
+        )
+        self.device: Any = SimpleNamespace(
+            synchronize=lambda: None, release_unused=lambda: None, state=lambda: self.state,
+            arrays=SimpleNamespace(empty=lambda size, dtype: self.pads.append(size)),
+        )  # fmt: skip
+
+    def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
+        assert cache == "cold"
+        self.asked += [(slot.samples, slot.dropped) for slot in slots]
+        for slot in slots:
+            slot.run()
+        return [[self.time_ns() for _ in range(slot.samples)] for slot in slots]
+
+
+@pytest.fixture
+def links() -> Iterator[tuple[Link, Link]]:
+    one, other = os.pipe(), os.pipe()
+    pair = Link(one[0], other[1]), Link(other[0], one[1])
+    yield pair
+    for link in pair:
+        with contextlib.suppress(OSError):
+            link.close()
+
+
+@contextlib.contextmanager
+def serving(link: Link, side: Side, run: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """The other side, in a thread, until it may resume its test."""
+    thread = threading.Thread(target=serve_samples, args=(link, side.device, side.timer, run, None))
+    thread.start()
+    yield
+    thread.join(SOON_S)
+    assert not thread.is_alive()
+
+
+def noisy(mean_ns: float) -> Callable[[], float]:
+    chance = random.Random(f"{mean_ns}")
+    return lambda: mean_ns * chance.gauss(1.0, 0.002)
+
+
+def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
+    here, there = Side(lambda: 1.0), Side(lambda: 2.0)
+    timer = TwoSidedTimer(here.timer, links[0], SOON_S)
+    slots = [Slot(run_there, 2), Slot(lambda: None, 3), Slot(lambda: None, 4), Slot(run_there, 5)]
+    with serving(links[1], there):
+        assert timer.measure(slots, "cold") == [[2.0] * 2, [1.0] * 3, [1.0] * 4, [2.0] * 5]
+        links[0].send(Resume())
+    assert (here.asked, there.asked) == ([(3, 1), (4, 1)], [(2, 1), (5, 1)])
+    assert timer.kernel_breakdown == ({"kernel": 1.0},)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "mean_ns", "decision"),
+    [
+        (1.0, 5e4, Decision.SAME),
+        (1.02, 5e4, Decision.SLOWER),
+        (0.97, 5e4, Decision.FASTER),
+        (1.04, 2e7, Decision.SLOWER),
+    ],
+)
+def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_ns: float, decision: Decision) -> None:
+    here, there = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns))
+    with serving(links[1], there):
+        opponent = ProcessOpponent(
+            here.device, here.timer, links[0], lambda: None, reset=None, cache="cold", patience_s=SOON_S
+        )
+        found = compare(
+            here.device, opponent, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
+        ).comparison  # fmt: skip
+        links[0].send(Resume())
+    assert found.decision(TIGHT, ALPHA) is decision
+    assert found.ratio == pytest.approx(ratio, rel=0.002)
+    assert len(here.pads) == len(there.pads)
+    assert here.pads != there.pads
+
+
+def test_a_failure_there_is_reported_here_and_the_other_side_goes_on(links: tuple[Link, Link]) -> None:
+    def broken() -> None:
+        raise MemoryError("no more")
+
+    timer = TwoSidedTimer(Side(lambda: 1.0).timer, links[0], SOON_S)
+    with serving(links[1], Side(lambda: 1.0), broken):
+        for _ in range(2):
+            with pytest.raises(OtherSideLost, match="the other side failed: MemoryError: no more"):
+                timer.measure([Slot(run_there, 1)], "cold")
+        links[0].send(Resume())
+
+
+def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link, Link]) -> None:
+    with pytest.raises(OtherSideLost, match="did not answer in time"):
+        links[0].receive(RemoteSamples, 0.01)
+    links[1].send(Ready(workload="a", identity=Identity(code="", launch="callable")))
+    with pytest.raises(OtherSideLost, match="another message than expected"):
+        links[0].receive(RemoteSamples, SOON_S)
+    os.write(links[1]._writing, b"\xff\xff\xff\xff")
+    with pytest.raises(OtherSideLost, match="4294967295 bytes at once"):
+        links[0].receive(RemoteSamples, SOON_S)
+    links[1].close()
+    with pytest.raises(OtherSideLost, match="has ended"):
+        links[0].receive(RemoteSamples, SOON_S)
+    with pytest.raises(OtherSideLost, match="has ended"):
+        links[0].send(Resume())
+
+
+def test_other_samples_than_asked_for_are_refused(links: tuple[Link, Link]) -> None:
+    timer = TwoSidedTimer(Side(lambda: 1.0).timer, links[0], SOON_S)
+    links[1].send(RemoteSamples(times=[[1.0]]))
+    with pytest.raises(OtherSideLost, match="other samples than it was asked for"):
+        timer.measure([Slot(run_there, 2)], "cold")
+
+
+@pytest.mark.parametrize(
+    ("asked", "duration_ns", "wanted"),
+    [((0.005, 0.01), 5e4, (0.005, 0.01)), ((0.25, 0.5), 5e3, (0.25, 0.5)), ((0.005, 0.01), 5e3, (0.1, 0.2)),
+     ((0.005, 0.01), 0.0, (1.0, 2.0))],
+)  # fmt: skip
+def test_work_of_a_few_microseconds_has_wider_limits(
+    asked: tuple[float, float], duration_ns: float, wanted: tuple[float, float]
+) -> None:
+    assert limits_of_processes(type(TIGHT)(*asked), duration_ns) == wanted
