@@ -1,1 +1,1 @@
-"""The pieces of ``paired_campaign.py``: what is tried, one process of it, many processes, and what came of it."""
+"""The parts of ``paired_campaign.py``: kernels and their slower versions, callables in a repository, the page."""
