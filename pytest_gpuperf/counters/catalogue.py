@@ -120,19 +120,6 @@ HIT_RATES = (
     _info("lts__t_sector_hit_rate.pct", "L2 hit rate", better="higher"),
 )
 
-LAUNCH = tuple(
-    _info(name, what, unit)
-    for name, what, unit in (
-        ("launch__registers_per_thread", "registers per thread", "registers"),
-        ("launch__waves_per_multiprocessor", "waves per SM", "waves"),
-        ("launch__occupancy_limit_registers", "blocks per SM by registers", "blocks"),
-        ("launch__occupancy_limit_shared_mem", "blocks per SM by shared memory", "blocks"),
-        ("launch__occupancy_limit_warps", "blocks per SM by warps", "blocks"),
-        ("launch__occupancy_limit_blocks", "blocks per SM by blocks", "blocks"),
-        ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy", "%"),
-    )
-)
-
 _DEFAULT = (
     PASSES, DURATION, CYCLES, INSTRUCTIONS, THREAD_INSTRUCTIONS, LOAD_SECTORS, STORE_SECTORS, L2_SECTORS, L2_READ,
     L2_WRITE, DRAM_READ, DRAM_WRITE, DRAM_THROUGHPUT, ACHIEVED_OCCUPANCY,
@@ -143,7 +130,7 @@ _MEMORY = (
     SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
 )  # fmt: skip
 _COMPUTE = (BRANCHES, DIVERGENT_TARGETS, UNIFORM_TARGETS, *OPERATIONS.values(), *PIPES)
-_LATENCY = (*SCHEDULERS, *STALLS.values(), *LAUNCH)
+_LATENCY = (*SCHEDULERS, *STALLS.values())
 
 SETS: Mapping[str, tuple[Metric, ...]] = {
     "default": _DEFAULT,

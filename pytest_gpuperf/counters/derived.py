@@ -6,6 +6,7 @@ or would divide by zero, is left out.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -91,11 +92,9 @@ def derive(counters: Mapping[str, float]) -> dict[str, float]:
     """Every derived figure whose inputs are among the counters."""
     found = {}
     for one in DERIVED.values():
-        if all(name in counters or name in OPTIONAL for name in one.inputs) and one.inputs[0] in counters:
-            try:
+        if one.inputs[0] in counters and all(name in counters or name in OPTIONAL for name in one.inputs):
+            with contextlib.suppress(ZeroDivisionError):
                 found[one.name] = float(one.formula(*(counters.get(name, 0.0) for name in one.inputs)))
-            except ZeroDivisionError:
-                continue
     return found
 
 

@@ -57,10 +57,8 @@ def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> No
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
     number = len(entries(task.folder)) if fits else None
-    add_entry(task.folder, Entry(
-        key=key, identity=request.identity(), cache=request.cache, metrics=own, number=number, gpu=facts.slug,
-        uuid=facts.uuid,
-    ))  # fmt: skip
+    workload = CollectedWorkload(key=key, identity=request.identity(), cache=request.cache)
+    add_entry(task.folder, Entry(workload=workload, gpu=facts.slug, uuid=facts.uuid, metrics=own, number=number))
     if number is None:
         return
     if request.cache == "warm":  # the check has been at the caches since

@@ -17,13 +17,13 @@ def test_names_and_tolerances_are_read():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("a__b.sum", "is one string; it takes a list of names"),
+        ("a__b.sum", "is not valid: it takes a list of names"),
         (["a b"], "'a b' is no name of a metric"),
         (["memory"], "'memory' is no name of a metric"),
         ({"blub.avg_pct": 0.1}, "'blub.avg_pct' is no name of a metric"),
         ([3], "3 is no name of a metric"),
         ({"a__b.sum": "2 %"}, "the tolerance '2 %' of a__b.sum is not valid"),
-        ({"a__b.sum": True}, "the tolerance True of a__b.sum is not valid"),
+        (3, "metrics=3 is not valid: it takes a list of names"),
         ({"a__b.sum": float("nan")}, "the tolerance nan of a__b.sum is not valid"),
         ({"a__b.sum": -2}, "the tolerance -2 of a__b.sum is not valid"),
         (["derived:sectors_per_load_requests"], "did you mean 'derived:sectors_per_load_request'?"),
