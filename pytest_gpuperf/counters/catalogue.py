@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.judge import counters
 from pytest_gpuperf.judge.counters import Better, Metric
 
 STORES, LOCAL, DRAM, L2 = (0.02, 2048.0), (0.02, 256.0), (0.2, 4.0 * 2**20), (0.15, 65536.0)
@@ -37,7 +36,7 @@ def _info(name: str, what: str, unit: str = "%", better: Better = "neutral") -> 
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
 CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
-PASSES = _info(counters.PASSES, "replay passes", "")
+PASSES = _info("profiler__replayer_passes", "replay passes", "")
 ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
 DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
 INSTRUCTIONS = _executed("smsp__inst_executed.sum", "instructions")

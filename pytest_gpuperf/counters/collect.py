@@ -123,8 +123,7 @@ class Collection:
             target = self._do.target(msgspec.structs.replace(task, folder=folder))
             finished = run(
                 command(self._do.ncu.path, folder, names, task.cache, target), folder, self._do.working_folder,
-                limit_s=self._do.limit_s,
-                watch=functools.partial(self._tell, folder),
+                limit_s=self._do.limit_s, watch=functools.partial(self._tell, folder),
             )  # fmt: skip
             unknown = {canonical(name, self._do.chip) for name in unknown_metrics(finished.words)}
             found = [name for name in task.metrics if not unknown.isdisjoint((name, name.partition(".")[0]))]

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.judge.counters import Better, Metric, depends_on_caches
+from pytest_gpuperf.judge.counters import Better, Metric
 
 PREFIX = "derived:"
 
@@ -24,10 +24,6 @@ class Derived(Metric):
     inputs: tuple[str, ...] = dataclasses.field(kw_only=True)
     formula: Callable[..., float] = dataclasses.field(kw_only=True)
     """Function of the inputs, in their order."""
-
-    @property
-    def of_caches(self) -> bool:
-        return any(map(depends_on_caches, self.inputs))
 
 
 def _derived(
@@ -96,8 +92,3 @@ def derive(counters: Mapping[str, float]) -> dict[str, float]:
             with contextlib.suppress(ZeroDivisionError):
                 found[one.name] = float(one.formula(*(counters.get(name, 0.0) for name in one.inputs)))
     return found
-
-
-def with_derived(counters: Mapping[str, float]) -> dict[str, float]:
-    """The counters and all that follows from them."""
-    return {**counters, **derive(counters)}

@@ -73,13 +73,6 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     )
 
 
-def timed_out(seconds: float) -> CountersUnavailable:
-    return CountersUnavailable(
-        f"collecting counters was not done after {seconds:.0f} s",
-        "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout",
-    )
-
-
 def _last(text: str) -> str:
     """The last error that pytest shows, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

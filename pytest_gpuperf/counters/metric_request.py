@@ -7,12 +7,13 @@ import difflib
 from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.config.flags import is_metric
-from pytest_gpuperf.counters.catalogue import METRICS, PASSES, SETS
+from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
-from pytest_gpuperf.judge.counters import Better, Metric, depends_on_caches
+from pytest_gpuperf.judge.counters import Better, Metric
+from pytest_gpuperf.model.evidence import CacheMode
 
-Own = Mapping[str, float | None]
-"""Metrics that a user added: name to tolerance; None: collected, and compared as the catalogue says."""
+TRAFFIC = ("dram__", "lts__")
+"""Beginnings of metrics that depend on what the caches held."""
 
 
 class BadMetric(ValueError):
@@ -20,7 +21,7 @@ class BadMetric(ValueError):
 
 
 def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float | None]:
-    """``metrics=`` of a test, read.  Raises ``BadMetric``."""
+    """``metrics=`` of a test: name to tolerance; None: compared as the catalogue says.  Raises ``BadMetric``."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadMetric(f"metrics={given!r} is not valid: it takes a list of names, or a dict of name to tolerance")
     read: dict[str, float | None] = {}
@@ -36,33 +37,32 @@ def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float 
 
 
 def names_of(asked: Iterable[str]) -> tuple[str, ...]:
-    """The metrics behind set names, metric names and derived names, each once, in order.
-
-    With traffic of the caches comes the number of passes, without which a warm workload's is compared with nothing.
-    Raises ``KeyError``.
-    """
+    """The metrics behind set names, metric names and derived names, each once, in order.  Raises ``KeyError``."""
     found: dict[str, None] = {}
     for word in asked:
         inputs = DERIVED[word].inputs if word.startswith(PREFIX) else [word]
         found.update(dict.fromkeys([metric.name for metric in SETS[word]] if word in SETS else inputs))
-    return (*found, PASSES.name) if PASSES.name not in found and any(map(depends_on_caches, found)) else tuple(found)
+    return tuple(found)
 
 
-def rules_for(names: Iterable[str], own: Own) -> list[Metric]:
+def rules_for(names: Iterable[str], own: Mapping[str, float | None], cache: CacheMode) -> list[Metric]:
     """Rules that compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
 
     Where it does not say which way is better, more is if the tolerance is negative: ``-0.05`` allows a fall by 5 %.
+    Of a warm workload, traffic of the L2 and of DRAM informs only: it depends on how many passes ncu runs a kernel in.
     """
-    rules = [
-        METRICS.get(name) or DERIVED.get(name) or Metric(name, name, better="neutral", tolerance=None) for name in names
-    ]
-    return [one if own.get(one.name) is None else _owned(one, float(own[one.name] or 0)) for one in rules]
-
-
-def _owned(metric: Metric, tolerance: float) -> Metric:
-    better: Better = "lower" if tolerance >= 0 else "higher"
-    better = better if metric.better == "neutral" else metric.better
-    return dataclasses.replace(metric, better=better, tolerance=abs(tolerance), floor=0.0)
+    rules = []
+    for name in names:
+        rule = METRICS.get(name) or DERIVED.get(name) or Metric(name, name, better="neutral", tolerance=None)
+        tolerance = own.get(name)
+        if tolerance is not None:
+            better: Better = "lower" if tolerance >= 0 else "higher"
+            better = better if rule.better == "neutral" else rule.better
+            rule = dataclasses.replace(rule, better=better, tolerance=abs(tolerance), floor=0.0)
+        elif cache == "warm" and name.startswith(TRAFFIC):
+            rule = dataclasses.replace(rule, tolerance=None)
+        rules.append(rule)
+    return rules
 
 
 def hint(name: str, known: Iterable[str] = METRICS) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.counters.catalogue import PASSES
 from pytest_gpuperf.counters.chip_names import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
 from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
@@ -118,9 +117,7 @@ def sum_up(kernels: Sequence[KernelResult], chip: str, wanted: Iterable[str]) ->
         values = [one[name] for one in figures if name in one]
         if len(values) < len(kernels):
             continue
-        if name == PASSES.name:
-            counters[name] = max(values)
-        elif len(values) == 1 or name.endswith(".sum") or name.startswith("memory_l1_"):
+        if len(values) == 1 or name.endswith(".sum") or name.startswith("memory_l1_"):
             counters[name] = sum(values)
         else:
             left_out += 1

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX
-from pytest_gpuperf.counters.failures import CountersUnavailable, timed_out
+from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.device.lock import LOCK_VARIABLE, lock_folder
 from pytest_gpuperf.model.evidence import CacheMode
 
@@ -30,6 +30,7 @@ OLDEST = (2022, 4)
 VERSION_LIMIT_S = 30.0
 INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder of ncu on PATH"
 UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
+TOO_LONG = "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout"
 REPORT, LOG, OUTPUT = "report.ncu-rep", "ncu.log", "target.log"
 TICK_S = 0.1
 
@@ -135,7 +136,7 @@ def run(
             while process.poll() is None:
                 spent = time.monotonic() - started
                 if spent > limit_s:
-                    raise timed_out(limit_s)
+                    raise CountersUnavailable(f"collecting counters was not done after {limit_s:.0f} s", TOO_LONG)
                 watch(spent)
                 time.sleep(TICK_S)
         finally:

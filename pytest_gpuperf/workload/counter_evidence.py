@@ -13,7 +13,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
-from pytest_gpuperf.counters.derived import with_derived
+from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.counters.exchange import (
     COLLECTED,
     RANGE_PREFIX,
@@ -100,7 +100,7 @@ def counted(worker: Worker, key: Key, request: Request) -> Counted:
         why = CountersMissing(f"{key.workload} has no counters: {obstacle}")
         return Counted({}, why, (not_counted(key, target, obstacle),))
     judgement = _judge(worker, key, request, found, target)
-    return Counted(found.counters, with_derived(found.counters), (judgement,), found.ranges)
+    return Counted(found.counters, {**found.counters, **derive(found.counters)}, (judgement,), found.ranges)
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -124,11 +124,12 @@ def _judge(worker: Worker, key: Key, request: Request, found: CollectedWorkload,
     baseline = worker.store.time(target, key)
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
-    before, after = with_derived(baseline.counters if baseline else {}), with_derived(found.counters)
-    rules = rules_for(dict.fromkeys([*before, *after]), own)
+    old = baseline.counters if baseline else {}
+    before, after = {**old, **derive(old)}, {**found.counters, **derive(found.counters)}
+    rules = rules_for(dict.fromkeys([*before, *after]), own, request.cache)
     if baseline:
         ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
-        rules = widened(rules, Counts(baseline.counters, ranges))
+        rules = list(widened(rules, Counts(baseline.counters, ranges)))
     return compare_counters(
         key, target, before, after, rules,
         before=Conditions(baseline.identity, baseline.cache) if baseline else None,

@@ -185,7 +185,7 @@ def test_a_callable_of_several_kernels_is_summed_up(counted):
     ratio = "sm__warps_active.avg.pct_of_peak_sustained_active"
     assert ratio in one["counters"]
     assert ratio not in two["counters"]
-    assert two["notes"] == ["2 kernels: 3 ratios and percentages are left out, which do not add up"]
+    assert two["notes"] == ["2 kernels: 4 ratios and percentages are left out, which do not add up"]
 
 
 def test_what_a_test_measures_after_its_first_time_is_told_as_missing(counted):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters.failures import recognise, timed_out, unknown_metrics
+from pytest_gpuperf.counters.failures import recognise, unknown_metrics
 
 CONNECTED = "==PROF== Connected to process 4711 (/usr/bin/python3.11)\n"
 
@@ -95,7 +95,3 @@ def test_words_of_the_tests_are_not_taken_for_ncu():
 )  # fmt: skip
 def test_unknown_metrics_are_named(words, names):
     assert unknown_metrics(words) == names
-
-
-def test_a_timeout_says_what_to_do():
-    assert "--gpuperf-ncu-timeout" in timed_out(75).remedy
