@@ -45,7 +45,7 @@ def swapped(gpu_suite, recording, monkeypatch):
     """A recorded suite on a GPU that writes down what it loads, under CI; ``work`` is nine times slower now."""
     gpu_suite.write("work.cu", (gpu_suite.path / "work.cu").read_text() + SLOW)
     if not recording.exists():
-        record = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+        record = ("--update-baselines", "--gpuperf-force-update")
         gpu_suite.run(*record)
         shutil.copytree(gpu_suite.path / "baselines", recording)
     shutil.copytree(recording, gpu_suite.path / "baselines", dirs_exist_ok=True)
@@ -161,7 +161,7 @@ def test_a_swapped_cubin_of_an_anchor_is_not_loaded_and_the_run_is_red(swapped):
     """The record is the candidate's own code but for a digit, and passes; the anchor is what it was."""
     swapped.edit("test_suite.py", "-DSTEPS=1430", "-DSTEPS=100")
     swapped.edit("work.cu", "x * 1.5f", "x * 1.25f")
-    update = ("--update-baselines=all", "--gpuperf-rounds=4", "--gpuperf-processes=1", "--gpuperf-force-update")
+    update = ("--update-baselines=all", "--gpuperf-force-update")
     swapped.run(*update, "--gpuperf-allow-ci-update", NODE)
     sha256 = add_cubin(swapped, slow_cubin(swapped))
     edit_record(swapped, lambda record: record["anchor"].update(cubin=sha256))
