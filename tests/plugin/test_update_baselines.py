@@ -144,7 +144,7 @@ def test_k(cuda_kernel, gpu, gpuperf):
 def test_a_kernel_that_stops_before_its_launches_is_accepted_for_the_workloads_that_launch_it(gpu_suite):
     gpu_suite.write("hog.cu", HOG)
     gpu_suite.write("test_suite.py", BEFORE_ITS_LAUNCHES)
-    gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    gpu_suite.run("--update-baselines", "--gpuperf-force-update")
     before = static_file(gpu_suite)["toolchains"].popitem()[1]["test_k"]
     conftest = (gpu_suite.path / "conftest.py").read_text()
     gpu_suite.write("conftest.py", "")
@@ -240,7 +240,7 @@ def test_a_partial_run_removes_nothing(suite):
 
 def test_update_never_takes_a_failed_check(gpu_suite):
     gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     assert result.ret == 1
     tests = static_file(gpu_suite)["toolchains"].popitem()[1]
     assert "test_other" not in tests
@@ -251,7 +251,7 @@ def test_update_never_takes_a_failed_check(gpu_suite):
 
 def test_update_never_takes_a_test_that_fails_after_its_check(gpu_suite):
     gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.time_ns < 0")
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(failed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_other"}
 
@@ -260,7 +260,7 @@ def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
     gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
     gpu_suite.edit("test_suite.py", "def test_other", "@pytest.mark.xfail(reason='wrong, and known')\ndef test_other")
     gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "pytest.xfail('slow') if size == 2048 else None")
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(xfailed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
     times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
@@ -308,7 +308,7 @@ def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
 
 
 def test_rounds_come_from_fresh_processes(gpu_suite):
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
+    result = gpu_suite.run("--update-baselines", "-k", "other")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["gpuperf: recording 1 test, process 3 of 3"])
     file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
@@ -325,7 +325,7 @@ def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_
         (gpu_suite.path / folder).mkdir()
         gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
     result = gpu_suite.run(
-        "--update-baselines", "--gpuperf-processes=1", "--import-mode=importlib", "-k", "other", "one", "two",
+        "--update-baselines", "--import-mode=importlib", "-k", "other", "one", "two",
         subprocess=True,
     )  # fmt: skip
     assert result.ret == 0, result.stdout.str()
@@ -370,7 +370,7 @@ def test_a_flag_of_a_conftest_reaches_recording_processes(gpu_suite):
 
 def test_an_accepted_change_is_shown_with_old_and_new(recorded):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    result = recorded.run("--update-baselines=anchor", "--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
+    result = recorded.run("--update-baselines=anchor", "-k", "1024")
     assert result.ret == 0
     result.stdout.re_match_lines([r".*test_work\[1024\].*simulated-gpu +\S+ us +\S+ us +\+1\d\.\d %"])
     assert recorded.run("--gpuperf", "-k", "1024").ret == 0
@@ -378,13 +378,13 @@ def test_an_accepted_change_is_shown_with_old_and_new(recorded):
 
 def test_unchanged_workloads_are_not_recorded_again(recorded):
     first = recorded.baseline_files()
-    result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2")
+    result = recorded.run("--update-baselines")
     result.assert_outcomes(passed=3)
     assert recorded.baseline_files() == first
 
 
 def test_recording_all_again_appends_a_session(recorded):
-    recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    recorded.run("--update-baselines=all", "-k", "other")
     file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
     assert len(file["sessions"]) == 2
     assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 10 + 2
@@ -397,7 +397,7 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
         "from pytest_gpuperf.model.timed_round import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
-    flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
+    flags = ("--update-baselines", "-k", "other")
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
     assert result.ret == 11
@@ -429,7 +429,7 @@ def tried(suite):
     return (suite.path / "tried").read_text().split()
 
 
-TWO_PROCESSES = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=2")
+TWO_PROCESSES = ("--update-baselines")
 
 
 def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
@@ -510,7 +510,7 @@ def test_an_update_without_losses_has_nothing_to_say_of_them(gpu_suite):
 def test_recording_processes_that_all_die_lose_nothing(recorded):
     before = recorded.baseline_files()
     when_recording(recorded, "first_of(0); os._exit(3)")
-    result = recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    result = recorded.run("--update-baselines=all", "-k", "other")
     assert result.ret == 11
     result.stdout.fnmatch_lines([
         "ERROR: recording process 1 left no rounds (pytest exit status 3); no time baseline was written. An update "
