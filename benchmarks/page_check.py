@@ -25,8 +25,6 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
-
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
 from pytest_gpuperf.baselines.parsing import decode  # noqa: E402
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
@@ -37,6 +35,7 @@ from pytest_gpuperf.model.advice import Advice  # noqa: E402
 from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402
 from pytest_gpuperf.model.evidence import Key, TimeRecord  # noqa: E402
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence  # noqa: E402
+from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict  # noqa: E402
 from pytest_gpuperf.report.document import document_of  # noqa: E402
 from pytest_gpuperf.report.page import as_page  # noqa: E402

@@ -31,10 +31,10 @@ sys.path[:0] = [str(HERE), str(SUITE)]
 import outcomes  # noqa: E402
 import recorded_run  # noqa: E402
 from claims import load_claims  # noqa: E402
-from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
 
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
 from pytest_gpuperf.model.evidence import TimeRecord  # noqa: E402
+from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
 
 
 class Replay(NamedTuple):

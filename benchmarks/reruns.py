@@ -36,7 +36,7 @@ def run_once(number: int, arguments: Sequence[str], folder: Path) -> dict[str, A
 
 
 def verdicts_of(report: dict[str, Any]) -> dict[str, list[str]]:
-    """Verdicts on time, against the record or the anchor, by workload."""
+    """Verdicts on time, by workload."""
     found: dict[str, list[str]] = {}
     for test in report["tests"]:
         for work in test.get("workloads", ()):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What steers a terminal, breaks a line, turns its reading order round or is no UTF-8."""
@@ -119,12 +119,6 @@ def ratio(figures: TimeFigures) -> str:
         return ""
     interval = "" if figures.interval is None else " [{:.3f}, {:.3f}]".format(*figures.interval)
     return f"x{figures.ratio:.3f}{interval}"
-
-
-def drift_words(drift: Drift, *, changed: bool = False) -> str:
-    """``1.2 % slower than its anchor of 2026-11-22, by 2 accepted steps and this change``."""
-    by = numbered(drift.steps, "accepted step") + (" and this change" if changed else "")
-    return f"{((drift.ratio or 1) - 1) * 100:.1f} % slower than its anchor of {drift.date[:10]}, by {by}"
 
 
 def time_line(figures: TimeFigures) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.api.workload_arguments import amount, arrays, fraction, function, name_of, require_callable
 from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_word
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
@@ -17,7 +18,7 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
-from pytest_gpuperf.workload.request import Request, amount, arrays, fraction, function, name_of, require_callable
+from pytest_gpuperf.workload.request import Request
 
 
 class GpuPerf:

@@ -66,10 +66,6 @@ def _mark_time(tree: dict[str, Any]) -> None:
         for name in ("rounds", "counters", "beside"):
             if name in use:
                 use[name] = {key: _Line(value) for key, value in use[name].items()}
-        if "anchor" in use:
-            use["anchor"] = _Line(use["anchor"])
-        if "history" in use:
-            use["history"] = [_Line(one) for one in use["history"]]
 
 
 def _plain(value: Any) -> Any:

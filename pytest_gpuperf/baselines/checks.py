@@ -15,7 +15,7 @@ from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.layout import is_sha256
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Anchor, PastTime, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
 MIN_TIME_NS = 1e-3
@@ -136,27 +136,14 @@ def _check_session(session: Session) -> None:
 
 def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
     _check_cubin(where, record.cubin)
-    if record.anchor is not None:
-        _check_anchor(f"{where}, anchor", record.anchor)
     if record.beside is not None:
         _check_beside(f"{where}, beside", record.beside)
-    for past in record.history:
-        _check_past(f"{where}, history of {past.date}", past)
     if not record.rounds:
         raise _bad(where, "there are no rounds")
     for index, entry in enumerate(record.rounds):
         if entry.session not in sessions:
             raise _bad(where, f"round {index} belongs to session '{quoted(entry.session)}', which is not in the file")
         _check_round(f"{where}, round {index}", entry)
-
-
-def _check_anchor(where: str, anchor: Anchor) -> None:
-    _check_cubin(where, anchor.cubin)
-    _check_time_ns(where, "its time", anchor.time_ns)
-    if anchor.ratio is not None and not 0 < anchor.ratio <= MAX_TIME_NS:
-        raise _bad(where, f"ratio is {anchor.ratio}, which is no ratio of times")
-    if anchor.steps < 1:
-        raise _bad(where, f"steps is {anchor.steps}, below 1")
 
 
 def _check_beside(where: str, beside: Beside) -> None:
@@ -174,12 +161,6 @@ def _check_host_time(where: str, time: HostTime) -> None:
     _check_time_ns(where, "its time", time.time_ns)
     if max(len(time.cpu), len(time.made_by)) > MAX_NAME:
         raise _bad(where, f"a name has more than {MAX_NAME} characters")
-
-
-def _check_past(where: str, past: PastTime) -> None:
-    _check_time_ns(where, "a time", past.time_ns)
-    if not 0 <= past.spread <= MAX_TIME_NS:
-        raise _bad(where, f"its spread is {past.spread}")
 
 
 def _check_round(where: str, entry: RecordedRound) -> None:

@@ -10,7 +10,7 @@ from typing import Union
 
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import Anchor, CacheMode, Figures, Occupancy, PastTime, Session
+from pytest_gpuperf.model.evidence import CacheMode, Figures, Occupancy, Session
 from pytest_gpuperf.model.timer_names import TimerName
 
 
@@ -107,8 +107,6 @@ class TimeUse(Record, frozen=True):
     counters: dict[str, Union[float, dict[str, float]]] = {}  # noqa: UP007
     """By metric; a name with a ``*`` has what stands for it in several names."""
     counter_ranges: dict[str, tuple[float, float]] = {}
-    anchor: Anchor | None = None
-    history: tuple[PastTime, ...] = ()
     config: str = ""
     """As in ``Use``."""
     beside: Beside | None = None

@@ -224,8 +224,8 @@ def _time_document(file: TimeFile) -> TimeDocument:
             code=labels[_timed_code(record)], launch=record.identity.launch, timer=record.timer, cache=record.cache,
             rounds=_sessions(record.rounds), arguments=record.identity.arguments, block=record.block, grid=record.grid,
             dynamic_shared_bytes=record.dynamic_shared_bytes, bytes=record.bytes, flops=record.flops,
-            counters=folded(record.counters), counter_ranges=record.counter_ranges, anchor=record.anchor,
-            history=record.history, config=record.identity.config, beside=record.beside,
+            counters=folded(record.counters), counter_ranges=record.counter_ranges,
+            config=record.identity.config, beside=record.beside,
         )  # fmt: skip
 
     return TimeDocument(
@@ -270,7 +270,7 @@ def _time_record(name: str, use: TimeUse, codes: Mapping[str, TimedCode], place:
         kernel=use.code if code.kernel is None else code.kernel, symbol=code.symbol, cubin=code.cubin,
         grid=use.grid, block=use.block,
         dynamic_shared_bytes=use.dynamic_shared_bytes, bytes=use.bytes, flops=use.flops,
-        counters=unfolded(use.counters), counter_ranges=use.counter_ranges, anchor=use.anchor, history=use.history,
+        counters=unfolded(use.counters), counter_ranges=use.counter_ranges,
         beside=use.beside,
     )  # fmt: skip
 

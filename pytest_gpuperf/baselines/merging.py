@@ -2,14 +2,12 @@
 
 Static evidence replaces what its toolchain had; other toolchains stay.  Time evidence of the same execution, timer and
 cache mode joins the earlier rounds, the last five sessions of each workload being kept; anything else replaces them.
-Of a session that goes one line stays, back to the anchor.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import operator
-import statistics
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
@@ -18,16 +16,14 @@ from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import (
-    MAX_DIGITS,
     round_record,
     round_session,
     rounded_beside,
-    significant,
     with_counts,
 )
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside, updated
-from pytest_gpuperf.model.evidence import Identity, Key, PastTime, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
 
 KEPT_SESSIONS = 5
 
@@ -44,10 +40,8 @@ class Update:
     """The same, for workloads whose time record stays as it is and gets these counters."""
     beside: Mapping[tuple[str, Key], Beside] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time is on record or in this update and which get these figures."""
-    anchors: Collection[tuple[str, Key]] = ()
-    """Workloads by GPU model whose time record stays as it is and becomes its own anchor."""
     stays: Mapping[tuple[str, Key], Identity] = dataclasses.field(default_factory=dict)
-    """What the records ran that stay and get counters, figures or an anchor, as this run found them."""
+    """What the records ran that stay and get counters or figures, as this run found them."""
     sessions: Collection[Session] = ()
     """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
@@ -120,11 +114,10 @@ def merge_time(
     new: Iterable[tuple[Key, TimeRecord]],
     sessions: Collection[Session],
     counters: Iterable[tuple[Key, Counts]] = (),
-    anchors: Iterable[Key] = (),
     beside: Iterable[tuple[Key, Beside]] = (),
     stays: Iterable[tuple[Key, Identity]] = (),
 ) -> TimeFile:
-    """``new``: keys of one module; ``counters`` replace those on record, ``anchors`` lose the anchor they had.
+    """``new``: keys of one module; ``counters`` replace those on record.
 
     Figures ``beside`` the time take the place of those of their kind alone.
 
@@ -155,10 +148,6 @@ def merge_time(
             raise UnwritableEvidenceError(f"{key}: figures beside a time belong to one on record, and there is none")
         all_of_it = updated(known.beside, rounded_beside(figures))
         tests[key.test][key.workload] = msgspec.structs.replace(known, beside=all_of_it)
-    for key in anchors:
-        known = tests.get(key.test, {}).get(key.workload)
-        if known is not None:
-            tests[key.test][key.workload] = msgspec.structs.replace(known, anchor=None, history=())
     return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
 
 
@@ -175,13 +164,9 @@ def by_date(sessions: Iterable[Session]) -> dict[str, Session]:
 
 
 def _joined(old: TimeRecord | None, new: TimeRecord, sessions: Mapping[str, Session]) -> TimeRecord:
-    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike.
-
-    Sessions that go leave a line of history, back to the anchor.
-    """
+    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
     rounds, counts = list(new.rounds), Counts.of(new)
-    alike = old is not None and _alike(old, new)
-    if old is not None and alike:
+    if old is not None and _alike(old, new):
         counts = replaced(Counts.of(old), counts, new.cache)
         if old.timer == new.timer:
             again = {entry.session for entry in new.rounds}
@@ -189,26 +174,8 @@ def _joined(old: TimeRecord | None, new: TimeRecord, sessions: Mapping[str, Sess
     place = {session: index for index, session in enumerate(sessions)}
     kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
-    own_anchor = new.anchor is None and (not alike or (old is not None and old.anchor is not None))
-    history = () if old is None or own_anchor else (*old.history, *_past(old, kept, sessions))
     beside = updated(None if old is None else old.beside, new.beside)
-    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds), history=history, beside=beside), counts)
-
-
-def _past(old: TimeRecord, kept: Collection[str], sessions: Mapping[str, Session]) -> list[PastTime]:
-    """A line for each session of a record whose rounds are not kept."""
-    times: dict[str, list[float]] = {}
-    for entry in old.rounds:
-        if entry.session not in kept:
-            times.setdefault(entry.session, []).append(entry.midmean)
-    return [
-        PastTime(
-            date=sessions[name].date, time_ns=significant(statistics.median(of), MAX_DIGITS),
-            spread=significant(statistics.pstdev(of) / statistics.median(of), 2), uuid=sessions[name].uuid,
-            commit=sessions[name].commit, code=old.identity.code[:12],
-        )
-        for name, of in times.items()
-    ]  # fmt: skip
+    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds), beside=beside), counts)
 
 
 def _alike(old: TimeRecord, new: TimeRecord) -> bool:

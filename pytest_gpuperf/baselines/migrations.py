@@ -5,9 +5,9 @@ History
 6   A time record may have figures ``beside`` its time: memory, time of the CPU, time to compile, error.
 5   A workload, static or timed, may have a ``config``: what an autotuner chose to compile.
 4   One record per machine code, which workloads name; tests by function and parameters; of rounds what a judge reads;
-    metrics by family; ``history``, and the commit of a session.  Cubins are compressed by LZMA, those of
+    metrics by family; the commit of a session.  Cubins are compressed by LZMA, those of
     versions 2 and 3 by zlib.
-3   A time record may have an ``anchor``: the record that drift is measured from.  Without one it is its own.
+3   Nothing that is still read.
 2   Static profiles hold no estimate (``dry_run``); static records name the cubin that the kernel lies in, and its
     symbol where that is not the kernel's name.  Cubins are stored compressed (``.cubin.z``), those of version 1 as
     they are.

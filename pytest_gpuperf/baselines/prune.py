@@ -20,7 +20,7 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
-from pytest_gpuperf.model.evidence import Key, TimeRecord
+from pytest_gpuperf.model.evidence import Key
 
 _T = TypeVar("_T")
 _Workload = tuple[str, str]
@@ -225,7 +225,4 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    """Of the records, and of their anchors."""
-    records = [record for *_, record in file.records()]
-    anchors = (record.anchor for record in records if isinstance(record, TimeRecord))
-    return {one.cubin for one in (*records, *anchors) if one is not None and one.cubin}
+    return {record.cubin for *_, record in file.records() if record.cubin}

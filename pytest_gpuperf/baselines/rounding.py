@@ -8,7 +8,7 @@ import msgspec
 
 from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Anchor, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Session, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
 MIN_DIGITS = 4
@@ -22,9 +22,8 @@ NOISE_PARTS = 20
 def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
-    anchor = record.anchor and _anchor(record.anchor)
     beside = record.beside and rounded_beside(record.beside)
-    stored = msgspec.structs.replace(record, rounds=rounds, anchor=anchor, beside=beside)
+    stored = msgspec.structs.replace(record, rounds=rounds, beside=beside)
     return with_counts(stored, Counts.of(record))
 
 
@@ -38,12 +37,6 @@ def rounded_beside(beside: Beside) -> Beside:
 def _host_time(time: HostTime) -> HostTime:
     ratios = tuple(significant(ratio, 5) for ratio in time.ratios)
     return msgspec.structs.replace(time, ratios=ratios, time_ns=significant(time.time_ns, 4))
-
-
-def _anchor(anchor: Anchor) -> Anchor:
-    """Its time to the most digits that a round has, its ratio to six."""
-    ratio = None if anchor.ratio is None else significant(anchor.ratio, 6)
-    return msgspec.structs.replace(anchor, time_ns=significant(anchor.time_ns, MAX_DIGITS), ratio=ratio)
 
 
 def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:

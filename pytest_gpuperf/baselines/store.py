@@ -193,7 +193,6 @@ class BaselineStore:
         given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
         named = [(key, record.cubin) for (_, _, key), record in update.static.items()]
         named += [(key, record.cubin) for (_, key), record in update.time.items()]
-        named += [(key, record.anchor.cubin) for (_, key), record in update.time.items() if record.anchor is not None]
         for key, sha256 in named:
             if sha256 and sha256 not in given:
                 try:
@@ -224,15 +223,12 @@ class BaselineStore:
 
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         times, counters, beside = _by_file(update.time), _by_file(update.counters), _by_file(update.beside)
-        anchors, stays = _by_file(dict.fromkeys(update.anchors)), _by_file(update.stays)
+        stays = _by_file(update.stays)
         plan = []
-        for place in sorted({*times, *counters, *beside, *anchors}):
+        for place in sorted({*times, *counters, *beside}):
             device, module = place
             old = self._time_file(device, module)
-            own_anchors = [key for key, _ in anchors[place]]
-            new = merge_time(
-                old, device, times[place], update.sessions, counters[place], own_anchors, beside[place], stays[place]
-            )
+            new = merge_time(old, device, times[place], update.sessions, counters[place], beside[place], stays[place])
             plan += self.changed(module, old, new)
         return plan
 

@@ -73,10 +73,9 @@ def _command(commands: Commands, name: str, says: str) -> argparse.ArgumentParse
 
 def _add_looks(commands: Commands) -> None:
     selftest = _command(commands, "selftest", "find out, on the GPU, what this machine can gate (about four minutes)")
-    selftest.add_argument("--json", action="store_true", help="print the report as JSON")
-    selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
-    selftest.add_argument("--output", metavar="FILE", type=Path, help="also write the report to this file, as JSON")
-    selftest.add_argument("--timer", choices=TIMERS, help="the clock (default: the best that works here)")
+    selftest.add_argument("--quick", action="store_true", help="fewer comparisons: within a minute")
+    selftest.add_argument("--json", metavar="FILE", type=Path, help="also write the report to this file, as JSON")
+    selftest.add_argument("--timer", choices=TIMERS, help="the clock (default: each that works here)")
 
     explain = _command(
         commands, "explain", "say what holds a workload back and why it changed, from the last run or a baseline"

@@ -72,7 +72,7 @@ def architectures(text: str) -> tuple[str, ...]:
 
 
 _METRIC = r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*"
-UPDATE_MODES = ("new", "changed", "anchor", "all")
+UPDATE_MODES = ("new", "changed", "all")
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 
 
@@ -147,8 +147,7 @@ class Flag(NamedTuple):
 FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
     Flag("--update-baselines", "update", "record baselines: new (workloads that have none), changed (the default: "
-         "these, what is proven to have changed, and tests given by node id), anchor (as changed, accepted on purpose) "
-         "or all",
+         "these, what is proven to have changed, and tests given by node id) or all",
          one_of(*UPDATE_MODES), ini=False, metavar="MODE", const="changed"),
     Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
     Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own, else "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
     from pytest_gpuperf.model.verdict import PairSlot
 
-UpdateMode = Literal["new", "changed", "anchor", "all"]
+UpdateMode = Literal["new", "changed", "all"]
 Action = Literal["fail", "warn"]
 
 BUDGET_S = 5.0
@@ -33,7 +33,7 @@ class Options:
     enabled: bool = False
     """Measure, compare and gate."""
     update: UpdateMode | None = None
-    """Rewrite baselines of workloads that are new, new or changed, the same with their anchors, or all of them."""
+    """Rewrite baselines of workloads that are new, new or changed, or all of them."""
     named: tuple[str, ...] = ()
     """Node ids of tests that the command line names, with or without parameters; no files, folders or classes."""
     repeated: tuple[str, ...] = ()

@@ -80,12 +80,12 @@ class BaselineTrust:
         return content is None or object_id(content, hash_name) in self._base.records
 
     def why_not_launched_so(self, root: Path, target: str, key: Key, record: TimeRecord) -> str:
-        """Why a kernel of the folder ``root`` is not to be launched as its record, or anchor, says; empty if it may be.
+        """Why a kernel of the folder ``root`` is not to be launched as its record says; empty if it may be.
 
         An update writes down the launch of its own time, so another one than today's is in the project's own records.
         """
         file = evidence_path(root, target, key.module)
-        if self.believes(file) or any(_launch(one) == _launch(record) for one in self._own_records(root, file, key)):
+        if self.believes(file) or self._own_launch(root, file, key) == _launch(record):
             return ""
         base = f"{self._base} says otherwise" if isinstance(self._base, str) else f"it is not in {self._base.name}"
         return f"the launch on record came with this change ({base})"
@@ -106,13 +106,11 @@ class BaselineTrust:
             return ""
         return f"the commit of its record came with this change (in {self._base.name} it is {latest.commit[:12]})"
 
-    def _own_records(self, root: Path, file: Path, key: Key) -> list[TimeRecord]:
-        """What the project has on record of a workload on the GPU model that ``file`` is of, and its anchor."""
+    def _own_launch(self, root: Path, file: Path, key: Key) -> tuple[object, ...] | None:
+        """The launch that the project has on record of a workload on the GPU model that ``file`` is of."""
         own = self._own_file(root, file, key.module)
         found = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
-        if found is None:
-            return []
-        return [found, found.anchor.as_record()] if found.anchor is not None else [found]
+        return None if found is None else _launch(found)
 
     def _own_file(self, root: Path, file: Path, module: str) -> TimeFile | None:
         """What the project has of a file of times; None where it has none, or it is not known."""

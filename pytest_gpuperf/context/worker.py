@@ -35,7 +35,7 @@ from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.revision import Revision, read_revision
-from pytest_gpuperf.model.task import ProfileTask
+from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""
@@ -77,7 +77,10 @@ class Worker:
 
     @cached_property
     def store(self) -> BaselineStore:
-        return BaselineStore(self.options.baselines)
+        """The baselines; a process of another revision has none, whatever its working tree holds."""
+        task = self.options.task
+        no_baselines = isinstance(task, OpponentTask | RevisionTask)
+        return BaselineStore(task.folder / "no-baselines" if no_baselines and task else self.options.baselines)
 
     @cached_property
     def revision(self) -> Revision | None:

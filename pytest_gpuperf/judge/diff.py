@@ -259,7 +259,6 @@ def _figures(record: TimeRecord) -> dict[str, str]:
     beside = record.beside or Beside()
     return {
         "declared bytes": _text(record.bytes), "declared operations": _text(record.flops),
-        "anchor": "its own" if record.anchor is None else f"of {record.anchor.date[:10]}",
         "device memory": _text(beside.memory_bytes, "{} bytes"), "error": _text(beside.accuracy, "{:.4g}"),
         "host time": _host_time(beside.host), "compile time": _host_time(beside.compile),
     }  # fmt: skip

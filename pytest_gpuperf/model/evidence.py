@@ -209,57 +209,6 @@ class Session(Record, frozen=True):
     """Whether tracked files differed from that commit, those of the baseline folder aside."""
 
 
-class Anchor(Record, frozen=True):
-    """What a workload was when it was first recorded or last accepted on purpose: enough to run it again."""
-
-    identity: Identity
-    timer: TimerName
-    cache: CacheMode
-    time_ns: float
-    """Geometric mean of its rounds' midmeans, nanoseconds per run."""
-    session: str
-    """``Session.id`` of its first rounds, which the file need not have any more."""
-    date: str
-    """Of that session: UTC, ISO 8601, seconds."""
-    kernel: str = ""
-    symbol: str = ""
-    cubin: str = ""
-    """SHA-256 of its cubin in ``baselines/cubins``; empty for a callable, and where the store lacked it."""
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
-    dynamic_shared_bytes: int = 0
-    steps: int = 1
-    """Records that were accepted since, the present one included."""
-    ratio: float | None = None
-    """Time of the present record over this one's, as it was when the present one was accepted; None: not known."""
-    proven: bool = False
-    """Whether it was proven then that the present record is slower than the tolerance allows."""
-
-    def as_record(self) -> TimeRecord:
-        """What there is to run again, without rounds."""
-        return TimeRecord(
-            identity=self.identity, timer=self.timer, cache=self.cache, rounds=(), kernel=self.kernel,
-            symbol=self.symbol, cubin=self.cubin, grid=self.grid, block=self.block,
-            dynamic_shared_bytes=self.dynamic_shared_bytes,
-        )  # fmt: skip
-
-
-class PastTime(Record, frozen=True):
-    """What is left of a session whose rounds are not on record any more."""
-
-    date: str
-    """UTC, ISO 8601, seconds."""
-    time_ns: float
-    """Median of its rounds' midmeans, nanoseconds per run."""
-    spread: float
-    """Relative standard deviation of these."""
-    uuid: str = ""
-    """Of the GPU."""
-    commit: str = ""
-    code: str = ""
-    """The first twelve digits of ``Identity.code``."""
-
-
 class TimeRecord(Record, frozen=True):
     """Time evidence of one workload on one GPU model: a leaf of the time baseline."""
 
@@ -282,10 +231,6 @@ class TimeRecord(Record, frozen=True):
     """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
     counter_ranges: dict[str, tuple[float, float]] = {}
     """Least and most of the counters that were not the same in every take of equal code."""
-    anchor: Anchor | None = None
-    """The record that drift is measured from; None while this one is its own anchor."""
-    history: tuple[PastTime, ...] = ()
-    """Earlier sessions since the anchor, oldest first."""
     beside: Beside | None = None
     """What it costs beside its time; None where nothing of that was asked for."""
 

@@ -63,19 +63,14 @@ class WorkloadEvidence(Record, frozen=True):
 
     @property
     def time_judgement(self) -> Judgement | None:
-        """The one on its time against the record; None if that was not judged."""
-        return next((one for one in self.judgements if one.kind == "time" and one.against == "record"), None)
+        """The one on its time; None if that was not judged."""
+        return next((one for one in self.judgements if one.kind == "time"), None)
 
     @property
     def time_figures(self) -> TimeFigures | None:
         """Those of that judgement."""
         judged = self.time_judgement
         return judged.time if judged is not None else None
-
-    @property
-    def anchor_judgement(self) -> Judgement | None:
-        """The one on its drift since the anchor; None where that is within twice the tolerance, or not known."""
-        return next((one for one in self.judgements if one.against == "anchor"), None)
 
 
 class SelfPairReading(Record, frozen=True):

@@ -35,12 +35,12 @@ class Verdict(enum.Enum):
     """Static: the machine code is not that on record, but its source was accepted with another compiler that the
     manifest declares; the record of this compiler is older."""
     SAME = "SAME"
-    """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Beside the time: within
+    """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Other figures: within
     the tolerance."""
     FASTER = "FASTER"
     """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
-    """Proven slower than the tolerance, in two processes; or in one, where no second one could speak: *not confirmed*."""
+    """Proven slower than the tolerance, in two processes; or *not confirmed*, where no second one could speak."""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
@@ -139,29 +139,6 @@ class TimeFigures(Record, frozen=True):
     """Natural log of the e-value of *slower* after each of them."""
 
 
-REMARKED, RED = 1, 2
-"""Tolerances beyond which a drift is remarked on, and fails."""
-
-
-class Drift(Record, frozen=True):
-    """How far a workload is from its anchor: the record it had when last accepted on purpose."""
-
-    date: str
-    """Of the anchor: UTC, ISO 8601, seconds."""
-    steps: int
-    """Records that were accepted since."""
-    tolerance: float
-    """Slower by more than this is remarked on, by more than twice as much is red."""
-    ratio: float | None = None
-    """Today's time, or that of an unchanged record when it was accepted, over the anchor's; None: not known."""
-    proven: bool = False
-    """Whether more than the tolerance is proven."""
-
-    def exceeds(self, tolerances: int) -> bool:
-        """Whether it is proven to be slower, and by more than so many tolerances."""
-        return self.proven and self.ratio is not None and self.ratio > 1 + tolerances * self.tolerance
-
-
 class Judgement(Record, frozen=True):
     """One verdict on one workload for one target, with its evidence in figures."""
 
@@ -176,10 +153,6 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    against: Literal["record", "anchor"] = "record"
-    """A verdict on its drift since the anchor stands beside that on its record."""
-    drift: Drift | None = None
-    """Of a verdict on time against a record that is not its own anchor."""
     for_want_of_gpu: bool = False
     """NOT-MEASURED because this machine has no GPU, and none was required."""
     launched_otherwise: bool = False

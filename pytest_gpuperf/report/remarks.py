@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 
-from pytest_gpuperf.formatting import drift_words, first_of, numbered
-from pytest_gpuperf.model.evidence import Key, TimeRecord
-from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import REMARKED, Judgement, Verdict
+from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 from pytest_gpuperf.report.folding import said_once
 
@@ -104,59 +104,18 @@ def _is_gain(judgement: Judgement) -> bool:
     return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
 
 
-# --- drifted since it was last accepted on purpose ------------------------------------------------
-
-ON_PURPOSE = "accept that on purpose with pytest --update-baselines=anchor"
+# --- commands -------------------------------------------------------------------------------------
 
 
 def accepting_command(judged: Collection[Judgement]) -> str:
-    """The update that accepts these: a slower time stays red until its anchor moves too, and counters are collected."""
+    """The update that accepts these: where counters are among them, it collects them too."""
     ncu = " --gpuperf-ncu" if any(one.kind == "counters" for one in judged) else ""
-    slower = any(one.kind == "time" and one.verdict.is_regression for one in judged)
-    return f"pytest{ncu} --update-baselines{'=anchor' if slower else ''}"
+    return f"pytest{ncu} --update-baselines"
 
 
 def with_flags(command: str, repeated: Sequence[str]) -> str:
     """The command with the flags that it needs to be about what this run judged."""
     return " ".join((command, *map(shlex.quote, repeated)))
-
-
-def drift_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) -> list[str]:
-    """Workloads that are slower than their anchor by more than the tolerance; what is red has its own words."""
-    drifted = [
-        (work.key, judged.drift, judged.verdict is not Verdict.UNCHANGED)
-        for one in evidence
-        for work in one.workloads
-        if (judged := work.time_judgement) is not None and work.anchor_judgement is None
-        if judged.drift is not None and judged.drift.exceeds(REMARKED)
-    ]
-    lines = [
-        f"{key.node_id}: {key.workload} is {drift_words(drift, changed=changed)}"
-        for key, drift, changed in drifted[:A_LINE_EACH]
-    ]
-    if len(drifted) > A_LINE_EACH:
-        lines.append(f"so are {numbered(len(drifted) - A_LINE_EACH, 'workload')} more")
-    if lines:
-        lines.append(f"beyond twice the tolerance a drift is red: {with_flags(ON_PURPOSE, repeated)}")
-    return lines
-
-
-def recorded_drift_lines(recorded: Iterable[Recorded], repeated: Sequence[str] = ()) -> list[str]:
-    """Records that an update has moved away from their anchors."""
-    moved = [
-        (one.key, one.after.anchor)
-        for one in recorded
-        if not one.refused and isinstance(one.after, TimeRecord)
-        if one.after.anchor is not None and one.after.anchor.proven
-    ]
-    if not moved:
-        return []
-    named = [f"{key} by {((anchor.ratio or 1) - 1) * 100:.1f} %" for key, anchor in moved]
-    return [
-        "on record now, and slower than what was last accepted on purpose: "
-        f"{first_of(named, A_LINE_EACH, ',')}. Beyond twice the tolerance the gate stays red: "
-        f"{with_flags(ON_PURPOSE, repeated)}"
-    ]
 
 
 # --- launched otherwise, without a GPU -----------------------------------------------------------

@@ -239,8 +239,6 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str,
     """Time, its interval, its rates with their shares of the measured ``peaks``, and its ratio to the baseline."""
     judged = work.time_judgement
     against = ratio(judged.time) if judged and judged.time else ""
-    if judged and judged.drift and judged.drift.ratio is not None:
-        against = f"{against}  anchor x{judged.drift.ratio:.3f}".strip()
     if work.time is None:
         return "-", "-", "-", against
     time_ns = mean_time_ns(work.time.rounds)

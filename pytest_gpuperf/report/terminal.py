@@ -150,7 +150,6 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += remarks.launched_otherwise_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
         lines += remarks.no_longer_expected(evidence)
-        lines += remarks.drift_lines(evidence, options.repeated)
         lines += lenient_lines(evidence, options.profile)
         lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
@@ -268,6 +267,6 @@ def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) ->
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
-        _warn(reporter, [*remarks.recorded_drift_lines(outcome.recorded, options.repeated), *outcome.other_toolchains])
+        _warn(reporter, outcome.other_toolchains)
     elif outcome.updated and not outcome.nothing:
         reporter.write_line(none_written(book, options, reporter.config.args))

@@ -53,8 +53,7 @@ def _first_change(recorded: Sequence[Recorded]) -> str:
 def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
         if one.after.rounds == one.before.rounds:
-            other = _beside_words(one.before.beside or Beside(), one.after.beside or Beside()) or "counters"
-            return other if one.after.anchor == one.before.anchor else "its own anchor"
+            return _beside_words(one.before.beside or Beside(), one.after.beside or Beside()) or "counters"
         return percent(mean_time_ns(one.after.rounds) / mean_time_ns(one.before.rounds) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_gpuperf.context.revision_imports import foreign_imports
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.comparability import other_arguments
+from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
 from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.model.tolerance import Limits

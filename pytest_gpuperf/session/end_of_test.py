@@ -223,8 +223,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf_error = book.red_by_error  # type: ignore[attr-defined]
     for judgement in _all_judgements(book):
         kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
-        anchor = ".anchor" if judgement.against == "anchor" else ""
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}{anchor}"
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}"
         item.user_properties.append((visible(name), judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

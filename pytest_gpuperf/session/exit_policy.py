@@ -80,16 +80,9 @@ def fails(judgement: Judgement, options: Options) -> bool:
     return effect(judgement, options) is Effect.FAIL
 
 
-def will_be_recorded(judgement: Judgement, options: Options) -> bool:
-    """Whether ``--update-baselines`` accepts what this judgement found, so that it need not fail."""
-    if judgement.against == "anchor":  # an update may move the record; until the anchor follows, the gate stays red
-        return options.update in ("changed", "anchor", "all")
-    return takes(judgement, options)
-
-
 def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgement]:
     """The judgements that fail their test."""
-    return [j for j in judgements if fails(j, options) and not will_be_recorded(j, options)]
+    return [j for j in judgements if fails(j, options) and not takes(j, options)]
 
 
 REMEDIES = {

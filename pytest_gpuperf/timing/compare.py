@@ -37,8 +37,8 @@ def compare(
 ) -> Compared:  # fmt: skip
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
 
-    Blocks that all say the same go on until they decide, and those that speak for a claim have four budgets: a kernel
-    sixteen times as slow does not stay undecided because it takes longer.  Sustained slots have one.  ``duration_ns`` is about what the longer
+    Blocks that all say the same go on until they decide: a kernel sixteen times as slow does not stay undecided because
+    it takes longer.  Short slots that speak for a claim have four budgets.  ``duration_ns`` is about what the longer
     side takes; with ``burst`` slots are sustained (``blocks.burst_plan``).  The caller holds the GPU's lock.  Raises
     what the timer and the opponent raise.
     """

@@ -57,7 +57,9 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     store.write(
         Update(
             static=static, time=taken,
-            counters={(one.target, one.key): Counts.of(one.after) for one in counters if isinstance(one.after, TimeRecord)},
+            counters={
+                (one.target, one.key): Counts.of(one.after) for one in counters if isinstance(one.after, TimeRecord)
+            },
             beside={(one.target, one.key): one.figures for one in figures if (one.target, one.key) in {*taken, *kept}},
             stays={place: record.identity for place in kept if (record := store.time(*place)) is not None},
             sessions=[session for name, session in sessions.items() if name in used],

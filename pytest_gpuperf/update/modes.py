@@ -11,14 +11,12 @@ from types import MappingProxyType
 from pytest_gpuperf.config.options import Options, UpdateMode
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
-CHANGED = frozenset({
-    Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE,
-    Verdict.BETTER, Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED,
-})  # fmt: skip
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),
-    "changed": CHANGED,
-    "anchor": CHANGED,
+    "changed": frozenset({
+        Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
+        Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED,
+    }),
     "all": frozenset(Verdict) - {Verdict.NOT_MEASURED},
 })  # fmt: skip
 """Verdicts against the record, on evidence of any kind."""

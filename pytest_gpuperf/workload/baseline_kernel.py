@@ -23,7 +23,7 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import attributes_of, check_attributes, check_limits, dim3
 from pytest_gpuperf.device.recorded_arguments import recorded_arguments
-from pytest_gpuperf.judge.comparability import RECORD_ANEW, other_arguments
+from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Change

@@ -18,8 +18,8 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.comparability import attribute, explain, other_arguments
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
+from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.task import ConfirmTask
@@ -33,7 +33,7 @@ from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
 from pytest_gpuperf.workload.confirm import Finding, Suspect
-from pytest_gpuperf.workload.timed_workload import UNCHANGED_S, TimedWorkload, one_round, take
+from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
@@ -103,7 +103,8 @@ def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed
     reason = "the machine code and its launch are those of the baseline"
     if work.worker.options.changed_only:
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
-    taken = take(work, budget_s=min(UNCHANGED_S, work.request.budget_s)) if record.rounds else one_round(work)
+    budget_s = min(UNCHANGED_S, work.request.budget_s)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if record.rounds else one_round(work)
     return Timed(taken.rounds, time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds)), taken.disturbed)
 
 

@@ -147,7 +147,8 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
         check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
         evidence = msgspec.structs.replace(
             evidence, time=timed_workload.record_of(work, timed.rounds), disturbances=timed.disturbances,
-            interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]), seconds=time.perf_counter() - began,
+            interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]),
+            seconds=time.perf_counter() - began,
         )  # fmt: skip
     of_time = [timed.judgement] if timed.judgement is not None else []
     book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))

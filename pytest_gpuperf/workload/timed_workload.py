@@ -16,8 +16,8 @@ from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
 """Of a workload that is recorded, or compared with nothing that could run beside it."""
-UNCHANGED_S = 0.12
-"""Time for the rounds of unchanged code: they only have to show by how many per cent the machine moved."""
+UNCHANGED_ROUNDS, UNCHANGED_S = 2, 0.05
+"""Rounds of unchanged code, and the time for them: they only have to show by how many per cent the machine moved."""
 BRIEF_S = 0.02
 """For a round that nothing is compared with: some 30 samples of a launch of 100 us, 5 of longer ones."""
 RETAKES = 3

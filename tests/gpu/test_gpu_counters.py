@@ -127,7 +127,7 @@ def test_a_misspelt_metric_costs_a_start_and_nothing_else(suite: pytest.Pytester
 
 
 def test_recorded_counters_are_green_and_a_conflict_is_red(suite: pytest.Pytester) -> None:
-    record = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    record = ("--update-baselines", "--gpuperf-force-update")
     collect(suite, *record, "--gpuperf-ncu=memory")
     result, _ = collect(suite, "--gpuperf-ncu=memory")
     result.assert_outcomes(passed=2)
@@ -145,7 +145,7 @@ def test_own_metrics_by_ini_and_by_argument_are_collected_stored_and_gated(suite
     path = suite.path / "test_kernels.py"
     text = path.read_text(encoding="utf-8").replace("name=name)", f'name=name, metrics={{"{by_argument}": 0.02}})')
     path.write_text(text, encoding="utf-8")
-    record = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    record = ("--update-baselines", "--gpuperf-force-update")
     result, found = collect(suite, *record, "--gpuperf-ncu", "-k", "access")
     result.assert_outcomes(passed=1)
     assert any("smsp__inst_excuted.sum" in note for note in found["notes"])

@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "device"
-RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+RECORD = ("--update-baselines", "--gpuperf-force-update")
 
 CUTILE = f"""
 import sys
@@ -155,7 +155,7 @@ def recorded_unchanged_and_paired(pytester: pytest.Pytester, text: str, slower: 
     for _ in range(3):
         result = pytester.runpytest_subprocess("--gpuperf")
         result.assert_outcomes(passed=4)
-        result.stdout.re_match_lines([r"  decay.* (UNCHANGED|ENV-SHIFT)"])
+        result.stdout.re_match_lines([r"  decay.* (UNCHANGED)"])
     module.write_text(text.replace(*slower), encoding="utf-8")
     result = pytester.runpytest_subprocess("--gpuperf")
     result.assert_outcomes(failed=1, passed=3)
@@ -175,7 +175,7 @@ def never_red(pytester: pytest.Pytester, text: str, other: tuple[str, str]) -> N
     for _ in range(int(os.environ.get("GPUPERF_DSL_RUNS", "1"))):
         result = pytester.runpytest_subprocess("--gpuperf", "--gpuperf-report=report.json")
         result.assert_outcomes(passed=12)
-        result.stdout.re_match_lines([r"12 workloads: .*(SAME|FASTER|NOT-SLOWER|INCONCLUSIVE)"])
+        result.stdout.re_match_lines([r"12 workloads: .*(SAME|FASTER|INCONCLUSIVE)"])
 
 
 def test_kernels_of_cutile_are_right_recorded_and_paired(cuda_device: Any, pytester: pytest.Pytester) -> None:

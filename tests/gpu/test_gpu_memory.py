@@ -32,7 +32,7 @@ SHARE = 64
 """Part of the arrays that is copied: launches of half a millisecond, so that the test is soon over."""
 PLANTED = "if (i < n / 3 * 2) x.w = fmaxf(x.w, in[n + i].w);"
 """Reads two thirds of the data besides: a third more bytes are moved."""
-RECORD = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2")
+RECORD = ("--update-baselines",)
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:

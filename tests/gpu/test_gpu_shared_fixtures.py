@@ -49,7 +49,7 @@ def test_it_is_on_record_under_the_fixture_and_launched_by_each_test(
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_shared=SUITE)
     (pytester.path / "scale.cu").write_text(KERNEL, encoding="utf-8")
-    short = ("--update-baselines=new", "--gpuperf-processes=2", "--gpuperf-rounds=4", "-k", "first or 65536")
+    short = ("--update-baselines=new", "-k", "first or 65536")
     recorded = run(pytester, *short)
     assert recorded.ret == 0, recorded.stdout.str()
     assert '"fixture kernels"' in (pytester.path / "baselines" / cuda_device.facts.arch / "conftest.json").read_text()

@@ -118,15 +118,11 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
     )
 
 
-def test_a_slower_choice_is_recorded_and_red_until_its_distance_from_the_anchor_is_accepted(tuned: Suite) -> None:
+def test_a_slower_choice_that_is_recorded_is_the_baseline(tuned: Suite) -> None:
     at(tuned, SLOWER)
     tuned.edit("test_suite.py", WIDE, NARROW)
+    assert "accept what is intended: pytest --update-baselines" in tuned.run("--gpuperf").stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
-    result = tuned.run("--gpuperf")
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"add  SLOWER  on simulated-gpu \(time\)", r" +.* slower than its anchor of "])
-    assert "accept what is intended: pytest --update-baselines=anchor" in result.stdout.str()
-    tuned.run("--update-baselines=anchor", *RECORD[1:]).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
 
 

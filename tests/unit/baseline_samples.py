@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import (
-    Anchor,
     Identity,
     Key,
     Occupancy,
-    PastTime,
     Session,
     StaticProfile,
     StaticRecord,
@@ -95,27 +93,6 @@ def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **chan
         "block": (32, 32, 1),
     }
     return TimeRecord(**{**fields, **changes})  # type: ignore[arg-type]
-
-
-def make_anchor(**changes: object) -> Anchor:
-    fields: dict[str, object] = {
-        "identity": Identity(code="a0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0"),
-        "timer": "cupti",
-        "cache": "cold",
-        "time_ns": 50987.123456,
-        "session": make_session().id,
-        "date": make_session().date,
-        "kernel": "transpose_padded",
-        "block": (32, 32, 1),
-        "steps": 2,
-        "ratio": 1.00484567,
-    }
-    return Anchor(**{**fields, **changes})  # type: ignore[arg-type]
-
-
-def make_past(**changes: object) -> PastTime:
-    fields: dict[str, object] = {"date": make_session().date, "time_ns": 51000.0, "spread": 0.001, "commit": "abc1234"}
-    return PastTime(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def make_host_time(**changes: object) -> HostTime:

@@ -1,19 +1,10 @@
-"""A machine profile that is none of the user's, and what nvdisasm is run for."""
+"""What nvdisasm is run for."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.compile.cubin import disassembly, stored_code
-
-
-@pytest.fixture
-def profile_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = tmp_path / "profiles" / "machine.json"
-    monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(file))
-    return file
 
 
 @pytest.fixture

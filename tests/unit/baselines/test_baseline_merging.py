@@ -7,7 +7,6 @@ import pytest
 from baseline_samples import (
     H200,
     NVRTC,
-    make_anchor,
     make_host_time,
     make_key,
     make_round,
@@ -106,32 +105,14 @@ def test_counters_of_a_workload_without_a_time_are_refused(key: Key) -> None:
     assert str(caught.value) == f"{key}: counters belong to a time on record, and there is none"
 
 
-# --- what is left of earlier sessions ------------------------------------------------------------
-
-
-def test_a_session_that_goes_leaves_a_line() -> None:
-    sessions = [make_session(number, commit=f"{number}" * 8) for number in range(1, 8)]
-    file = None
-    for session in sessions:
-        file = merge_time(file, H200, [(make_key(), make_time(session))], [session])
-    assert file is not None
-    history = file.tests["test_transpose"]["padded"].history
-    assert [(one.date, one.commit, one.uuid) for one in history] == [
-        (session.date, session.commit, "GPU-1") for session in sessions[: 7 - KEPT_SESSIONS]
-    ]
-    assert {(one.time_ns, one.spread, one.code) for one in history} == {(51230.0, 0.0, "c0" * 6)}
-
-
-def test_history_follows_changed_code_back_to_the_anchor_and_no_further() -> None:
-    first, second, third = make_session(1), make_session(2), make_session(3)
-    file = merge_time(None, H200, [(make_key(), make_time(first))], [first])
-    other = Identity(code="d0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0")
-    file = merge_time(file, H200, [(make_key(), make_time(second, identity=other, anchor=make_anchor()))], [second])
-    assert [one.code for one in file.tests["test_transpose"]["padded"].history] == ["c0" * 6]
-    accepted = merge_time(file, H200, [(make_key(), make_time(third))], [third])
-    assert accepted.tests["test_transpose"]["padded"].history == ()
-    moved = merge_time(file, H200, [], [], anchors=[make_key()])
-    assert moved.tests["test_transpose"]["padded"].history == ()
+def test_counters_of_a_record_that_became_other_work_meanwhile_are_refused() -> None:
+    """Another update may have written between the reading of a record and the writing of what belongs to it."""
+    session, other = make_session(), Identity(code="d0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0")
+    theirs = merged(None, make_time(session, identity=other), session)
+    counters = [(make_key(), Counts({"dram": 6.0}))]
+    with pytest.raises(UnwritableEvidenceError, match="another update has recorded other work meanwhile"):
+        merge_time(theirs, H200, [], [], counters, stays=[(make_key(), make_time(session).identity)])
+    assert merge_time(theirs, H200, [], [], counters, stays=[(make_key(), other)]) != theirs
 
 
 def test_records_of_equal_code_have_the_source_of_the_latest() -> None:

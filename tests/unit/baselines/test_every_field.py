@@ -9,10 +9,8 @@ import pytest
 from baseline_samples import (
     H200,
     NVRTC,
-    make_anchor,
     make_host_time,
     make_key,
-    make_past,
     make_session,
     make_static,
     make_time,
@@ -45,7 +43,6 @@ TIME = make_time(
     ),
     rounds=ROUNDS, symbol="_Z9transposeILi64EEvv", grid=(16, 2, 1), block=(64, 1, 1), dynamic_shared_bytes=2048,
     bytes=1024, flops=2048, counters={"dram__bytes.sum": 10.0}, counter_ranges={"dram__bytes.sum": (9.0, 11.0)},
-    anchor=make_anchor(), history=(make_past(uuid="GPU-1", code="c0c0"),),
     beside=Beside(memory_bytes=512, accuracy=0.5, host=make_host_time()),
 )  # fmt: skip
 
@@ -71,7 +68,7 @@ def test_every_field_of_a_static_record_is_read_again(test: str) -> None:
 def test_every_field_of_a_time_is_read_again() -> None:
     is_set(TIME)
     is_set(TIME.identity)
-    other = msgspec.structs.replace(TIME, kernel="other", symbol="", rounds=ROUNDS[:1], history=())
+    other = msgspec.structs.replace(TIME, kernel="other", symbol="", rounds=ROUNDS[:1])
     plain = make_time(SESSION, rounds=ROUNDS[2:])
     one_clock = msgspec.structs.replace(plain, rounds=(ROUNDS[0], ROUNDS[0]))
     tests = {"test_a": {"64": TIME, "8": other}, "test_b[1]": {"k": plain}, "test_10": {"k": one_clock}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from baseline_samples import H200, make_host_time, make_key, make_round, make_session, make_time
+from baseline_samples import H200, make_host_time, make_key, make_session, make_time
 
 from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.manifest import Manifest
@@ -159,13 +159,3 @@ def test_every_time_of_the_cpu_is_rounded() -> None:
     assert (found.host.time_ns, found.compile.time_ns) == (8123.0, 987.7)
     assert found.compile.ratios == (1.2346, 1.25, 1.24)
     assert rounded_beside(Beside(memory_bytes=1)) == Beside(memory_bytes=1)
-
-
-def test_the_past_of_a_record_has_the_spread_of_its_rounds_for_their_median() -> None:
-    from pytest_gpuperf.baselines.merging import _past
-
-    session = make_session(1, commit="abc", uuid="GPU-7")
-    rounds = [make_round(session, process, midmean) for process, midmean in enumerate((1000.0, 1010.0, 1030.0))]
-    (past,) = _past(make_time(session, rounds=rounds), (), {session.id: session})
-    assert (past.time_ns, past.spread, past.uuid, past.commit) == (1010.0, 0.012, "GPU-7", "abc")
-    assert (past.date, past.code) == (session.date, "c0" * 6)

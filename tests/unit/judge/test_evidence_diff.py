@@ -10,7 +10,7 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import Coverage, EvidenceDiff, RunDiff, compare_evidence
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Anchor, Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
@@ -96,18 +96,12 @@ def test_a_time_is_the_geometric_mean_of_its_rounds() -> None:
 def test_what_was_run_and_how_is_told() -> None:
     old = time_of(identity=identity_of("float32[8] align=256", "int32=7"))
     launch = "grid=(16, 1, 1) block=(256, 1, 1) shared=0"
-    anchor = Anchor(
-        identity=old.identity, timer="cupti", cache="cold", time_ns=1.0, session="s", date="2026-11-01T10:00:00Z"
-    )
-    new = time_of(
-        identity=identity_of("float32[9] align=256", "int32=7", launch=launch, code=OTHER), bytes=64, anchor=anchor
-    )
+    new = time_of(identity=identity_of("float32[9] align=256", "int32=7", launch=launch, code=OTHER), bytes=64)
     new = msgspec.structs.replace(new, timer="graph", cache="warm")
     run = run_diff(old, new)
     assert [str(change) for change in run.conditions] == [
         "machine code c0c0c0c0 -> d1d1d1d1", "timer cupti -> graph", "L2 cold -> warm",
         "grid (8, 1, 1) -> (16, 1, 1)", "argument 1 float32[8] -> float32[9]", "declared bytes none -> 64",
-        "anchor its own -> of 2026-11-01",
     ]  # fmt: skip
     assert run.times_ns is None, "the rounds are the same"
 

@@ -12,7 +12,7 @@ from record_samples import identity_of, time_of
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import RunDiff, run_diffs
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Anchor, TimeRecord
+from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 H200 = "nvidia-h200"
@@ -72,24 +72,11 @@ def test_arguments_are_told_one_by_one_or_all_at_once(old: tuple[str, ...], new:
     assert told(launched("x", *old), launched("x", *new)) == [words]
 
 
-def test_declared_work_and_anchors() -> None:
-    anchor = Anchor(
-        identity=identity_of(),
-        timer="cupti",
-        cache="cold",
-        time_ns=1.0,
-        session="s1",
-        date="2026-11-20T10:00:00Z",
-        steps=2,
-    )
+def test_declared_work() -> None:
     plain = time_of()
-    whole = msgspec.structs.replace(plain, bytes=1024, flops=2048, anchor=anchor)
-    assert told(plain, whole) == [
-        "declared bytes none -> 1024", "declared operations none -> 2048", "anchor its own -> of 2026-11-20"
-    ]  # fmt: skip
-    assert told(whole, plain) == [
-        "declared bytes 1024 -> none", "declared operations 2048 -> none", "anchor of 2026-11-20 -> its own"
-    ]  # fmt: skip
+    whole = msgspec.structs.replace(plain, bytes=1024, flops=2048)
+    assert told(plain, whole) == ["declared bytes none -> 1024", "declared operations none -> 2048"]
+    assert told(whole, plain) == ["declared bytes 1024 -> none", "declared operations 2048 -> none"]
     otherwise = msgspec.structs.replace(plain, timer="graph", cache="warm")
     assert told(plain, otherwise) == ["timer cupti -> graph", "L2 cold -> warm"]
 

@@ -48,7 +48,7 @@ def test_what_a_line_says_to_type_is_one_word_to_a_shell_whatever_the_test_is_ca
     ("kind", "options", "again", "accept"),
     [
         ("static", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines"),
-        ("time", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines=anchor"),
+        ("time", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines"),
         ("static", {"enabled": True, "against": "merge-base:main"},
          "pytest --gpuperf --gpuperf-against=merge-base:main --lf", ""),
         ("counters", {"enabled": True, "ncu": ("default", "a.sum")},
@@ -57,7 +57,7 @@ def test_what_a_line_says_to_type_is_one_word_to_a_shell_whatever_the_test_is_ca
          "pytest --gpuperf-ncu=memory --lf", "pytest --gpuperf-ncu --update-baselines"),
         ("time", {"enabled": True, "repeated": ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")},
          "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf",
-         "pytest --update-baselines=anchor --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf'"),
+         "pytest --update-baselines --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf'"),
     ],
 )  # fmt: skip
 def test_what_is_run_again_is_judged_as_it_was(kind: Any, options: dict[str, Any], again: str, accept: str) -> None:

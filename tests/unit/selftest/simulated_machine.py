@@ -1,17 +1,14 @@
 """A GPU whose kernels take the time that their own machine code asks for, behind the plugin's device interface.
 
 A self-test kernel has its count in its symbol: its time is a fixed cost and a cost per count, with noise from
-sample to sample, from process to process and, where a test asks for it, from one load of a module to the next.
-``open_device`` is what child processes call; what they shall find is in the environment.
+sample to sample.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,7 @@ FACTS = DeviceFacts(
 """Little memory, so that buffers are not copied at every block."""
 
 FIXED_NS = 1500.0
-NS_PER_COUNT = {"loop": 4.0, "copy": 0.008, "scatter": 0.03, "softmax": 2.0}
+NS_PER_COUNT = {"loop": 12.0, "copy": 0.008}
 
 
 class SimulatedKernel:
@@ -41,11 +38,10 @@ class SimulatedKernel:
         found = re.fullmatch(r"gpuperf_([a-z]+)_(\d+)", binary.symbol)
         assert found, binary.symbol
         self._machine = machine
-        placement = float(np.exp(machine.random.normal(0.0, machine.placement_sd)))
-        self._duration_ns = (FIXED_NS + NS_PER_COUNT[found[1]] * int(found[2])) * placement
+        self.duration_ns = FIXED_NS + NS_PER_COUNT[found[1]] * int(found[2])
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        self._machine.elapsed_ns += self._duration_ns
+        self._machine.elapsed_ns += self.duration_ns
 
 
 class SimulatedTimer:
@@ -83,21 +79,16 @@ class SimulatedArrays:
 class SimulatedMachine:
     """See the module."""
 
-    def __init__(self, *, seed: int, sample_sd: float = 0.003, process_sd: float = 0.001, placement_sd: float = 0.0,
-                 uuid: str = FACTS.uuid) -> None:  # fmt: skip
-        import msgspec
-
-        self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
+    def __init__(self, *, seed: int, sample_sd: float = 0.003) -> None:
+        self.facts = FACTS
         self.arrays = SimulatedArrays()
         self.launches = LaunchLog()
         self.elapsed_ns = 0.0
-        self.random = np.random.default_rng(seed)
-        self.placement_sd = placement_sd
-        self.process_factor = float(np.exp(self.random.normal(0.0, process_sd)))
+        self._random = np.random.default_rng(seed)
         self._sample_sd = sample_sd
 
     def noise(self) -> float:
-        return self.process_factor * float(np.exp(self.random.normal(0.0, self._sample_sd)))
+        return float(np.exp(self._random.normal(0.0, self._sample_sd)))
 
     def load(self, binary: KernelBinary) -> SimulatedKernel:
         return SimulatedKernel(self, binary)
@@ -137,22 +128,3 @@ class SimulatedMachine:
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)
-
-
-def open_device() -> SimulatedMachine:
-    """The n-th to be opened has the n-th seed, in whichever process: they are counted in ``SIMULATED_MACHINES``.
-
-    Noise is as ``SIMULATED_NOISE`` says: ``sample_sd,process_sd,placement_sd``.
-    """
-    noise = [float(value) for value in os.environ.get("SIMULATED_NOISE", "0.003,0.001,0").split(",")]
-    seed = _number_of_this_one(Path(os.environ["SIMULATED_MACHINES"]))
-    return SimulatedMachine(
-        seed=seed, sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
-        uuid=FACTS.uuid[:-1] + os.environ.get("CUDA_VISIBLE_DEVICES", "1")[-1],
-    )  # fmt: skip
-
-
-def _number_of_this_one(opened: Path) -> int:
-    number = 1 + len(list(opened.iterdir()))
-    (opened / str(number)).touch(exist_ok=False)  # one after the other, never two at once
-    return number

@@ -79,17 +79,6 @@ def test_a_regression_of_an_xfailed_test_is_not_covered_unless_the_gates_own_mar
         assert said.outcome == outcome
 
 
-def test_properties_tell_the_verdict_on_an_anchor_from_that_on_the_record(run: Run) -> None:
-    item = run.item()
-    both = (judgement(Verdict.SAME), judgement(Verdict.SLOWER, against="anchor"), judgement(Verdict.NEW, "memory"))
-    stash.book_of(item).add(workload("copy", *both))
-    end_of_test.attach(item, report())
-    assert item.user_properties == [
-        ("gpuperf.copy.nvidia-h200", "SAME"), ("gpuperf.copy.nvidia-h200.anchor", "SLOWER"),
-        ("gpuperf.copy.nvidia-h200.memory", "NEW"),
-    ]  # fmt: skip
-
-
 def test_numbers_and_text_among_parameters_travel(run: Run) -> None:
     item, said = run.item(), report()
     item.callspec = SimpleNamespace(params={"n": 8, "tolerance": 0.5, "name": "copy", "kernel": object(), "all": [1]})

@@ -19,11 +19,10 @@ from pytest_gpuperf.session.exit_policy import (
     fails,
     failure_message,
     failures,
-    will_be_recorded,
 )
+from pytest_gpuperf.update.modes import takes
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
-ON_PURPOSE = ACCEPT.replace("--update-baselines", "--update-baselines=anchor")
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
 DECIDE = "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it"
 
@@ -81,7 +80,7 @@ def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> N
 
 
 def recorded(**options: Any) -> set[Verdict]:
-    return {verdict for verdict in Verdict if will_be_recorded(judgement(verdict), Options(**options))}
+    return {verdict for verdict in Verdict if takes(judgement(verdict), Options(**options))}
 
 
 def test_an_update_records_what_its_mode_says_and_never_what_was_not_measured() -> None:
@@ -90,16 +89,9 @@ def test_an_update_records_what_its_mode_says_and_never_what_was_not_measured() 
     open_ones = {Verdict.INCONCLUSIVE, Verdict.UNEXPLAINED, Verdict.ENV_SHIFT}
     assert recorded() == set()
     assert recorded(update="new") == {Verdict.NEW}
-    assert recorded(update="changed") == recorded(update="anchor") == everything - passed - open_ones
+    assert recorded(update="changed") == everything - passed - open_ones
     assert recorded(update="all") == recorded(update="changed", named=(key().node_id,)) == everything
     assert recorded(update="new", named=(key().node_id,)) == {Verdict.NEW}
-
-
-def test_a_drift_fails_no_update_that_moves_records_and_every_other_run() -> None:
-    drifted = judgement(Verdict.SLOWER, against="anchor")
-    for mode in ("changed", "anchor", "all"):
-        assert failures([drifted], Options(update=mode)) == []
-    assert failures([drifted], Options(update="new")) == failures([drifted], Options()) == [drifted]
 
 
 def test_failures_are_what_fails_and_will_not_be_recorded() -> None:
@@ -114,7 +106,7 @@ def test_a_message_has_the_lines_of_each_workload_and_says_once_how_to_accept_it
     slower, worse = judgement(Verdict.SLOWER), judgement(Verdict.WORSE, "static")
     other = judgement(Verdict.SLOWER, workload="other")
     assert failure_message([slower, other, worse]).splitlines() == [
-        *workload_lines([slower, worse], ()), *workload_lines([other], ()), ON_PURPOSE
+        *workload_lines([slower, worse], ()), *workload_lines([other], ()), ACCEPT
     ]  # fmt: skip
     assert failure_message([worse]).splitlines()[-1] == ACCEPT
 
@@ -123,7 +115,7 @@ def test_causes_stand_with_the_workload_that_they_are_of() -> None:
     cause = Advice(cause="bank conflicts", evidence=(), gain=0.4)
     slower, other = judgement(Verdict.SLOWER), judgement(Verdict.SLOWER, workload="other")
     text = failure_message([slower, other], {key("other"): (cause,)})
-    assert text.splitlines() == [*workload_lines([slower], ()), *workload_lines([other], [cause]), ON_PURPOSE]
+    assert text.splitlines() == [*workload_lines([slower], ()), *workload_lines([other], [cause]), ACCEPT]
     assert workload_lines([other], [cause]) != workload_lines([other], ())
 
 

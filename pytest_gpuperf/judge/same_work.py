@@ -1,21 +1,17 @@
 """Is it the same work, and if a time differs, what can have caused it?
 
 Equal machine code, launched alike on alike arguments, cannot have regressed, whatever its time says.  Alike arguments
-are the same work, however it is launched.  Times of different work, timers or cache states prove nothing good.
+are the same work, however it is launched.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterator
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.toolchain_names import is_known, same_toolchain
 
-Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
@@ -26,40 +22,6 @@ LAUNCH_CHANGED = "the launch changed"
 _UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Comparability:
-    """How a candidate relates to its baseline."""
-
-    relation: Relation
-    cause: Cause
-    """What a difference in time would be due to."""
-    reason: str
-    """One sentence for people."""
-    measured_otherwise: tuple[str, ...] = ()
-    """Why the times on record are no measure for today's, as clauses."""
-    pairable: bool = False
-    """The two may run side by side, whatever is on record: each launched as it is, or was, on its own arguments."""
-
-
-def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode) -> Comparability:
-    """Compare what the baseline timed, and how, with what the candidate times, and how.
-
-    Neither a changed toolchain, which ``cause`` then names, nor another launch stops the comparison: a slower kernel is
-    a regression whoever made it.  Arguments that differ are another workload, which may be paired with that on record;
-    an array that is merely aligned otherwise is not.  Another timer leaves unchanged code unchanged.  Another timer or
-    cache state keeps changed code from being compared with the record, but not from being paired.
-    """
-    otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), tuple(_other_work(old.identity, new))
-    cause, same = attribute(old.identity, new), old.identity.same_execution(new)
-    if same and old.cache == cache:
-        reason = "; ".join(["the machine code and its launch are those of the baseline", *otherwise])
-        return Comparability("unchanged", "environment", reason, otherwise, pairable=True)
-    if otherwise or other_work:
-        reason = "; ".join([*otherwise, *other_work]) + RECORD_ANEW
-        return Comparability("not comparable", cause, reason, otherwise, pairable=not same)
-    return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
 
 
 def attribute(old: Identity, new: Identity) -> Cause:
@@ -120,15 +82,8 @@ def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
     return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
 
 
-def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> Iterator[str]:
-    if old.timer != timer:
-        yield f"the timer changed from {old.timer} to {timer}, and times of different timers are not compared"
-    if old.cache != cache:
-        yield f"the cache state changed from {old.cache} to {cache}"
-
-
-def _other_work(old: Identity, new: Identity) -> Iterator[str]:
+def other_work(old: Identity, new: Identity) -> tuple[str, ...]:
+    """Why the two are not the same work, as clauses; empty if they are, whatever code does it and however launched."""
     if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
-        yield f"the workload changed: launch {old.launch} became {new.launch}"
-    for clause in other_arguments(old, new):
-        yield f"the workload changed: {clause}"
+        return (f"the workload changed: launch {old.launch} became {new.launch}",)
+    return tuple(f"the workload changed: {clause}" for clause in other_arguments(old, new))

@@ -1,0 +1,118 @@
+"""What the self-test found, as one record (the JSON of ``gpuperf selftest --json FILE``) and as text."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_gpuperf.formatting import duration
+from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.tolerance import PROFILES, Limits
+
+SHORT_NS = 5000.0
+"""Of shorter kernels the closing lines say nothing: a tick is too much of their time."""
+CALM_DOWN = "lock the clocks with 'nvidia-smi --lock-gpu-clocks' and end other processes on the GPU"
+
+
+class Control(Record, frozen=True):
+    """Comparisons of one kernel with a version of known slowdown."""
+
+    percent: float
+    """Slowdown asked for; 0: the same machine code."""
+    ratio: float
+    """Time of the version over that of the kernel, as measured before the comparisons."""
+    comparisons: int
+    slower: int
+    undecided: int
+    seconds: float
+    """Median wall-clock time of a comparison."""
+
+
+class KernelReport(Record, frozen=True):
+    kernel: str
+    duration_ns: float
+    controls: tuple[Control, ...]
+    """The first is of equal code."""
+    spread: float
+    """Standard deviation of the log ratio of a block of equal kernels."""
+    smallest: float | None
+    """Slowdown (a fraction) that 99 of 100 runs find within the budget; None above 50 %."""
+
+
+class TimerReport(Record, frozen=True):
+    name: TimerName
+    tick_ns: float
+    overhead_ns: float
+    """Reading of a sample of an empty kernel beyond the kernel's own time."""
+    kernels: tuple[KernelReport, ...]
+    remarks: tuple[str, ...]
+    """Disturbances during the comparisons, with advice."""
+
+
+class SelftestReport(Record, frozen=True):
+    schema: int
+    gpu: str
+    driver: str
+    limits: Limits
+    timers: tuple[TimerReport, ...]
+    seconds: float
+
+    @property
+    def false_alarms(self) -> int:
+        """Comparisons of a kernel with itself that ended as SLOWER."""
+        return sum(kernel.controls[0].slower for timer in self.timers for kernel in timer.kernels)
+
+
+def as_text(report: SelftestReport) -> str:
+    tolerance, detect = report.limits
+    lines = [f"gpuperf selftest: {report.gpu}, driver {report.driver}, {report.seconds:.0f} s",
+             f"SLOWER is beyond {tolerance:.1%}; {detect:.1%} has to be found"]  # fmt: skip
+    for timer in report.timers:
+        lines += ["", *_timer(timer)]
+    lines.append("")
+    for timer in report.timers:
+        lines += [*(f"note: {remark}" for remark in timer.remarks), *_closing(timer, report.limits)]
+    if report.false_alarms:
+        lines.append("There were FALSE ALARMS: do not gate on this machine, and please report this with --json.")
+    return "\n".join(lines) + "\n"
+
+
+def _timer(timer: TimerReport) -> list[str]:
+    heads = [f"SLOWER at {one.percent:+g} %" for one in timer.kernels[0].controls[1:]]
+    rows = [("kernel", "time", "SLOWER than itself", *heads, "s a verdict", "spread of a block", "smallest found")]
+    for kernel in timer.kernels:
+        seconds = [one.seconds for one in kernel.controls]
+        smallest = "none" if kernel.smallest is None else f"{kernel.smallest:+.2%}"
+        rows.append((kernel.kernel, duration(kernel.duration_ns), *map(_control, kernel.controls),
+                     f"{min(seconds):.2f} to {max(seconds):.2f}", f"{kernel.spread:.3%}", smallest))  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    head = f"Timer {timer.name}: tick {timer.tick_ns:.3g} ns, overhead {timer.overhead_ns:.0f} ns"
+    return [head, *(f"  {line}" for line in table)]
+
+
+def _control(one: Control) -> str:
+    undecided = f", {one.undecided} undecided" if one.undecided else ""
+    remark = f" (by {one.ratio - 1:.2%})" if one.percent else " FALSE ALARM" if one.slower else ""
+    return f"{one.slower} of {one.comparisons}{undecided}{remark}"
+
+
+def _closing(timer: TimerReport, limits: Limits) -> list[str]:
+    """The verdict on the machine, by its worst kernel that is not short."""
+    long = [one for one in timer.kernels if one.duration_ns >= SHORT_NS]
+    if not long:
+        return []
+    worst = max(long, key=lambda one: 1.0 if one.smallest is None else one.smallest)
+    margin = math.inf if worst.smallest is None else worst.smallest - limits.tolerance
+    profiles = [name for name, one in PROFILES.items() if margin <= one.detect - one.tolerance]
+    if worst.smallest is None or not profiles:
+        return [f"This machine is too noisy: by {timer.name}, blocks of the {worst.kernel} scatter by "
+                f"{worst.spread:.2%}, and no profile keeps its promise: {CALM_DOWN}."]  # fmt: skip
+    shortest = duration(min(one.duration_ns for one in long))
+    lines = [f"By {timer.name}, this machine resolves {worst.smallest:+.2%} on kernels of {shortest} and more "
+             f"(the {worst.kernel} needs the most)."]  # fmt: skip
+    if worst.smallest > limits.detect:
+        tolerance, detect = PROFILES[profiles[0]]
+        lines.append(f"This machine is too noisy to find {limits.detect:.1%}: use --gpuperf-profile={profiles[0]} "
+                     f"({tolerance:.1%} / {detect:.1%}), or {CALM_DOWN}.")  # fmt: skip
+    return lines
