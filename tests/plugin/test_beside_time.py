@@ -294,12 +294,12 @@ def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
 
 
 def test_pruning_one_test_leaves_the_figures_of_the_others(measured, monkeypatch, capsys):
-    before = on_record(measured, "test_compile")
+    before = on_record(measured, "test_host")
     text = (measured.path / "test_suite.py").read_text()
     measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
     commands(measured, monkeypatch, capsys, "prune", "--yes")
     assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
-    assert on_record(measured, "test_compile") == before
+    assert on_record(measured, "test_host") == before
 
 
 def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
@@ -332,7 +332,7 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
 
 def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     text = (measured.path / "test_suite.py").read_text()
-    begin, end = text.index("def test_compile("), text.index("def test_accuracy(")
+    begin, end = text.index("def test_host("), text.index("def test_accuracy(")
     measured.write("test_suite.py", text[:begin] + text[end:])
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
     measured.run(*GATE, "--gpuperf-report=found.json")
