@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.timed_round import RecordedRound
 from pytest_gpuperf.model.tolerance import Limits
-from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -148,7 +148,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle:
 
 def not_confirmed(suspected: Judgement, why: str) -> Judgement:
     """What one process proved at its whole share of the error rate, where no second one could speak: it stands."""
-    return msgspec.structs.replace(suspected, reason=f"not confirmed: {why}; {suspected.reason}")
+    return msgspec.structs.replace(suspected, reason=f"{NOT_CONFIRMED}{why}; {suspected.reason}")
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
@@ -178,7 +178,7 @@ def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> 
     if decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
     if decision is None and second.trends_slower(limits):
-        return Verdict.SLOWER, f"not confirmed: a second process was undecided after {len(second.r)} blocks; {slower}"
+        return Verdict.SLOWER, f"{NOT_CONFIRMED}a second process was undecided after {len(second.r)} blocks; {slower}"
     ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
     return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: {ratios}"
 

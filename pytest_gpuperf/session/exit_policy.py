@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command, with_flags
 from pytest_gpuperf.update.modes import takes
@@ -129,6 +129,6 @@ def _remedy(judgement: Judgement) -> str:
     """What to do about a verdict that is no regression; empty where its own reason says it."""
     if judgement.renamed:
         return ""
-    if judgement.verdict is Verdict.INCONCLUSIVE and not judgement.reason.startswith(UNDECIDED):
+    if judgement.verdict is Verdict.INCONCLUSIVE and not judgement.is_undecided:
         return ""
     return REMEDIES.get(judgement.verdict, "")

@@ -13,7 +13,7 @@ OTHER_TEST = """
 def test_nothing():
     pass
 """
-RECORDING = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+RECORDING = ("--update-baselines", "--gpuperf-force-update")
 
 
 @pytest.fixture

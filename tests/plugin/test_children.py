@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-RECORD_AGAIN = ("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2")
+RECORD_AGAIN = "--update-baselines=all"
 
 
 def run(suite, *arguments):
@@ -33,7 +33,7 @@ def test_a_regression_is_confirmed_whatever_choice_of_tests_is_configured(record
 @pytest.mark.parametrize("flags", ["--ff", "--lf --lfnf=none", "--sw"])
 def test_an_update_records_whatever_choice_of_tests_is_configured(recorded, flags):
     configure(recorded, f"addopts = {flags}")
-    result = run(recorded, *RECORD_AGAIN, "--lfnf=all", "-k", "1024")
+    result = run(recorded, RECORD_AGAIN, "--lfnf=all", "-k", "1024")
     assert result.returncode == 0, result.stdout
     assert "1 baseline written" in result.stdout
 
@@ -59,7 +59,7 @@ def test_a_child_writes_none_of_the_runs_own_files(recorded):
     configure(recorded, "addopts = --junit-xml=junit.xml --basetemp=tmp", "log_file = run.log")
     recorded.write("test_first.py", FIRST)
     recorded.edit("test_suite.py", "gpu, gpuperf, size", "gpu, gpuperf, size, tmp_path")
-    result = run(recorded, *RECORD_AGAIN, "-k", "1024 or first")
+    result = run(recorded, RECORD_AGAIN, "-k", "1024 or first")
     assert result.returncode == 0, result.stdout
     suite = ElementTree.parse(recorded.path / "junit.xml").getroot().find("testsuite")
     assert [case.get("name") for case in suite.iter("testcase")] == ["test_first", "test_work[1024]"]
@@ -70,6 +70,6 @@ def test_a_child_writes_none_of_the_runs_own_files(recorded):
 def test_nothing_of_a_child_stays_in_the_project(recorded):
     configure(recorded, "addopts = --lf")
     before = {path.name for path in recorded.path.iterdir()}
-    run(recorded, *RECORD_AGAIN, "-k", "1024")
+    run(recorded, RECORD_AGAIN, "-k", "1024")
     after = {path.name for path in recorded.path.iterdir()}
     assert after - before <= {".pytest_cache", ".gpuperf", "__pycache__"}

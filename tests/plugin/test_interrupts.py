@@ -66,7 +66,7 @@ def test_a_run_that_is_ended_tells_what_it_found(recorded, temporary, number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_update_that_is_ended_while_it_records_says_so_and_writes_nothing(recorded, temporary, number):
     before = {path: path.read_bytes() for path in (recorded.path / "baselines").rglob("*.json")}
-    status, output = end(recorded, RECORDING, number, "--update-baselines=all", "--gpuperf-processes=2")
+    status, output = end(recorded, RECORDING, number, "--update-baselines=all")
     assert status == pytest.ExitCode.INTERRUPTED, output
     assert "INTERNALERROR" not in output
     assert "ERROR: the run was interrupted while it recorded: no baseline is half written" in output

@@ -6,7 +6,6 @@ import pytest
 from evidence_tree import read_evidence
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
-RECORD = ("--gpuperf-rounds=4", "--gpuperf-processes=1")
 
 
 def rounds(suite):
@@ -57,7 +56,7 @@ def test_a_second_update_writes_nothing(counted):
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n2"])
 def test_a_first_recording_takes_times_and_counters_together(ncu_suite, workers):
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
-    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD, *workers)
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *workers)
     assert result.ret == 0
     result.stdout.no_fnmatch_line("*no counters on record*")
     assert all(counters[INSTRUCTIONS] > 0 for counters in ncu_suite.counters().values())
@@ -71,7 +70,7 @@ def test_derived_figures_are_not_stored(counted):
 def test_changed_code_takes_new_times_and_new_counters(counted):
     before = counted.counters()
     counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
-    result = counted.run("--update-baselines", "--gpuperf-ncu", *RECORD)
+    result = counted.run("--update-baselines", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     after = counted.counters()
     assert after["test_work[1024]"][INSTRUCTIONS] > before["test_work[1024]"][INSTRUCTIONS]
@@ -81,7 +80,7 @@ def test_changed_code_takes_new_times_and_new_counters(counted):
 
 def test_changed_code_without_counters_drops_the_old_ones(counted):
     counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
-    counted.run("--update-baselines", *RECORD)
+    counted.run("--update-baselines")
     after = counted.counters()
     assert after["test_work[1024]"] == {}
     assert after["test_other"] != {}
@@ -89,7 +88,7 @@ def test_changed_code_without_counters_drops_the_old_ones(counted):
 
 def test_recording_the_same_code_without_counters_keeps_them(counted):
     before = counted.counters()
-    counted.run("--update-baselines=all", *RECORD, "-k", "other")
+    counted.run("--update-baselines=all", "-k", "other")
     assert counted.counters() == before
 
 
@@ -121,7 +120,7 @@ def test_counters_without_a_time_on_record_are_refused_with_the_reason(ncu_suite
         "    return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )  # fmt: skip
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
-    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD, "-k", "other")
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "-k", "other")
     result.stdout.fnmatch_lines(["*refused*power cap*"])
     assert not (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
 
@@ -137,7 +136,7 @@ def test_a_failed_test_gives_no_counters(ncu_suite):
 def test_an_update_whose_counters_are_unavailable_records_the_rest(ncu_suite, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
-    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD)
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu")
     assert result.ret == 0
     assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
     result.stdout.fnmatch_lines(["*ERR_NVGPUCTRPERM*"])

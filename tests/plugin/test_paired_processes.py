@@ -173,7 +173,7 @@ def pytest_configure(config):
 @pytest.fixture
 def recorded_project(project: Suite) -> Suite:
     """The same with baselines, which know the commit."""
-    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-force-update")
     assert (project.path / "baselines/simulated-gpu/test_suite.json").exists()
     commit(project.path, "Baselines")
     return project
@@ -254,7 +254,7 @@ def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_
 ) -> None:
     """A record of five processes says how little processes are apart, and another fresh pair decides where it can't."""
     recorded_project.run(
-        "--update-baselines=all", "--gpuperf-rounds=5", "--gpuperf-processes=5", "--gpuperf-force-update"
+        "--update-baselines=all", "--gpuperf-force-update"
     )
     result = gated_at_paces(recorded_project, monkeypatch, scales, tmp_path / "counted")
     assert result.ret == 0, result.stdout.str()
@@ -295,7 +295,7 @@ def test_a_shallow_clone_says_what_to_do(
 
 def test_a_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> None:
     project.write("test_suite.py", TEST.format(steps=EQUAL, more="") + "\n# edited\n")
-    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-force-update")
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
     result = project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
     result.stdout.fnmatch_lines(["*compared with the record alone*it was recorded with changes beyond*"])
@@ -305,7 +305,7 @@ def test_short_work_on_the_gpu_that_recorded_it_is_left_to_its_rounds(project: S
     """Two processes tell a few microseconds less well apart than rounds do: +8 % is red by these."""
     project.write("test_suite.py", TEST.format(steps="(40,)", more=""))
     commit(project.path)
-    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-force-update")
     project.write("test_suite.py", TEST.format(steps="(52,)", more=""))
     result = project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
     assert result.ret == 1, result.stdout.str()
@@ -370,7 +370,7 @@ def test_the_opponent_starts_while_tests_before_the_callable_run(
     project.write("conftest.py", (project.path / "conftest.py").read_text() + NOTED)
     commit(project.path)
     monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
-    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-force-update")
     commit(project.path, "Baselines")
     (tmp_path / "began").unlink()
     if uuid:

@@ -224,7 +224,7 @@ def test_a_report_that_cannot_be_written_loses_no_other_and_is_no_success(record
 def test_recording_and_confirming_processes_write_none(recorded):
     (recorded.path / "pytest.ini").write_text("[pytest]\ngpuperf_report = out.json\n")
     recorded.change_code()
-    result = recorded.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "1024")
+    result = recorded.run("--update-baselines", "-k", "1024")
     assert result.ret == 0
     report = msgspec.json.decode((recorded.path / "out.json").read_bytes(), type=RunReport)
     assert "updating baselines (changed)" in report.task

@@ -33,7 +33,7 @@ def wide(recorded, monkeypatch):
     recorded.write("test_more.py", MORE)
     recorded.write("test_plain.py", NO_GPU_TEST)
     done = recorded.run(
-        "--update-baselines=new", "--gpuperf-processes=2", "--gpuperf-rounds=4", "--gpuperf-force-update",
+        "--update-baselines=new", "--gpuperf-force-update",
         "test_more.py",
     )  # fmt: skip
     assert done.ret == 0, done.stdout.str()
