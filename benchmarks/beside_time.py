@@ -1,6 +1,5 @@
 """Figures beside the time: losses found, false verdicts, and how a ratio scatters from process to process.
 
-    python benchmarks/beside_time.py run compile --output DIR/compile.json        # no GPU
     python benchmarks/beside_time.py run host --output DIR/host.json              # no GPU: NumPy in the launches' place
     python benchmarks/beside_time.py run host --gpu --jobs 8 --output DIR/host_gpu.json
     python benchmarks/beside_time.py run memory --gpu --output DIR/memory.json
@@ -27,9 +26,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.compile.compile_canary import canary_compilation
-from pytest_gpuperf.compile.compiler import compiling_anew
-from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.judge.beside_verdict import decided, judge_exact, judge_host_time, least_time_ns, policy_of
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Policy
@@ -38,14 +34,13 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.timing.host_blocks import (
     HostBlock,
     blocks_beside,
-    cpu_cost,
     cpu_model,
     host_cost,
     interpreter_cost,
 )
 from pytest_gpuperf.timing.pending_confirmations import BesidePending
 from pytest_gpuperf.workload.confirm_beside import settled
-from pytest_gpuperf.workload.measure_beside import BLOCKS, CLOCKS, taken_until_decided
+from pytest_gpuperf.workload.measure_beside import BLOCKS, taken_until_decided
 
 KEY = Key(module="benchmark.py", test="test_beside", workload="work")
 LOSSES, EQUAL = 100, 300
@@ -58,24 +53,6 @@ SHARES = 10
 BUDGET_S = 5.0
 CALLS = 10
 """Of a host workload; one more is +10 %."""
-KERNELS = 16
-"""Of the source whose compilation is timed."""
-CHAIN = """
-template <int K, int N> struct Chain {
-    static __device__ float of(float x) { return Chain<K, N - 1>::of(x) * 1.5f + K; }
-};
-template <int K> struct Chain<K, 0> { static __device__ float of(float x) { return x; } };
-"""
-
-
-def source_of(kernels: int) -> KernelSource:
-    """So many kernels that differ; the last one is asked for."""
-    bodies = [
-        f'extern "C" __global__ void work{one}(float* x) {{ x[threadIdx.x] = Chain<{one}, 4>::of(x[threadIdx.x]); }}'
-        for one in range(kernels)
-    ]
-    return KernelSource(text="\n".join([CHAIN, *bodies]), name=f"work{kernels - 1}")
-
 
 # --- in a fresh process --------------------------------------------------------------------------
 
@@ -84,9 +61,9 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
     """What a process finds: against a record until that decides, else as many blocks as go on record."""
     blocks = _blocks(task)
     if task["record"] is None:
-        taken = [next(blocks) for _ in range(BLOCKS[task["kind"]])]
+        taken = [next(blocks) for _ in range(BLOCKS)]
         return {"r": [one.r for one in taken], "time_ns": statistics.median(one.time_ns for one in taken)}
-    taken, paired = taken_until_decided(blocks, _record(task), Policy(**task["policy"]), BUDGET_S, CLOCKS[task["kind"]])
+    taken, paired = taken_until_decided(blocks, _record(task), Policy(**task["policy"]), BUDGET_S, time.perf_counter)
     return {
         "r": [one.r for one in taken],
         "time_ns": statistics.median(one.time_ns for one in taken),
@@ -96,11 +73,8 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
 
 def _blocks(task: dict[str, Any]) -> Iterator[HostBlock]:
     seed, size = task["seed"], task["size"]
-    if task["kind"] == "compile":
-        work = cpu_cost(compiling_anew(source_of(size), "sm_90"))
-        return blocks_beside(work, cpu_cost(canary_compilation("sm_90")), seed, twice=False)
     run, wait = _gpu_launches(size) if task["gpu"] else _numpy_calls(size)
-    return blocks_beside(host_cost(run, None, wait, 64), interpreter_cost, seed, twice=True)
+    return blocks_beside(host_cost(run, None, wait, 64), interpreter_cost, seed)
 
 
 def _numpy_calls(size: int) -> tuple[Callable[[], None], Callable[[], None]]:
@@ -206,8 +180,6 @@ def run(kind: str, output: Path, *, gpu: bool, jobs: int, losses: int, equal: in
         return result
     base: dict[str, Any] = {"kind": kind, "gpu": gpu, "size": CALLS}
     slower = CALLS + 1
-    if kind == "compile":
-        base["size"], slower = KERNELS, _kernels_for(1.2)
     coin, found = random.Random(os.getpid()), {"loss": [], "equal": []}
     trials = [(what, number) for what, count in (("loss", losses), ("equal", equal)) for number in range(count)]
     coin.shuffle(trials)
@@ -228,16 +200,6 @@ def run(kind: str, output: Path, *, gpu: bool, jobs: int, losses: int, equal: in
     return result
 
 
-def _kernels_for(ratio: float) -> int:
-    """How many kernels take ``ratio`` times as long to compile as ``KERNELS``."""
-    times = {}
-    for size in (KERNELS, 2 * KERNELS):
-        blocks = _blocks({"kind": "compile", "size": size, "seed": size})
-        times[size] = math.exp(statistics.median(next(blocks).r for _ in range(15)))
-    each = (times[2 * KERNELS] - times[KERNELS]) / KERNELS
-    return KERNELS + round((ratio - 1) * times[KERNELS] / each)
-
-
 # --- the page ------------------------------------------------------------------------------------
 
 HEAD = """\
@@ -251,8 +213,7 @@ What `measure=` finds, and what it says of equal work. Made by
 Every measurement is a process of its own, and so is the confirmation of what got worse or better. A record has the
 ratios of five processes, and is made anew for every {group} runs. *Ratio* is that to the record: its median, and how
 it scatters from process to process (standard deviation). *Host* without a GPU is ten calls of NumPy, on an H200 ten
-launches by CuPy, and one more is the loss; *compile* is a source of 16 kernels, and as many more as take 20 %. *First*
-are those that the first process called WORSE.
+launches by CuPy, and one more is the loss. *First* are those that the first process called WORSE.
 
 | figure | on | work | runs | WORSE | first | BETTER | undecided | ratio | scatter | blocks | seconds |
 |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -261,7 +222,7 @@ FOOT = """
 A verdict on equal work is false if it is WORSE or BETTER. Undecided are INCONCLUSIVE, among them what a second process
 did not confirm.
 """
-LOSS = {"memory": "+1 %", "host": "+10 %", "compile": "+20 %"}
+LOSS = {"memory": "+1 %", "host": "+10 %"}
 
 
 def page(files: Sequence[dict[str, Any]]) -> str:

@@ -2,8 +2,8 @@
 
 A time of the CPU is a ratio to a canary, fixed work that is done beside it in blocks: other clocks and a busy machine
 move both.  Each block votes as paired ones do (``votes``), with the recorded ratio in the baseline's place.  What no
-block shows is the process: where its code and data lie moves a ratio of the host by 1 to 1.5 %, one of the compiler by
-0.6 % on a quiet machine (docs/results/beside_time.md).  So records have several processes, tolerances are several times
+block shows is the process: where its code and data lie moves a ratio by 1 to 1.5 % on a quiet machine
+(docs/results/beside_time.md).  So records have several processes, tolerances are several times
 as wide, and a second process confirms what got worse or better.  What is worse is confirmed by as many as it takes to
 tell the mean of all from the record by more than processes scatter (``told_from_the_record``).  What is better has to
 take less time by the clock, too: where the canary alone is slow in a process, equal work seems better there.
@@ -26,7 +26,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 
 TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({
-    "memory": 0.005, "accuracy": 0.1, "host": 0.045, "compile": 0.1,
+    "memory": 0.005, "accuracy": 0.1, "host": 0.045,
 })  # fmt: skip
 """More by no more than this fraction is accepted.  Of a host time it lies midway between none and a loss of 10 %, with
 three times the scatter of processes on either side."""
@@ -34,7 +34,7 @@ DETECTED = 1.3
 """Tolerances by which a time of the CPU is not worse where that is proven.  With twice as many, a loss of as much would
 pass in every process that has it a little smaller than it is."""
 WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
-    "memory": "device memory", "accuracy": "error", "host": "host time", "compile": "compile time",
+    "memory": "device memory", "accuracy": "error", "host": "host time",
 })  # fmt: skip
 MOST_BLOCKS = 96
 SCATTER = 0.02
@@ -132,16 +132,15 @@ def against(r: Sequence[float], record: HostTime) -> list[float]:
 def incomparable(key: Key, target: str, kind: BesideEvidence, record: HostTime, now: HostTime) -> Judgement | None:
     """Why the two are no ratios of one machine; None if they are.
 
-    Another CPU, Python or driver is the machine's doing and leaves it open; another compiler is another figure.
+    Another CPU, Python or driver is the machine's doing and leaves it open.
     """
     if record.cpu != now.cpu:
-        verdict, reason = Verdict.INCONCLUSIVE, f"it was recorded on {record.cpu}, and this is {now.cpu}: {ANEW}"
+        reason = f"it was recorded on {record.cpu}, and this is {now.cpu}: {ANEW}"
     elif record.made_by != now.made_by:
-        verdict = Verdict.NOT_COMPARABLE if kind == "compile" else Verdict.INCONCLUSIVE
         reason = f"it was recorded with {record.made_by}, and this is {now.made_by}: {ANEW}"
     else:
         return None
-    return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason)
+    return Judgement(key=key, target=target, kind=kind, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
 def judge_host_time(

@@ -121,7 +121,6 @@ def _beside(old: Beside, new: Beside) -> list[tuple[str, str, str]]:
         ("device memory", _bytes(old.memory_bytes), _bytes(new.memory_bytes)),
         ("error", _error(old.accuracy), _error(new.accuracy)),
         ("host time", _host_time(old.host), _host_time(new.host)),
-        ("compile time", _host_time(old.compile), _host_time(new.compile)),
     ]
 
 

@@ -32,7 +32,7 @@ class BesideTaken(NamedTuple):
 
     @property
     def wants_processes(self) -> bool:
-        return "host" in self.kinds or "compile" in self.kinds
+        return "host" in self.kinds
 
 
 def wanted_beside(accepted: Iterable[Evidence], options: Options) -> list[BesideTaken]:
@@ -55,13 +55,12 @@ def figures_of(taken: BesideTaken, found: Sequence[WorkloadEvidence], processes:
         accuracy=mine.accuracy if "accuracy" in taken.kinds else None,
     )
     each = [work.beside for work in found if work.beside is not None]
-    for kind in ("host", "compile"):
-        if kind in taken.kinds:
-            times = [time for one in each if (time := getattr(one, kind)) is not None]
-            if len(times) < processes or not times:
-                return f"its {kind} time was not taken in every recording process"
-            figures = msgspec.structs.replace(figures, **{kind: together(times)})
-    return figures
+    if "host" not in taken.kinds:
+        return figures
+    times = [one.host for one in each if one.host is not None]
+    if len(times) < processes or not times:
+        return "its host time was not taken in every recording process"
+    return msgspec.structs.replace(figures, host=together(times))
 
 
 def together(times: Sequence[HostTime]) -> HostTime:

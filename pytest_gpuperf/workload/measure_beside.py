@@ -1,4 +1,4 @@
-"""What a workload costs beside its time, measured and judged: memory, time of the CPU, time to compile, and its error.
+"""What a workload costs beside its time, measured and judged: memory, time of the CPU, and its error.
 
 Only what the test asks for is measured, after the time, so that nothing of it is in the time.
 """
@@ -12,12 +12,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.compile.compile_canary import canary_compilation
-from pytest_gpuperf.config.call_arguments import BesideKind, number_of
+from pytest_gpuperf.config.call_arguments import number_of
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
@@ -34,7 +33,6 @@ from pytest_gpuperf.timing.host_blocks import (
     HostBlock,
     blocks_beside,
     calls_of,
-    cpu_cost,
     cpu_model,
     host_cost,
     interpreter,
@@ -46,14 +44,10 @@ from pytest_gpuperf.workload.declared_rates import known_array_bytes
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.result_check import WrongResult
 
-BLOCKS: Mapping[BesideKind, int] = MappingProxyType({"host": 16, "compile": 8})
-"""Of a figure that is compared with nothing, one for the record of a process among them."""
+BLOCKS = 16
+"""Of a host time that is compared with nothing, one for the record of a process among them."""
 LEANING = 4
 """Budgets of what is worse by the blocks so far, and not proven to be."""
-CLOCKS: Mapping[BesideKind, Callable[[], float]] = MappingProxyType({
-    "host": time.perf_counter, "compile": time.process_time,
-})  # fmt: skip
-"""Of the budget: on a busy machine a compilation has as much time of the CPU as on an idle one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,45 +150,33 @@ def _memory(work: BesideWork) -> tuple[int, list[Judgement]]:
 def _host(work: BesideWork) -> tuple[HostTime, list[Judgement]]:
     request, device = work.request, work.worker.device
     cost = host_cost(request.workload, request.reset, device.synchronize, calls_of(work.time_ns))
-    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32), twice=True)
-    return _host_time(work, "host", blocks, interpreter(device.facts.driver))
-
-
-def _compile(work: BesideWork) -> tuple[HostTime, list[Judgement]]:
-    """Of the launch's kernel, for the architecture that runs here."""
-    launch = work.request.launch
-    assert launch is not None
-    assert launch.kernel.compiling is not None
-    arch = launch.kernel.arch
-    cost, canary = cpu_cost(launch.kernel.compiling(arch)), cpu_cost(canary_compilation(arch))
-    blocks = blocks_beside(cost, canary, secrets.randbits(32), twice=False)
-    return _host_time(work, "compile", blocks, launch.binary.toolchain)
+    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32))
+    return _host_time(work, blocks, interpreter(device.facts.driver))
 
 
 _STEPS: Mapping[BesideEvidence, Callable[[BesideWork], tuple[object, list[Judgement]]]] = MappingProxyType({
-    "accuracy": _accuracy, "memory": _memory, "host": _host, "compile": _compile,
+    "accuracy": _accuracy, "memory": _memory, "host": _host,
 })  # fmt: skip
 
 
-def _host_time(
-    work: BesideWork, kind: Literal["host", "compile"], blocks: Iterator[HostBlock], made_by: str
-) -> tuple[HostTime, list[Judgement]]:
+def _host_time(work: BesideWork, blocks: Iterator[HostBlock], made_by: str) -> tuple[HostTime, list[Judgement]]:
     """The ratio of these blocks, and their judgement where this process gates.  What changed waits for a second one.
 
     A confirming process judges as strictly as it has to, and leaves its blocks.
     """
-    record, tolerance = getattr(work.record, kind), work.request.measure[kind]
+    kind: BesideEvidence = "host"
+    record, tolerance = work.record.host, work.request.measure["host"]
     now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=made_by)
     confirms = isinstance(work.worker.options.task, ConfirmTask) and work.key in work.worker.options.task.beside
     obstacle = None if record is None else beside_verdict.incomparable(work.key, work.target, kind, record, now)
     if record is None or obstacle is not None or not (work.gates or confirms):
-        taken = [next(blocks) for _ in range(BLOCKS[kind])]
+        taken = [next(blocks) for _ in range(BLOCKS)]
         judged = [obstacle or beside_verdict.new(work.key, work.target, kind)] if work.gates else []
         return _figure(now, taken), judged
     alpha = CONFIRMATION_ALPHA if confirms else work.state.next_share()
     faster = CONFIRMATION_ALPHA if confirms else alpha * ALPHA_FASTER / ALPHA
     policy = beside_verdict.policy_of(kind, tolerance, alpha, faster)
-    taken, paired = taken_until_decided(blocks, record, policy, work.request.budget_s, CLOCKS[kind])
+    taken, paired = taken_until_decided(blocks, record, policy, work.request.budget_s, time.perf_counter)
     r, figure = tuple(one.r for one in taken), _figure(now, taken)
     if confirms:
         work.state.confirming_blocks.setdefault(work.key, {})[kind] = r
@@ -202,7 +184,7 @@ def _host_time(
     least = beside_verdict.least_time_ns(record, policy)
     judgement = beside_verdict.judge_host_time(work.key, work.target, kind, paired, figure.time_ns, least)
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        pending = BesidePending(kind, record, policy, paired, figure.time_ns, judgement, work.request.budget_s)
+        pending = BesidePending("host", record, policy, paired, figure.time_ns, judgement, work.request.budget_s)
         work.state.pending_beside.setdefault(work.key, []).append(pending)
     return figure, [judgement]
 

@@ -193,10 +193,9 @@ def test_a_change_of_a_host_time_is_told_beside_the_canary_with_its_blocks() -> 
     assert "+" in change.rpartition(", ")[2]
 
 
-@pytest.mark.parametrize("kind", ["host", "compile"])
-def test_rates_of_false_and_missed_verdicts_with_the_scatter_of_real_processes(kind: str) -> None:
+def test_rates_of_false_and_missed_verdicts_with_the_scatter_of_real_processes() -> None:
     """Processes scatter by 1.5 %, their blocks by 2 % (measured: docs/results/beside_time.md)."""
-    coin, loss = random.Random(7), math.log1p({"host": 0.1, "compile": 0.2}[kind])
+    coin, loss = random.Random(7), math.log1p(0.1)
 
     def judged(shift: float) -> Verdict:
         recorded = coin.gauss(0, 0.015 / math.sqrt(5))
@@ -204,7 +203,7 @@ def test_rates_of_false_and_missed_verdicts_with_the_scatter_of_real_processes(k
         for _ in range(2):
             process = shift + coin.gauss(0, 0.015) - recorded
             blocks.append([process + coin.gauss(0, 0.02) for _ in range(96)])
-        policy = policy_of(kind, None, ALPHA, 10 * ALPHA)  # type: ignore[arg-type]
+        policy = policy_of("host", None, ALPHA, 10 * ALPHA)
         first = decided([one + math.log(0.5) for one in blocks[0]], RECORD, policy)
         if first.decision is not Decision.SLOWER:
             return Verdict.BETTER if first.decision is Decision.FASTER else Verdict.SAME
@@ -215,16 +214,13 @@ def test_rates_of_false_and_missed_verdicts_with_the_scatter_of_real_processes(k
     assert [judged(loss) for _ in range(100)].count(Verdict.WORSE) >= 95
 
 
-@pytest.mark.parametrize(("kind", "now", "verdict"), [
-    ("host", RECORD, None),
-    ("host", HostTime(ratios=(1.0,), time_ns=1.0, cpu="another CPU", made_by="CPython 3.12"), Verdict.INCONCLUSIVE),
-    ("host", HostTime(ratios=(1.0,), time_ns=1.0, cpu="a CPU", made_by="CPython 3.13"), Verdict.INCONCLUSIVE),
-    ("compile", HostTime(ratios=(1.0,), time_ns=1.0, cpu="a CPU", made_by="nvrtc 14"), Verdict.NOT_COMPARABLE),
+@pytest.mark.parametrize(("now", "verdict"), [
+    (RECORD, None),
+    (HostTime(ratios=(1.0,), time_ns=1.0, cpu="another CPU", made_by="CPython 3.12"), Verdict.INCONCLUSIVE),
+    (HostTime(ratios=(1.0,), time_ns=1.0, cpu="a CPU", made_by="CPython 3.13"), Verdict.INCONCLUSIVE),
 ])  # fmt: skip
-def test_what_another_machine_recorded_is_not_compared(
-    kind: BesideEvidence, now: HostTime, verdict: Verdict | None
-) -> None:
-    judged = incomparable(KEY, "nvidia-h200", kind, RECORD, now)
+def test_what_another_machine_recorded_is_not_compared(now: HostTime, verdict: Verdict | None) -> None:
+    judged = incomparable(KEY, "nvidia-h200", "host", RECORD, now)
     assert (None if judged is None else judged.verdict) is verdict
     if judged is not None:
         assert "record it on this machine with pytest --update-baselines=all" in judged.reason
@@ -336,5 +332,5 @@ def test_a_policy_has_its_kinds_tolerance_or_the_one_that_is_given() -> None:
     assert policy_of("host", None, 1e-3, 1e-2) == Policy(
         delta=0.045, epsilon=1.3 * 0.045, alpha=1e-3, alpha_faster=1e-2, blocks_max=96
     )
-    given = policy_of("compile", 0.2, 1e-3, 1e-2)
+    given = policy_of("host", 0.2, 1e-3, 1e-2)
     assert (given.delta, given.epsilon) == (0.2, pytest.approx(0.26))

@@ -14,8 +14,8 @@ from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.timing.host_blocks import HostBlock
 from pytest_gpuperf.workload.measure_beside import LEANING, taken_until_decided
 
-RECORD = HostTime(ratios=(1.0,) * 5, time_ns=1.0, cpu="a CPU", made_by="a compiler")
-POLICY = policy_of("compile", None, 6e-4, 6e-3)
+RECORD = HostTime(ratios=(1.0,) * 5, time_ns=1.0, cpu="a CPU", made_by="CPython 3.12")
+POLICY = policy_of("host", 0.1, 6e-4, 6e-3)
 
 
 def blocks(ratios: Sequence[float]) -> Iterator[HostBlock]:
