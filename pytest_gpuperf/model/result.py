@@ -170,7 +170,7 @@ class Outcome:
     elsewhere: str = ""
     """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
     left_out: tuple[str, ...] = ()
-    """The same, of those that do not."""
+    """Records that no test came to and that fail nothing, and other remarks, a line each."""
     environment: str = ""
     """Why the run's times prove nothing; empty if they do."""
     undecided: dict[str, int] = dataclasses.field(default_factory=dict)
