@@ -18,8 +18,7 @@ SPARK = 40
 MEASURES = {"time": "ns", "registers": "", "instructions": ""}
 """Units of the figures."""
 LEAST_STEP = 0.02
-"""Recorded times of unchanged code differ by about 1 %: what a record differs by from the one before it is told from 2 %
-on."""
+"""Records of unchanged code differ by about 1 %."""
 
 
 class Point(NamedTuple):

@@ -18,7 +18,7 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
@@ -48,8 +48,9 @@ class Timed:
     disturbances: tuple[str, ...] = ()
     suspect: Suspect | None = None
     """Waits for another process, at the end of the test."""
-    finding: Confirmation | None = None
-    """What this process has for the one that it confirms for."""
+    comparison: Comparison | None = None
+    problem: str = ""
+    """Why there is none, for the process that this one confirms for."""
 
 
 def gate_time(work: TimedWorkload, state: RunState) -> Timed:
@@ -58,7 +59,8 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     case = _case(work, record, state)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
-        return Timed(taken.rounds, time_verdict.new(case, mean_time_ns(taken.rounds)), taken.disturbed)
+        judged = time_verdict.new(case, mean_time_ns(taken.rounds))
+        return Timed(taken.rounds, judged, taken.disturbed, problem="there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
     if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
@@ -105,7 +107,8 @@ def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
     taken = take(work, UNCHANGED_ROUNDS, budget_s) if record.rounds else one_round(work)
-    return Timed(taken.rounds, time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds)), taken.disturbed)
+    judged = time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds))
+    return Timed(taken.rounds, judged, taken.disturbed, problem=reason)
 
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
@@ -122,7 +125,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Tim
     if problem:
         taken = take(work)
         judged = time_verdict.not_comparable(case, problem, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, finding=_finding(work, problem=problem))
+        return Timed(taken.rounds, judged, taken.disturbed, problem=problem)
     first = compared.comparison
     judgement = time_verdict.by_blocks(case, first)
     if judgement.verdict is Verdict.SLOWER:
@@ -133,7 +136,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Tim
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
     suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(compared.rounds, judgement, suspect=suspect, finding=_finding(work, compared))
+    return Timed(compared.rounds, judgement, suspect=suspect, comparison=first)
 
 
 def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: BaselineLaunch) -> Compared:
@@ -161,12 +164,12 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     now_ns = mean_time_ns(taken.rounds)
     if record.identity.launch != work.identity.launch:
         why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
-        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed)
+        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed, problem=why)
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
     by_choice = options.pair_callables == "always" or worker.revision is not None
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
-        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed)
+        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed, problem=reason)
     case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
     try:
         if options.pair_callables == "off":
@@ -184,7 +187,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
 
     judgement = _with_kernels(work, time_verdict.by_blocks(case, first))
     suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(taken.rounds, judgement, taken.disturbed, suspect, _finding(work, compared))
+    return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
 
 def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], bound: float, obstacle: str) -> Timed:
@@ -192,19 +195,18 @@ def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], b
     now_ns, revision = mean_time_ns(rounds), work.worker.revision
     if revision is not None:
         why = f"it cannot be paired with {revision.name}: {obstacle}"
-        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), finding=_finding(work, problem=obstacle))
+        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), problem=obstacle)
     if not case.record_ns or (other := _other_machine(work)):
         other = other if case.record_ns else "it was recorded with another timer or cache state"
         reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
-        judgement = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
-        return Timed(rounds, judgement, finding=_finding(work, problem=obstacle))
+        return Timed(rounds, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
     judgement = time_verdict.by_record(case, [now_ns], bound, obstacle)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle)
 
     suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
-    return Timed(rounds, judgement, suspect=suspect, finding=_finding(work, time_ns=now_ns))
+    return Timed(rounds, judgement, suspect=suspect)
 
 
 def _other_machine(work: TimedWorkload) -> str:
@@ -239,12 +241,3 @@ def _suspect(
     paired_by_process = work.request.launch is None if by_process is None else by_process
     budget_s = max(work.request.budget_s, seconds)
     return Suspect(judgement, work.identity, settle, budget_s, by_process=paired_by_process)
-
-
-def _finding(
-    work: TimedWorkload, compared: Compared | None = None, *, time_ns: float = 0.0, problem: str = ""
-) -> Confirmation:
-    comparison = compared.comparison if compared is not None else None
-    return Confirmation(
-        key=work.key, kind="time", identity=work.identity, comparison=comparison, time_ns=time_ns, problem=problem
-    )  # fmt: skip
