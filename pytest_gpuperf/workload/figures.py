@@ -25,7 +25,7 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, Compari
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import ConfirmTask, Place
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
 from pytest_gpuperf.timing.compare import BUDGETS
@@ -81,7 +81,7 @@ class FigureWork:
     def confirms(self) -> bool:
         """Whether this process confirms its host time for another one."""
         task = self.worker.options.task
-        return isinstance(task, ConfirmTask) and Place(key=self.key, kind="host") in task.places
+        return isinstance(task, ConfirmTask) and SuspectPlace(key=self.key, kind="host") in task.places
 
 
 def measure_figures(worker: Worker, book: TestBook, request: Request, state: RunState) -> Beside:

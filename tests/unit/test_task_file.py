@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import ChildTask, ConfirmTask, Place, ProfileTask, read_task, write_task
+from pytest_gpuperf.model.task import ChildTask, ConfirmTask, ProfileTask, SuspectPlace, read_task, write_task
 
 KEYS = tuple(Key(module="test_a.py", test=test, workload=name) for test, name in [("test", "a"), ("test", "b")])
-PLACES = (Place(key=KEYS[0], kind="time"), Place(key=KEYS[0], kind="host"), Place(key=KEYS[1], kind="time"))
+PLACES = (
+    SuspectPlace(key=KEYS[0], kind="time"),
+    SuspectPlace(key=KEYS[0], kind="host"),
+    SuspectPlace(key=KEYS[1], kind="time"),
+)
 
 
 @pytest.mark.parametrize(
