@@ -119,7 +119,9 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
         return case.judgement(Verdict.SAME, reason, time, first.time_ns)
     if wants_pair(ratios, case.limits):
         return None
-    return case.judgement(Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}", time, first.time_ns)
+    return case.judgement(
+        Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}; a quieter machine decides it", time, first.time_ns
+    )
 
 
 def record_bound(recorded: Sequence[RecordedRound]) -> float:

@@ -25,7 +25,7 @@ from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.task import ConfirmTask, Place
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
 from pytest_gpuperf.timing.compare import wants_more
@@ -133,7 +133,7 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
     now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=interpreter(device.facts.driver))
     obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
     task = work.worker.options.task
-    confirms = isinstance(task, ConfirmTask) and Place(key=work.key, kind="host") in task.places
+    confirms = isinstance(task, ConfirmTask) and SuspectPlace(key=work.key, kind="host") in task.places
     if record is None or obstacle is not None or not (_gates(work) or confirms):
         judged = [obstacle or secondary.new(work.key, work.target, "host")] if _gates(work) else []
         return _figure(now, list(itertools.islice(blocks, RECORDED_BLOCKS))), judged

@@ -150,7 +150,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415
+    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
