@@ -1,4 +1,4 @@
-"""Kernels of a second: decided in sixty launches, both processes and everything included, on the simulated GPU."""
+"""Kernels of a second: decided in seventy launches, both processes and everything included, on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pytest_gpuperf.judge.decision import share
 ONE = ("-k", "1024")
 SECOND = 1e5
 """Times the kernel's own ten microseconds."""
-MOST_LAUNCHES = 60
+MOST_LAUNCHES = 70
+MOST_FOR_SAME = 25
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def tests(request, monkeypatch):
 
 
 @pytest.mark.parametrize("steps", [104, 1000])
-def test_a_slower_kernel_of_a_second_fails_within_sixty_launches(long, steps, tests):
+def test_a_slower_kernel_of_a_second_fails_within_seventy_launches(long, steps, tests):
     long.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
     result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
     result.assert_outcomes(failed=1)
@@ -61,12 +62,12 @@ def test_unchanged_code_of_a_second_has_the_fewest_launches_whatever_the_budget(
     assert launches(long) <= 20
 
 
-def test_changed_code_of_a_second_is_the_same_within_twenty_launches(long, tests):
+def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, tests):
     long.change_code()
     result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* SAME"])
-    assert launches(long) <= 20
+    assert launches(long) <= MOST_FOR_SAME
 
 
 def test_a_faster_kernel_of_a_second_is_faster(long, tests):
@@ -75,8 +76,6 @@ def test_a_faster_kernel_of_a_second_is_faster(long, tests):
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([r"work  FASTER  .*"])
     assert launches(long) <= MOST_LAUNCHES
-
-
 
 
 def test_a_reset_runs_before_each_of_its_launches(long):
@@ -108,4 +107,4 @@ def test_a_long_kernel_whose_revision_the_driver_refuses_is_timed_by_itself(gpu_
     gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
     result = gpu_suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", *ONE, subprocess=True)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*work*NOT-COMPARABLE*", "*it cannot be paired with *: no kernel image*"])
+    result.stdout.fnmatch_lines(["*work*NOT-COMPARABLE*", "*machine code cannot be loaded: no kernel image*"])

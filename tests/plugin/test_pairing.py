@@ -1,4 +1,4 @@
-"""A baseline's machine code beside the candidate's, on the simulated GPU: what runs, in which module, on which buffers."""
+"""A baseline's machine code beside the candidate's, on a simulated GPU: what runs, where it lies, on which buffers."""
 
 from __future__ import annotations
 

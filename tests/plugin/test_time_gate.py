@@ -9,7 +9,6 @@ def test_unchanged_code_is_unchanged(recorded):
     result.stdout.re_match_lines([r".*work +\S+ us +±\S+ % +\S+ GB/s.*UNCHANGED"])
 
 
-
 def test_a_comment_leaves_it_unchanged(recorded):
     recorded.edit("work.cu", "// Copies", "// Copies, renamed and all")
     recorded.edit("work.cu", "float x =", "float value =")
@@ -17,7 +16,6 @@ def test_a_comment_leaves_it_unchanged(recorded):
     recorded.write("work.cu", text)
     result = recorded.run("--gpuperf", "-k", "1024")
     result.stdout.re_match_lines([r".*work +\S+ us.*UNCHANGED"])
-
 
 
 def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
@@ -31,7 +29,6 @@ def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     strict = recorded.run("--gpuperf", "--gpuperf-strict", "-k", "1024")
     assert strict.ret == 1
     assert strict.stdout.str().count(accept) == 1
-
 
 
 def test_changed_only_does_not_time_what_is_unchanged(recorded):
