@@ -260,7 +260,7 @@ def _figures(record: TimeRecord) -> dict[str, str]:
     return {
         "declared bytes": _text(record.bytes), "declared operations": _text(record.flops),
         "device memory": _text(beside.memory_bytes, "{} bytes"), "error": _text(beside.accuracy, "{:.4g}"),
-        "host time": _host_time(beside.host), "compile time": _host_time(beside.compile),
+        "host time": _host_time(beside.host),
     }  # fmt: skip
 
 

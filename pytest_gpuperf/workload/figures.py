@@ -151,7 +151,7 @@ def _host(work: FigureWork) -> tuple[HostTime, list[Judgement]]:
     """The ratio of its host time to fixed work, judged where this process gates.  A loss waits for a second process."""
     request, device = work.request, work.worker.device
     cost = host_cost(request.workload, request.reset, device.synchronize, calls_of(work.time_ns))
-    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32), twice=True)
+    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32))
     record, limits = work.record.host, secondary.limits_of(request.measure["host"])
     now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=interpreter(device.facts.driver))
     obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
