@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
 from suite_under_test import Suite
 
 MOST_MODULES = 150
@@ -37,7 +39,7 @@ def pytest_unconfigure(config):
 
 
 def modules_entered(suite: Suite) -> list[str]:
-    """Of a run of one test, in a process that confirms nothing."""
+    """Of the run of one slower kernel's test, in the process that gates."""
     suite.write("conftest.py", (suite.path / "conftest.py").read_text() + COUNTING)
     suite.run("--gpuperf", "-k", "1024").assert_outcomes(failed=1)
     found = json.loads((suite.path / "entered.json").read_text())
@@ -45,7 +47,10 @@ def modules_entered(suite: Suite) -> list[str]:
     return list(found["modules"])
 
 
-def test_slow_test_of_a_changed_kernel_enters_few_modules(recorded: Suite) -> None:
+def test_slow_test_of_a_changed_kernel_enters_few_modules(
+    recorded: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "nothing compiled before"))
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     modules = modules_entered(recorded)
     assert "judge/decision.py" in modules
