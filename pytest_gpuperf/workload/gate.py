@@ -104,7 +104,7 @@ def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed
     if work.worker.options.changed_only:
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if record.rounds else one_round(work)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
     return Timed(taken.rounds, time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds)), taken.disturbed)
 
 

@@ -253,9 +253,7 @@ def test_what_is_slower_in_the_gating_process_alone_is_not_slower_if_fresh_ones_
     recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, pairs: int, verdict: str
 ) -> None:
     """A record of five processes says how little processes are apart, and another fresh pair decides where it can't."""
-    recorded_project.run(
-        "--update-baselines=all", "--gpuperf-force-update"
-    )
+    recorded_project.run("--update-baselines=all", "--gpuperf-force-update")
     result = gated_at_paces(recorded_project, monkeypatch, scales, tmp_path / "counted")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines([f"*steps*x1.01*{verdict}*"])
