@@ -64,7 +64,9 @@ class TimeCase:
         ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
-        of_record = [f"x{ratio:.2f} of its recorded time"] if ratio and abs(math.log(ratio)) > REMARKED else []
+        said = time is not None and time.method == "record"
+        remarked = ratio and abs(math.log(ratio)) > REMARKED and not said
+        of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
             reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
