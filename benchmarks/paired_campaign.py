@@ -1,112 +1,212 @@
-"""Does the gate keep its promises on a real GPU?  Many verdicts of known truth, on ten kernels of 2.5 us to 1 ms.
+"""Does the gate keep its promises on a real GPU?  Verdicts of known truth, in minutes.
 
-    python benchmarks/paired_campaign.py measure verdicts.jsonl --timer cupti --seconds 500
-    python benchmarks/paired_campaign.py table verdicts.jsonl... --output docs/results/paired.md
+    python benchmarks/paired_campaign.py kernels --seconds 300 --out DIR
+    python benchmarks/paired_campaign.py old ../old --seconds 200 --out DIR     # the same cells by an older package
+    python benchmarks/paired_campaign.py long --out DIR
+    python benchmarks/paired_campaign.py callables --percents 0 --runs 5 --again 4 --out DIR
+    python benchmarks/paired_campaign.py callables --percents 1 2 --runs 2 --out DIR
 
-``measure`` is one process.  It makes kernels as ``gpuperf selftest`` does and compares each with itself and with
-versions that are about 1 % and 2 % slower, in turns, until the time is over; each comparison is a line in the file,
-with its blocks.  Further processes append to the file.  ``table`` counts verdicts by kernel, timer and slowdown; its
-exit status is 1 if equal code was SLOWER.
+``kernels`` compares ten kernels of 2.5 us to 1 ms with themselves and with versions that are 1 and 2 % slower, as the
+gate does in a run of ten tests, in turns until the time is over; equal code lies behind another function in its module.
+``long`` has launches of 10 to 250 ms, 1 % slower.  A second process, one for all, compares again what is SLOWER.
+``callables`` makes a git repository of ``campaign/suite``, records baselines, and runs ``pytest --gpuperf`` on edits of
+it.  Each leaves a JSON file and a page in ``--out``, ``kernels`` also blocks for ``decision_power.py --blocks
+DIR/blocks``.  Exit status 1 if a promise is broken.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import secrets
-import statistics
+import os
+import random
+import subprocess
 import sys
+import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from campaign.callables import commit, gated, recorded, repository
+from campaign.kernels import KERNELS, LONG, Bench
+from campaign.page import report
 
-from pytest_gpuperf.device.discovery import open_device
-from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.model.timer_names import TIMERS, TimerName
-from pytest_gpuperf.selftest.kernels import COPY, LOOP, Probe
-from pytest_gpuperf.selftest.trials import ALPHA, LIMITS, Trials
-
-KERNELS = [
-    *(Probe(LOOP, count) for count in (130, 350, 700, 1500, 3500, 7500, 75_000)),
-    *(Probe(COPY, count) for count in (1 << 20, 7 << 20, 16 << 20)),
-]
-HEAD = ("timer", "kernel", "us", "slower by", "verdicts", "SLOWER", "undecided", "block sd", "median s", "most s")
-
-Line = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[1]
+DEVICE = "pytest_gpuperf.device.discovery:open_device"
+BUDGET_S = 5.0
 
 
-def measure(device: Device, timer_name: TimerName, kernels: Sequence[Probe], file: Path, seconds: float) -> None:
-    """Append a line for each comparison; at least one of every version."""
-    start, timer = time.perf_counter(), device.timer(timer_name)
-    with device.lock(), file.open("a", encoding="utf-8") as lines:
-        trials = {probe: Trials(device, timer, probe, secrets.randbits(48)) for probe in kernels}
-        first = True
-        while first or time.perf_counter() - start < seconds:
-            for probe, one in trials.items():
-                if first or time.perf_counter() - start < seconds:
-                    lines.writelines(json.dumps(line) + "\n" for line in verdicts(probe, one))
-                    lines.flush()
-            first = False
+def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, seed: int) -> tuple[Any, float]:
+    """One comparison as the gate takes it, as a dictionary, and its seconds, loading included."""
+    import msgspec
 
+    from pytest_gpuperf.model.tolerance import PROFILES
+    from pytest_gpuperf.timing.compare import compare
+    from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 
-def verdicts(probe: Probe, trials: Trials) -> list[Line]:
-    """One comparison of each version of a kernel."""
-    return [
-        {
-            "gpu": trials.device.facts.name, "timer": trials.timer.name, "kernel": f"{probe.family.name} {probe.count}",
-            "duration_ns": trials.duration_ns, "percent": version.percent, "ratio": version.ratio, "seed": one.seed,
-            "decision": getattr(one.decision(LIMITS, ALPHA), "value", ""), "seconds": one.seconds, "r": one.r,
-        }
-        for version, comparisons in trials.compared(0.0).items()
-        for one in comparisons
-    ]  # fmt: skip
-
-
-def table(lines: Sequence[Line]) -> str:
-    """A row for each timer, kernel and slowdown."""
-    cells = defaultdict[tuple[str, str, float], list[Line]](list)
-    for line in lines:
-        cells[line["timer"], line["kernel"], line["percent"]].append(line)
-    rows = [HEAD, ("---",) * len(HEAD), *(_row(cell, found) for cell, found in cells.items())]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
-
-
-def _row(cell: tuple[str, str, float], found: Sequence[Line]) -> tuple[str, ...]:
-    decisions, seconds = [one["decision"] for one in found], [one["seconds"] for one in found]
-    ratios = sorted(one["ratio"] - 1 for one in found)
-    spread = statistics.median([float(np.std(one["r"])) for one in found])
-    return (
-        cell[0], cell[1], f"{statistics.median([one['duration_ns'] for one in found]) / 1000:.4g}",
-        f"{ratios[0]:.2%} to {ratios[-1]:.2%}" if cell[2] else "equal code", str(len(found)),
-        str(decisions.count("slower")), str(decisions.count("")), f"{spread:.3%}",
-        f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}",
+    baseline, candidate = _launches(bench, plan, percent)
+    began = time.perf_counter()
+    opponent = CubinOpponent(bench.device, bench.timer, candidate, BaselineLaunch(baseline.binary))
+    found = compare(
+        bench.device, opponent, PROFILES["tight"], alpha, seed=seed, duration_ns=plan["duration_ns"], budget_s=BUDGET_S
     )  # fmt: skip
+    return msgspec.to_builtins(found.comparison), time.perf_counter() - began
+
+
+def compared_before(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, seed: int) -> tuple[Any, float]:
+    """The same by the package at commit 0a0ac3c5."""
+    from pytest_gpuperf.judge.policy import Policy
+    from pytest_gpuperf.timing.paired_run import pair
+
+    baseline, candidate = _launches(bench, plan, percent)
+    began = time.perf_counter()
+    found = pair(
+        bench.device, bench.timer, candidate, baseline.binary, Policy(alpha=alpha, alpha_faster=10 * alpha),
+        seed=seed, duration_ns=plan["duration_ns"], budget_s=BUDGET_S,
+    ).paired  # fmt: skip
+    decided = {"verdict": found.decision.value.upper(), "ratio": found.ratio, "blocks": found.blocks}
+    return decided, time.perf_counter() - began
+
+
+def _launches(bench: Bench, plan: dict[str, Any], percent: int) -> tuple[Any, Any]:
+    count, most = plan["counts"], plan["most"]
+    return (bench.launch(plan["family"], count[0], most),
+            bench.launch(plan["family"], count[percent], most, behind=True))  # fmt: skip
+
+
+def take(bench: Bench, plans: Sequence[dict[str, Any]], chosen: argparse.Namespace, by: Any) -> list[dict[str, Any]]:
+    """Verdicts of all cells in turns: in every turn two of equal code, and one of each slowdown that is promised."""
+    chance, found, ends = random.Random(chosen.seed), [], time.monotonic() + chosen.seconds
+    turn = [(plan, percent) for plan in plans for percent in chosen.percents
+            if percent != 1 or plan["duration_ns"] >= 1e4]  # fmt: skip
+    for _ in range(chosen.turns):
+        for plan, percent in chance.sample(turn, len(turn)):
+            if time.monotonic() > ends:
+                return found
+            seed = chance.getrandbits(32)
+            first, seconds = by(bench, plan, percent, chosen.alpha, seed)
+            found.append({"workload": plan["kernel"], "percent": percent, "duration_ns": plan["duration_ns"],
+                          "seconds": seconds, "first": first})  # fmt: skip
+    return found
+
+
+def kernels(chosen: argparse.Namespace) -> int:
+    from pytest_gpuperf.judge.decision import share
+
+    bench, chosen.alpha = Bench(chosen.device), share(10, 1)
+    wanted = KERNELS if chosen.command == "kernels" else LONG
+    with bench.device.lock():
+        plans = [bench.plan(name, one) for name, one in wanted.items() if not chosen.only or name in chosen.only]
+        verdicts = take(bench, plans, chosen, compared)
+    gpu = f"{bench.device.facts.name}, {bench.timer.name}"
+    document = {"gpu": gpu, "alpha": chosen.alpha, "plans": plans, "verdicts": verdicts}
+    file = chosen.out / f"{chosen.command}.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    if failed := _python(["confirm", "--of", chosen.command, "--out", str(chosen.out), "--device", chosen.device]):
+        return failed
+    verdicts = json.loads(file.read_text(encoding="utf-8"))["verdicts"]
+    if chosen.command == "kernels":
+        _leave_blocks(bench.device.facts.name, verdicts, chosen.out / "blocks")
+    return report(
+        file.with_suffix(".md"), gpu, verdicts, {1: 0.99, 2: 0.995} if chosen.command == "kernels" else {1: 1.0}
+    )
+
+
+def confirm(chosen: argparse.Namespace) -> int:
+    """Final verdicts, with a second comparison of what is SLOWER; in a process of its own."""
+    import msgspec
+
+    from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
+    from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks
+    from pytest_gpuperf.model.evidence import Key
+    from pytest_gpuperf.model.tolerance import PROFILES
+
+    file = chosen.out / f"{chosen.of}.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    bench, plans = Bench(chosen.device), {plan["kernel"]: plan for plan in document["plans"]}
+    case = TimeCase(Key("campaign.py", "test", "kernel"), "gpu", PROFILES["tight"], document["alpha"])
+    with bench.device.lock():
+        for number, one in enumerate(document["verdicts"]):
+            comparisons = [msgspec.convert(one["first"], Comparison)]
+            if by_blocks(case, *comparisons).verdict.is_regression:
+                plan = plans[one["workload"]]
+                second, one["more_seconds"] = compared(bench, plan, one["percent"], CONFIRMING_ALPHA, number)
+                comparisons.append(msgspec.convert(second, Comparison))
+            judged = by_blocks(case, *comparisons)
+            one |= {"verdict": judged.verdict.value, "reason": judged.reason, "ratio": comparisons[0].ratio,
+                    "blocks": len(comparisons[0].r)}  # fmt: skip
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return 0
+
+
+def _leave_blocks(gpu: str, verdicts: Sequence[dict[str, Any]], folder: Path) -> None:
+    """What equal kernels showed, in the form of ``tests/replays``."""
+    folder.mkdir(exist_ok=True)
+    for kernel in {one["workload"] for one in verdicts}:
+        same = [one["first"] for one in verdicts if one["workload"] == kernel and not one["percent"]]
+        blocks = {key: [round(1e7 * value) for one in same for value in one[key]] for key in ("r", "means")}
+        document = {"kernel": kernel, "gpu": gpu, "unit": 1e-7, "sequences": [{"percent": 0.0, **blocks}]}
+        (folder / f"{kernel.replace(' ', '-')}.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def old(chosen: argparse.Namespace) -> int:
+    """The cells of ``kernels`` by an older package, the first process alone."""
+    if not chosen.inside:
+        path = os.pathsep.join([str(chosen.path.resolve()), os.environ.get("PYTHONPATH", "")])
+        return _python([*chosen.arguments, "--inside"], PYTHONPATH=path)
+    document = json.loads((chosen.out / "kernels.json").read_text(encoding="utf-8"))
+    bench, chosen.alpha = Bench(chosen.device), document["alpha"]
+    with bench.device.lock():
+        verdicts = [{**one, **one["first"]} for one in take(bench, document["plans"], chosen, compared_before)]
+    return report(chosen.out / "old.md", f"{document['gpu']}, before, one process", verdicts, {})
+
+
+def _python(arguments: Sequence[str], **environment: str) -> int:
+    return subprocess.call([sys.executable, __file__, *arguments], env={**os.environ, **environment})
+
+
+def callables(chosen: argparse.Namespace) -> int:
+    verdicts: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder, ends = Path(name) / "project", time.monotonic() + chosen.seconds
+        repository(folder, chosen.again)
+        recorded(folder, chosen.pytest)
+        for number in range(chosen.runs):
+            for percent in chosen.percents:
+                if time.monotonic() < ends:
+                    commit(folder, chosen.again, percent, f"Edit {number}, {percent} percent more")
+                    verdicts += gated(folder, percent, chosen.pytest)
+    (chosen.out / "callables.json").write_text(json.dumps(verdicts), encoding="utf-8")
+    return report(chosen.out / "callables.md", "callables against a commit", verdicts, {1: 0.9, 2: 0.98})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    measuring = commands.add_parser("measure", help="take verdicts in this process")
-    measuring.add_argument("file", type=Path)
-    measuring.add_argument("--timer", choices=TIMERS, default="cupti")
-    measuring.add_argument("--seconds", type=float, default=120.0)
-    counting = commands.add_parser("table", help="count them")
-    counting.add_argument("files", type=Path, nargs="+")
-    counting.add_argument("--output", type=Path, help="write the table to this markdown file")
-    options = parser.parse_args(arguments)
-    if options.command == "measure":
-        measure(open_device(), options.timer, KERNELS, options.file, options.seconds)
-        return 0
-    lines = [json.loads(line) for file in options.files for line in file.read_text(encoding="utf-8").splitlines()]
-    text = "# Paired verdicts of known truth\n\nMade by `python benchmarks/paired_campaign.py`.\n\n" + table(lines)
-    if options.output is not None:
-        options.output.write_text(text, encoding="utf-8")
-    sys.stdout.write(text)
-    return int(any(one["decision"] == "slower" for one in lines if not one["percent"]))
+    does = {"kernels": kernels, "long": kernels, "old": old, "confirm": confirm, "callables": callables}
+    for name in does:
+        one = commands.add_parser(name, help=argparse.SUPPRESS if name == "confirm" else name)
+        one.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for what is found")
+        one.add_argument("--device", default=DEVICE, help=argparse.SUPPRESS)
+        one.add_argument("--seconds", type=float, default=600.0, help="take no verdict after so many")
+        one.add_argument("--turns", type=int, default=3 if name == "long" else 20, help="over all cells")
+        one.add_argument("--percents", type=int, nargs="+", help="of more work, as often in a turn as named",
+                         default={"long": [1], "callables": [0, 1, 2]}.get(name, [0, 0, 1, 2]))  # fmt: skip
+        one.add_argument("--seed", type=int, default=1, help="of the order of cells and of the coins")
+        one.add_argument("--only", nargs="+", metavar="KERNEL", help="take these alone")
+    for name, flag in (("confirm", "--of"), ("old", "path")):
+        commands.choices[name].add_argument(flag, type=Path if name == "old" else str)
+    commands.choices["old"].add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    for flag, what in (("--runs", "of pytest, for each percent"), ("--again", "callables a run, times nine")):
+        commands.choices["callables"].add_argument(flag, type=int, default=1, help=what)
+    commands.choices["callables"].add_argument("pytest", nargs="*", help="more for pytest, behind --: -k torch")
+    chosen = parser.parse_args(arguments)
+    chosen.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    if not getattr(chosen, "inside", False):
+        sys.path.insert(0, str(ROOT))
+    return does[chosen.command](chosen)
 
 
 if __name__ == "__main__":

@@ -218,9 +218,8 @@ class KernelCompiler:
         binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        anew = None if source.compiler == NVCC else functools.partial(compiling.compiling_anew, source)
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache), compiling=anew)  # fmt: skip
+                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

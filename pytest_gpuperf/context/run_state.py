@@ -12,10 +12,10 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.judge.suspects import Confirmation, Suspect
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.result import SelfPairReading, WorkloadEvidence
     from pytest_gpuperf.timing.process_opponent import Link
-    from pytest_gpuperf.workload.confirm import Finding, Suspect
 
 
 class RunState:
@@ -29,7 +29,7 @@ class RunState:
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self._suspects: dict[Key, list[Suspect]] = {}
-        self.findings: list[Finding] = []
+        self.findings: list[Confirmation] = []
         """What a confirming process has found of the workload in hand."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""

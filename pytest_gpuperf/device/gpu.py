@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device import compare
-from pytest_gpuperf.device.compare import UlpError, ulp_error
+from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
 ALIKE = frozenset({
@@ -146,7 +146,7 @@ class Gpu:
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        compare.assert_equal(*self._together(actual, expected))
+        result_comparison.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
         """``|actual - expected| <= atol + rtol * |expected|`` everywhere, in double precision; NaN never passes.
@@ -154,7 +154,7 @@ class Gpu:
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        compare.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
+        result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def ulp_error(self, actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
         """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.

@@ -49,11 +49,8 @@ class MachineCode:
         ptx: Callable[[str], str],
         targets: Sequence[str] | None = None,
         shared_by: Callable[[], str] = str,
-        compiling: Callable[[str], Callable[[], object]] | None = None,
     ) -> None:
         """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture.
-
-        ``compiling`` makes a function that compiles the source for one anew; None where there is no source.
 
         ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
         """
@@ -64,7 +61,6 @@ class MachineCode:
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
         self._ptx = ptx
-        self.compiling = compiling
         self.shared_by = shared_by
         self.variables = ModuleVariables()
         """What ``set_constant`` was given."""

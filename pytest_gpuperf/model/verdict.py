@@ -10,12 +10,12 @@ from typing import Literal
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Key
 
-BesideEvidence = Literal["memory", "accuracy", "host", "compile"]
-EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "compile"]
-BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host", "compile")
+BesideEvidence = Literal["memory", "accuracy", "host"]
+EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
+BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host")
 """Kinds of evidence on what a workload costs beside its time."""
 BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
-    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "compile": "compile",
+    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host",
 })  # fmt: skip
 """Where a record has their figures."""
 PairSlot = Literal["short", "sustained"]

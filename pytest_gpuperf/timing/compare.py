@@ -86,20 +86,8 @@ def _comparison(blocks: list[Block], seed: int, remarks: tuple[str, ...], second
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     return Comparison(
         r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
-        time_ns=math.exp(float(np.mean(centres))), slow=_slow(blocks), remarks=remarks, seconds=seconds,
+        time_ns=math.exp(float(np.mean(centres))), remarks=remarks, seconds=seconds,
     )  # fmt: skip
-
-
-def _slow(blocks: list[Block]) -> str:
-    baseline, candidate = stats.SlowShare(), stats.SlowShare()
-    for block in blocks:
-        baseline, candidate = baseline.joined(block.slow[0]), candidate.joined(block.slow[1])
-    if not candidate.number:
-        return ""
-    number = sum(block.candidate.size for block in blocks)
-    shares = [f"{100 * one.number / number:.0f} %" for one in (candidate, baseline)]
-    longer = candidate.times / candidate.number
-    return f"{shares[0]} of its samples take {longer:.2g} times as long as most ({shares[1]} of the baseline's)"
 
 
 def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:

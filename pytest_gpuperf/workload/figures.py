@@ -22,6 +22,7 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, Comparison, decide, is_promising, is_unanimous
+from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask, Place
@@ -39,7 +40,6 @@ from pytest_gpuperf.timing.host_blocks import (
 )
 from pytest_gpuperf.workload.array_bytes import array_bytes
 from pytest_gpuperf.workload.check import WrongResult
-from pytest_gpuperf.workload.confirm import Finding, Suspect
 from pytest_gpuperf.workload.request import Request
 
 RECORDED_BLOCKS = 16
@@ -151,7 +151,7 @@ def _host(work: FigureWork) -> tuple[HostTime, list[Judgement]]:
     """The ratio of its host time to fixed work, judged where this process gates.  A loss waits for a second process."""
     request, device = work.request, work.worker.device
     cost = host_cost(request.workload, request.reset, device.synchronize, calls_of(work.time_ns))
-    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32), twice=True)
+    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32))
     record, limits = work.record.host, secondary.limits_of(request.measure["host"])
     now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=interpreter(device.facts.driver))
     obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
@@ -162,12 +162,12 @@ def _host(work: FigureWork) -> tuple[HostTime, list[Judgement]]:
     taken = until_decided(blocks, secondary.recorded_log(record), limits, alpha, request.budget_s)
     first, figure = _comparison(taken, record), _figure(now, taken)
     if work.confirms:
-        work.state.findings.append(Finding(
+        work.state.findings.append(Confirmation(
             key=work.key, kind="host", identity=request.identity(), comparison=first
         ))  # fmt: skip
         return figure, []
 
-    def settle(found: Sequence[Finding]) -> Judgement | None:
+    def settle(found: Sequence[Confirmation]) -> Judgement | None:
         later = [one.comparison for one in found if one.comparison is not None]
         return secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first, *later])
 

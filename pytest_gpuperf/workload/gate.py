@@ -20,6 +20,7 @@ from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
+from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.task import ConfirmTask
@@ -32,7 +33,6 @@ from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
-from pytest_gpuperf.workload.confirm import Finding, Suspect
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
@@ -48,7 +48,7 @@ class Timed:
     disturbances: tuple[str, ...] = ()
     suspect: Suspect | None = None
     """Waits for another process, at the end of the test."""
-    finding: Finding | None = None
+    finding: Confirmation | None = None
     """What this process has for the one that it confirms for."""
 
 
@@ -129,7 +129,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Tim
         changes = changes_since(worker.store, worker.compile_cache, work.key, record, launch)
         judgement = msgspec.structs.replace(judgement, changes=changes)
 
-    def settle(found: Sequence[Finding]) -> Judgement:
+    def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
     suspect = _suspect(work, judgement, settle, first.seconds)
@@ -179,7 +179,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         return _by_record(work, case, taken.rounds, bound, str(problem))
     first, kernels = compared.comparison, _kernels_of(work)
 
-    def settle(found: Sequence[Finding]) -> Judgement | None:
+    def settle(found: Sequence[Confirmation]) -> Judgement | None:
         judged = time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
         return judged and _with_kernels(judged, kernels)
 
@@ -202,7 +202,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], b
     kernels = _kernels_of(work)
     judgement = _with_kernels(time_verdict.by_record(case, [now_ns], bound, obstacle), kernels)
 
-    def settle(found: Sequence[Finding]) -> Judgement:
+    def settle(found: Sequence[Confirmation]) -> Judgement:
         return _with_kernels(time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle), kernels)
 
     suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
@@ -240,7 +240,7 @@ def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
 
 
 def _suspect(
-    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Finding]], Judgement | None],
+    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
     seconds: float, *, by_process: bool | None = None,
 ) -> Suspect | None:  # fmt: skip
     if judgement.verdict is not Verdict.SLOWER or isinstance(work.worker.options.task, ConfirmTask):
@@ -252,8 +252,8 @@ def _suspect(
 
 def _finding(
     work: TimedWorkload, compared: Compared | None = None, *, time_ns: float = 0.0, problem: str = ""
-) -> Finding:
+) -> Confirmation:
     comparison = compared.comparison if compared is not None else None
-    return Finding(
+    return Confirmation(
         key=work.key, kind="time", identity=work.identity, comparison=comparison, time_ns=time_ns, problem=problem
     )  # fmt: skip

@@ -39,7 +39,7 @@ def test_a_slower_kernel_that_turns_wrong_is_wrong_and_asks_no_second_process(re
 
 def test_an_update_takes_nothing_that_turns_wrong(gpu_suite):
     right_once(gpu_suite)
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(failed=2, passed=1)
     assert times_of(gpu_suite) == {"test_other"}
 

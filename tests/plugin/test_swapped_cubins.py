@@ -45,7 +45,7 @@ def swapped(gpu_suite, recording, monkeypatch):
     """A recorded suite on a GPU that writes down what it loads, under CI; ``work`` is nine times slower now."""
     gpu_suite.write("work.cu", (gpu_suite.path / "work.cu").read_text() + SLOW)
     if not recording.exists():
-        record = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+        record = ("--update-baselines", "--gpuperf-force-update")
         gpu_suite.run(*record)
         shutil.copytree(gpu_suite.path / "baselines", recording)
     shutil.copytree(recording, gpu_suite.path / "baselines", dirs_exist_ok=True)

@@ -89,7 +89,7 @@ def flat(time_ns: float) -> Round:
         time_file(make_time(SESSION, bytes=MAX_INTEGER)),
         time_file(make_time(SESSION, beside=Beside(memory_bytes=0, accuracy=0.0))),
         time_file(make_time(SESSION, beside=Beside(host=make_host_time(ratios=(1 / MAX_RATIO, MAX_RATIO))))),
-        time_file(make_time(SESSION, beside=Beside(compile=make_host_time(cpu="x" * MAX_NAME, made_by="x")))),
+        time_file(make_time(SESSION, beside=Beside(host=make_host_time(cpu="x" * MAX_NAME, made_by="x")))),
     ],
 )
 def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:
@@ -130,12 +130,12 @@ def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:
             f"{WHERE}, beside, host: it has no ratios, or one that is no ratio of times",
         ),
         (
-            time_file(make_time(SESSION, beside=Beside(compile=make_host_time(ratios=(1.0, 0.0))))),
-            f"{WHERE}, beside, compile: it has no ratios, or one that is no ratio of times",
+            time_file(make_time(SESSION, beside=Beside(host=make_host_time(ratios=(1.0, 0.0))))),
+            f"{WHERE}, beside, host: it has no ratios, or one that is no ratio of times",
         ),
         (
-            time_file(make_time(SESSION, beside=Beside(compile=make_host_time(time_ns=0.0)))),
-            f"{WHERE}, beside, compile: its time is outside 0.001 to 1e+15 ns",
+            time_file(make_time(SESSION, beside=Beside(host=make_host_time(time_ns=0.0)))),
+            f"{WHERE}, beside, host: its time is outside 0.001 to 1e+15 ns",
         ),
         (
             time_file(make_time(SESSION, beside=Beside(host=make_host_time(cpu="x" * 201)))),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pytest_gpuperf.device import compare
+from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
@@ -184,11 +184,11 @@ def test_a_device_array_and_a_host_array_are_compared_on_the_host(gpu: Gpu) -> N
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
 def test_pieces_add_up_to_the_whole(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(compare, "PIECE", 10 * rows)
+    monkeypatch.setattr(result_comparison, "PIECE", 10 * rows)
     expected = np.zeros((7, 10), np.float32)
     actual = expected.copy()
     actual[2, 1], actual[6, 9], actual[0, 0] = 1, 3, 2
-    text = failure(compare.assert_equal, actual, expected)
+    text = failure(result_comparison.assert_equal, actual, expected)
     assert "3 of 70" in text
     assert "at [6, 9]" in text
 
@@ -203,8 +203,8 @@ def test_comparison_agrees_with_numpy(array: Any, data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
         close = np.isclose(array.astype(np.float64), other.astype(np.float64), rtol=rtol, atol=atol).all()
         equal = not np.isnan(array).any() and array.tobytes() == other.tobytes()
-    assert passes(compare.assert_allclose, array, other, rtol=rtol, atol=atol) == close
-    assert passes(compare.assert_equal, array, other) == equal
+    assert passes(result_comparison.assert_allclose, array, other, rtol=rtol, atol=atol) == close
+    assert passes(result_comparison.assert_equal, array, other) == equal
 
 
 def passes(compared: Any, *arguments: Any, **settings: Any) -> bool:
@@ -217,7 +217,7 @@ def passes(compared: Any, *arguments: Any, **settings: Any) -> bool:
 
 def test_arrays_on_the_device_are_compared_there(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[Any] = []
-    monkeypatch.setattr(compare, "assert_equal", lambda *arrays: compared.extend(arrays))
+    monkeypatch.setattr(result_comparison, "assert_equal", lambda *arrays: compared.extend(arrays))
     arrays = DeviceArray(np.zeros(4)), DeviceArray(np.zeros(4))
     gpu.assert_equal(*arrays)
     assert compared == [*arrays]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.compare import FORMATS, ulp_error
+from pytest_gpuperf.device.result_comparison import FORMATS, ulp_error
 
 NAMES = ["float16", "float32", "float64"]
 

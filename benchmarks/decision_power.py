@@ -1,0 +1,289 @@
+"""The decision on time, simulated: false SLOWER of equal work, and power at +1 % beside an older procedure's.
+
+    git worktree add ../old 0a0ac3c5
+    python benchmarks/decision_power.py --old ../old --output docs/results/decision.md
+
+Exit status 1 if equal work was slower, or 1 % more was found .02 less often than before.  Two minutes, without a GPU.
+Blocks of equal kernels are drawn from recorded ones in pieces of eight, with fresh coins; those are from
+``tests/replays``, or from what ``paired_campaign.py kernels`` leaves in its folder.  Other blocks are normal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from pytest_gpuperf.judge import decision as judge
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, PASSING, Decision, share
+from pytest_gpuperf.model.tolerance import PROFILES
+
+Values = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Noise = Callable[[np.random.Generator, int], tuple[Values, Values]]
+"""Blocks of equal work, so many rows: log ratios of midmeans and of means."""
+LIMITS = PROFILES["tight"]
+EFFECTS = (0.0, LIMITS.tolerance, LIMITS.detect)
+TESTS = (1, 20, 500)
+"""That a run collects; the workload is the first of one.  For the older procedure: its number in the run."""
+SPREADS = (0.1, 0.3, 0.5, 1.0)
+"""Standard deviation of normal blocks, percent."""
+PIECE, RELOAD = 4000, 8
+SLOWER, FASTER, SAME, UNDECIDED = OUTCOMES = range(4)
+WITHIN_PAIRS = 0.002
+"""Standard deviation of the blocks of a pair of processes."""
+MEASURED = ((0.5, 0.0014), (0.9, 0.0056), (0.99, 0.012))
+"""Quantiles of how far a callable's processes are apart, on H100s (``judge.decision.PROCESS_DEVIATION``)."""
+OLD = """
+import json
+import numpy as np
+from pytest_gpuperf.judge.block_decision import judge_many
+from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.tail import tail_worth
+asked, found = json.load(sys.stdin), []
+shares = [(Spending().share(i), Spending(ALPHA_FASTER).share(i)) for i in asked["tests"]]
+for file in asked["files"]:
+    r, means = np.load(file)
+    for alpha, alpha_faster in [*shares, *((alpha, 10 * alpha) for alpha in asked["alphas"])]:
+        policy = Policy(delta=0.005, epsilon=0.01, alpha=alpha, alpha_faster=alpha_faster)
+        codes, stops = judge_many(r, policy, tail_worth(means, 0.005))
+        found.append([int((codes == 0).sum()), int(np.median(stops))])
+print(json.dumps(found))
+"""
+
+
+def money(bets: Values) -> Values:
+    """``judge.log_e`` after each block; a row for each run."""
+    with np.errstate(divide="ignore"):
+        paths = [np.cumsum(np.log1p(rate * bets), axis=1) for rate in judge.RATES]
+    return np.asarray(np.logaddexp.reduce(paths, axis=0) - math.log(len(paths)))
+
+
+def decided(r: Values, means: Values, alphas: Sequence[float]) -> Iterator[tuple[Codes, Codes]]:
+    """``judge.decide`` of each row, block by block, at each error rate: the decision, and blocks until then."""
+    tolerance, detect = math.log1p(LIMITS.tolerance), math.log1p(LIMITS.detect)
+    by_means = money(np.clip((means - tolerance) / judge.MEANS_SCALE, -1, 1))
+    slower = np.logaddexp(
+        money(np.sign(r - tolerance)) + math.log(1 - judge.MEANS_SHARE), by_means + math.log(judge.MEANS_SHARE)
+    )
+    passed = (money(np.sign(detect - r)) >= PASSING) & (slower < PASSING) & (by_means < judge.TRENDING)
+    faster = money(np.sign(-tolerance - r)) >= PASSING
+    outcomes = np.where(passed, np.where(faster, FASTER, SAME), UNDECIDED)
+    for alpha in alphas:
+        codes = np.where(slower >= -math.log(alpha), SLOWER, outcomes)
+        ends = codes != UNDECIDED
+        stops = np.where(ends.any(axis=1), ends.argmax(axis=1), r.shape[1] - 1)
+        yield codes[np.arange(len(r)), stops], stops + 1
+
+
+def check(r: Values, means: Values, codes: Codes, stops: Codes, alpha: float) -> None:
+    """Raise ``AssertionError`` unless ``judge.decide`` says so of the first rows, too."""
+    for row in range(min(20, len(r))):
+        for used in range(1, stops[row] + 1):
+            found = judge.decide(r[row, :used].tolist(), LIMITS, alpha, means[row, :used].tolist())
+            expected = codes[row] if used == stops[row] else UNDECIDED
+            assert (found.name if found else "UNDECIDED") == ("SLOWER", "FASTER", "SAME", "UNDECIDED")[expected]
+
+
+def normal(percent: float) -> Noise:
+    return lambda rng, rows: (rng.normal(0, percent / 100, (rows, MOST_BLOCKS)),) * 2
+
+
+def recorded(folders: Sequence[Path]) -> dict[str, list[tuple[Values, Values]]]:
+    """Blocks of equal kernels, of midmeans and of means, by GPU.  Where means were not kept, they are the midmeans."""
+    found: dict[str, list[tuple[Values, Values]]] = defaultdict(list)
+    for file in sorted(file for folder in folders for file in folder.glob("*.json")):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        for one in document.get("sequences", ()):
+            if not one["percent"]:
+                r, means = (np.asarray(one.get(key, one["r"])) * document["unit"] for key in ("r", "means"))
+                found[document["gpu"]].append((r, means))
+    return found
+
+
+def redrawn(kernels: Sequence[tuple[Values, Values]]) -> Noise:
+    """Runs of one kernel each, kernel after kernel."""
+
+    def noise(rng: np.random.Generator, rows: int) -> tuple[Values, Values]:
+        r, means = np.empty((2, rows, MOST_BLOCKS))
+        for number, recordings in enumerate(kernels):
+            shape = (len(range(number, rows, len(kernels))), MOST_BLOCKS // RELOAD, 1)
+            starts = rng.integers(0, len(recordings[0]) - RELOAD + 1, shape)
+            places = (starts + np.arange(RELOAD)).reshape(shape[0], MOST_BLOCKS)
+            coins = rng.choice([-1.0, 1.0], places.shape)
+            r[number :: len(kernels)], means[number :: len(kernels)] = (coins * one[places] for one in recordings)
+        return r, means
+
+    return noise
+
+
+def blocks_table(noises: dict[str, Noise], runs: int, old: Path | None) -> tuple[list[str], bool]:
+    """Verdicts by the blocks of one process; and whether a promise is broken."""
+    alphas, rows, broken = [share(tests, 1) for tests in TESTS], [], False
+    cells = [(name, effect) for name in noises for effect in EFFECTS]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [f"{folder}/{number}.npy" for number in range(len(cells))]
+        ours = [_judged(noises[name], effect, alphas, runs, files[at]) for at, (name, effect) in enumerate(cells)]
+        older = iter(_old(old, files, alphas) if old else [["", ""]] * (2 * len(TESTS) * len(cells)))
+    for (name, effect), mine in zip(cells, ours, strict=True):
+        theirs = [next(older) for _ in range(2 * len(TESTS))]
+        for at, (tests, alpha) in enumerate(zip(TESTS, alphas, strict=True)):
+            (found, blocks), was, alike = mine[at], theirs[at], theirs[at + len(TESTS)]
+            allowed = 0.0 if not effect else runs * alpha + 4 * math.sqrt(runs * alpha)
+            broken |= found > allowed if effect < LIMITS.detect else found < (was[0] or 0) - 0.02 * runs
+            rows.append(_row(name, f"+{100 * effect:g} %", tests, found, was[0], alike[0], blocks, was[1], alike[1]))
+    return rows, broken
+
+
+def _judged(noise: Noise, effect: float, alphas: Sequence[float], runs: int, file: str) -> list[tuple[int, int]]:
+    """SLOWER and median blocks at each error rate; the blocks are left in ``file`` for the older procedure."""
+    rng, pieces, found = np.random.default_rng(1), [], []
+    for start in range(0, runs, PIECE):
+        r, means = (part + math.log1p(effect) for part in noise(rng, min(PIECE, runs - start)))
+        pieces.append(np.stack([r, means]))
+        found.append(np.array(list(decided(r, means, alphas))))
+        for alpha, (codes, stops) in zip(alphas, found[-1], strict=True):
+            check(r, means, codes, stops, alpha)
+    np.save(file, np.concatenate(pieces, axis=1))
+    return [(int((codes == SLOWER).sum()), int(np.median(stops))) for codes, stops in np.concatenate(found, axis=2)]
+
+
+def _old(path: Path, files: Sequence[str], alphas: Sequence[float]) -> Any:
+    """SLOWER and median blocks by the package in ``path``: at its own shares, then at ``alphas``, file by file."""
+    asked = json.dumps({"files": files, "tests": TESTS, "alphas": alphas})
+    code = f"import sys; sys.path.insert(0, {str(path.resolve())!r})\n{OLD}"
+    return json.loads(subprocess.check_output([sys.executable, "-c", code], input=asked, text=True))
+
+
+def by_prior(rng: np.random.Generator, rows: int) -> Values:
+    """Deviation of each callable's processes, as the prior has it."""
+    return np.asarray(
+        judge.PROCESS_DEVIATION * np.sqrt(judge.PROCESS_FREEDOM / rng.chisquare(judge.PROCESS_FREEDOM, rows))
+    )
+
+
+def as_measured(rng: np.random.Generator, rows: int) -> Values:
+    """The same by the quantiles that were measured, and in a straight line beyond them."""
+    places, logs = scipy.special.ndtri([one for one, _ in MEASURED]), np.log([one for _, one in MEASURED])
+    z, slopes = rng.normal(0, 1, rows), np.diff(logs) / np.diff(places)
+    below, above = np.minimum(z - places[0], 0), np.maximum(z - places[-1], 0)
+    return np.asarray(np.exp(np.interp(z, places, logs) + below * slopes[0] + above * slopes[-1]))
+
+
+def pairs_of_processes(rng: np.random.Generator, truths: Values, alpha: float) -> tuple[Codes, Values]:
+    """What each pair, so far apart in truth, decides by its blocks, and the ratio that it shows."""
+    codes, ratios = [], []
+    for part in np.array_split(truths, math.ceil(len(truths) / PIECE)):
+        r = rng.normal(0, WITHIN_PAIRS, (len(part), MOST_BLOCKS)) + part[:, np.newaxis]
+        ((found, stops),) = decided(r, r, [alpha])
+        codes.append(found)
+        used = np.where(np.arange(MOST_BLOCKS) < stops[:, np.newaxis], r, np.nan)
+        ratios.append(np.exp(np.nanmedian(used, axis=1)))
+    return np.concatenate(codes), np.concatenate(ratios)
+
+
+def callables(apart: Values, effect: float, tests: int) -> Counter[str]:
+    """How callables come out whose processes are so far apart, and of how many pairs of processes in all."""
+    rng, alpha, fresh = np.random.default_rng(2), share(tests, 1), max(judge.LOOKS) - 1
+    truths = math.log1p(effect) + math.sqrt(2) * apart[:, np.newaxis] * rng.normal(0, 1, (len(apart), 1 + fresh))
+    codes, firsts = pairs_of_processes(rng, truths[:, 0], alpha)
+    slower = codes == SLOWER
+    found = Counter(passed=int((codes == SAME).sum() + (codes == FASTER).sum()), pairs=len(apart))
+    found["undecided"] = int((codes == UNDECIDED).sum())
+    others = pairs_of_processes(rng, truths[slower, 1:].ravel(), CONFIRMING_ALPHA)[1] if slower.any() else np.empty(0)
+    for first, more in zip(firsts[slower].tolist(), others.reshape(-1, fresh).tolist(), strict=True):
+        ratios = [first, more[0]]
+        while (verdict := judge.over_processes(ratios, LIMITS, alpha)) is None and judge.wants_pair(ratios, LIMITS):
+            ratios.append(more[len(ratios) - 1])
+        found["pairs"] += len(ratios) - 1
+        found[{Decision.SLOWER: "SLOWER", Decision.SAME: "passed"}.get(verdict, "undecided")] += 1
+    return found
+
+
+def callables_table(runs: int) -> tuple[list[str], bool]:
+    rows, broken = [], False
+    for name, spread in (("the prior", by_prior), ("measured on H100s", as_measured)):
+        for effect in (*EFFECTS, 0.02):
+            count = runs if effect < LIMITS.detect else min(runs, PIECE)
+            for tests in TESTS:
+                found = callables(spread(np.random.default_rng(1), count), effect, tests)
+                broken |= not effect and found["SLOWER"] > 0
+                counts = (found[key] for key in ("SLOWER", "passed", "undecided"))
+                rows.append(_row(name, f"+{100 * effect:g} %", tests, count, *counts, f"{found['pairs'] / count:.2f}"))
+    return rows, broken
+
+
+def _row(*columns: object) -> str:
+    return f"| {' | '.join(map(str, columns))} |"
+
+
+PAGE = """\
+# The decision on time, simulated
+
+    git worktree add ../old 0a0ac3c5
+    python benchmarks/decision_power.py --old ../old --output docs/results/decision.md
+
+made this page, without a GPU. The limits are 0.5 % (tolerated) and 1 % (must be found). So SLOWER is false for equal
+work (+0 %), and also at +0.5 %, where it is likeliest. A run has an error rate of 0.001 and collects so many *tests*.
+The workload is the first of one of them, and has {alphas} of it for {tests} tests.
+
+## Blocks in one process
+
+{runs} verdicts a row. A test fails only if a second process agrees, so the false ones are upper bounds. Normal
+blocks have the standard deviation of their name. Recorded blocks are of equal kernels ({recorded}), and each has a
+new coin. *Before* is the procedure of commit 0a0ac3c5 with its share for a run's first, 20th and 500th workload. *At
+this rate* is the same procedure with today's share.
+
+| blocks | truth | tests | SLOWER | before | at this rate | blocks, median | before | at this rate |
+|---|---|---|---|---|---|---|---|---|
+{blocks}
+
+## Callables, by pairs of processes
+
+All blocks of a process have what the process has for life. How far processes of a callable are apart is drawn from
+the prior of `judge.decision`, or from the quantiles that were measured on H100s. The first pair decides by its blocks.
+After a SLOWER, fresh pairs follow until all pairs together decide, or eight did not. *Pairs* is the mean.
+
+| processes are apart by | truth | tests | verdicts | SLOWER | passed | undecided | pairs |
+|---|---|---|---|---|---|---|---|
+{callables}
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    replays = Path(__file__).resolve().parents[1] / "tests" / "replays"
+    made.add_argument("--blocks", type=Path, nargs="+", default=[replays], help="folders of recorded blocks")
+    made.add_argument("--old", type=Path, help="source tree of the older procedure")
+    made.add_argument("--runs", type=int, default=20_000, help="verdicts a row (default 20,000)")
+    made.add_argument("--output", type=Path, help="write the page to this file")
+    chosen = made.parse_args(arguments)
+    gpus = recorded(chosen.blocks)
+    noises = {f"normal, {percent:g} %": normal(percent) for percent in SPREADS}
+    noises |= {f"recorded, {gpu}": redrawn(kernels) for gpu, kernels in gpus.items()}
+    (blocks, broken), (others, also) = blocks_table(noises, chosen.runs, chosen.old), callables_table(chosen.runs)
+    page = PAGE.format(
+        alphas=", ".join(f"{share(tests, 1):.2g}" for tests in TESTS), tests=", ".join(map(str, TESTS)),
+        recorded=", ".join(f"{sum(len(r) for r, _ in kernels):,} of {gpu}s" for gpu, kernels in gpus.items()),
+        runs=f"{chosen.runs:,}", blocks="\n".join(blocks), callables="\n".join(others),
+    )  # fmt: skip
+    print(page)
+    if chosen.output:
+        chosen.output.write_text(page, encoding="utf-8")
+    return int(broken or also)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
