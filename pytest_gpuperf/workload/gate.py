@@ -64,7 +64,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     if work.request.launch is None:
         return _gate_callable(work, case, record)
     if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
-        return _unchanged(work, case, record)
+        return _unchanged(work, case)
     return _gate_kernel(work, case, record)
 
 
@@ -101,12 +101,12 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
     reason = "the machine code and its launch are those of the baseline"
     if work.worker.options.changed_only:
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if record.rounds else one_round(work)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
     judged = time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds))
     return Timed(taken.rounds, judged, taken.disturbed, problem=reason)
 
@@ -158,7 +158,7 @@ def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: Baselin
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Let the baseline's revision run the callable beside this one, each in its process."""
     worker, options = work.worker, work.worker.options
-    if isinstance(options.task, ConfirmTask):
+    if isinstance(options.task, ConfirmTask) and work.key in options.task.by_process:
         wait_for_revision(worker, work.key)  # not while rounds are taken
     taken = take(work, budget_s=work.request.budget_s / 4)
     now_ns = mean_time_ns(taken.rounds)
@@ -180,12 +180,13 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         )  # fmt: skip
     except NotPaired as problem:
         return _by_record(work, case, taken.rounds, bound, str(problem))
-    first = compared.comparison
+    first, kernels = compared.comparison, _kernels_of(work)
 
     def settle(found: Sequence[Confirmation]) -> Judgement | None:
-        return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+        judged = time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+        return judged and _with_kernels(judged, kernels)
 
-    judgement = _with_kernels(work, time_verdict.by_blocks(case, first))
+    judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
     suspect = _suspect(work, judgement, settle, first.seconds)
     return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
@@ -200,10 +201,11 @@ def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], b
         other = other if case.record_ns else "it was recorded with another timer or cache state"
         reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
         return Timed(rounds, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
-    judgement = time_verdict.by_record(case, [now_ns], bound, obstacle)
+    kernels = _kernels_of(work)
+    judgement = _with_kernels(time_verdict.by_record(case, [now_ns], bound, obstacle), kernels)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
-        return time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle)
+        return _with_kernels(time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle), kernels)
 
     suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
     return Timed(rounds, judgement, suspect=suspect)
@@ -217,16 +219,23 @@ def _other_machine(work: TimedWorkload) -> str:
     return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
 
 
-def _with_kernels(work: TimedWorkload, judgement: Judgement) -> Judgement:
-    """With the callable's kernels by their time, where it did not pass and the timer sees kernels."""
+def _kernels_of(work: TimedWorkload) -> str:
+    """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
     seen = work.worker.timer.kernel_breakdown
-    if judgement.verdict.is_pass or not seen:
-        return judgement
+    if not seen:
+        return ""
     kernels = sorted(seen[-1].items(), key=lambda one: -one[1])
     shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
     if len(kernels) > MOST_KERNELS:
         shown.append(f"and {len(kernels) - MOST_KERNELS} more")
-    return msgspec.structs.replace(judgement, notes=(*judgement.notes, f"its kernels: {', '.join(shown)}"))
+    return f"its kernels: {', '.join(shown)}"
+
+
+def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
+    """With this note on its kernels, where it did not pass."""
+    if judgement.verdict.is_pass or not kernels:
+        return judgement
+    return msgspec.structs.replace(judgement, notes=(*judgement.notes, kernels))
 
 
 # --- for the second process ----------------------------------------------------------------------
