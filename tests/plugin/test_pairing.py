@@ -12,7 +12,8 @@ from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.timing.paired_run import pair
 from simulated_gpu import SimulatedGpu
 
-from pytest_gpuperf.device.launch import Configuration, Kernel
+from pytest_gpuperf.device.interface import Configuration
+from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers

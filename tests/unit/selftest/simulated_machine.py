@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
+from pytest_gpuperf.device.interface import Configuration, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -44,7 +44,7 @@ class SimulatedKernel:
         placement = float(np.exp(machine.random.normal(0.0, machine.placement_sd)))
         self._duration_ns = (FIXED_NS + NS_PER_COUNT[found[1]] * int(found[2])) * placement
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
         self._machine.elapsed_ns += self._duration_ns
 
 
