@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
     from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
     from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
-    from pytest_gpuperf.device.compare import UlpError as UlpError
+    from pytest_gpuperf.device.array_compare import UlpError as UlpError
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
@@ -83,7 +83,7 @@ _HOMES = {
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
         "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
-        "device.compare": "UlpError",
+        "device.array_compare": "UlpError",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

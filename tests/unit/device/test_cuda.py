@@ -47,7 +47,7 @@ def device(cupy: FakeCupy) -> CudaDevice:
 
 
 def test_all_work_goes_to_one_stream_of_its_own(device: CudaDevice, cupy: FakeCupy) -> None:
-    assert cupy.log == [("device", 0), ("stream", False)]
+    assert cupy.log[:2] == [("device", 0), ("stream", False)]
 
 
 @pytest.fixture
