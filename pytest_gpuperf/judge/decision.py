@@ -127,8 +127,6 @@ class Comparison(Record, frozen=True):
     """Of the coin that ordered the slots."""
     time_ns: float
     """Geometric mean of the candidate's midmeans in the blocks, nanoseconds per run."""
-    slow: str = ""
-    """``20 % of its samples take 5 times as long as most (0 % of the baseline's)``; empty if none do."""
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
     """Wall-clock time, pilot included."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Identity, Key
-from pytest_gpuperf.model.task import Place
+from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement
 
 
@@ -25,8 +25,8 @@ class Confirmation(Record, frozen=True):
     """Why there is neither."""
 
     @property
-    def place(self) -> Place:
-        return Place(key=self.key, kind=self.kind)
+    def place(self) -> SuspectPlace:
+        return SuspectPlace(key=self.key, kind=self.kind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,5 +42,5 @@ class Suspect:
     """Whether it was paired with another revision's process."""
 
     @property
-    def place(self) -> Place:
-        return Place(key=self.judgement.key, kind=self.judgement.kind)
+    def place(self) -> SuspectPlace:
+        return SuspectPlace(key=self.judgement.key, kind=self.judgement.kind)

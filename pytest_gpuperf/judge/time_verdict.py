@@ -123,7 +123,9 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
         return case.judgement(Verdict.SAME, reason, time, first.time_ns)
     if wants_pair(ratios, case.limits):
         return None
-    return case.judgement(Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}", time, first.time_ns)
+    return case.judgement(
+        Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}; a quieter machine decides it", time, first.time_ns
+    )
 
 
 def record_bound(recorded: Sequence[RecordedRound]) -> float:
@@ -188,11 +190,10 @@ def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> 
 
 
 def _of_means(case: TimeCase, first: Comparison) -> str:
-    """What slow samples have to do with it, where midmeans alone would not prove it."""
+    """What the means say, where midmeans alone would not prove it."""
     if log_e_slower(first.r, case.limits) >= -math.log(case.alpha):
         return ""
-    words = f": the mean is x{np.mean(np.exp(first.means)):.3g} while the midmean is x{first.ratio:.4g}"
-    return f"{words}: {first.slow}" if first.slow else words
+    return f": rare slow samples, the mean is x{np.mean(np.exp(first.means)):.3g} and the midmean x{first.ratio:.4g}"
 
 
 def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None:

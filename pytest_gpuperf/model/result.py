@@ -102,8 +102,6 @@ class TestEvidence(Record, frozen=True):
     xfail: str = ""
     """The reason why a regression of this test is expected."""
     self_pair: SelfPairReading | None = None
-    red_on_time: bool = False
-    """The gate failed it, and for nothing but its times."""
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False

@@ -15,7 +15,7 @@ from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.decision import Comparison, Decision
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.selftest.kernels import KERNELS
-from pytest_gpuperf.selftest.report import Control, KernelReport, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.smallest import smallest_effect
 from pytest_gpuperf.selftest.trials import ALPHA, BUDGET_S, LIMITS, Trials, Version
 

@@ -21,7 +21,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import not_confirmed
-from pytest_gpuperf.model.task import ConfirmTask, Place
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.compare import BUDGETS
 
@@ -52,8 +52,8 @@ def leave(task: ConfirmTask, finding: Confirmation) -> None:
 
 def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
     """Settle the suspects of one test: their judgements in ``book`` become final."""
-    waiting: dict[Place, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
-    found: dict[Place, list[Confirmation]] = {place: [] for place in waiting}
+    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
+    found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     if waiting and state.confirmed >= MOST_CONFIRMED:
         why = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
         _replace(book, (not_confirmed(one.judgement, why) for one in waiting.values()))
@@ -99,7 +99,7 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
 
 def _in_another_process(
     item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
-) -> tuple[Mapping[Place, Confirmation], str]:
+) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
     limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)

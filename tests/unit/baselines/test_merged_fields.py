@@ -8,8 +8,8 @@ from baseline_samples import H200, make_host_time, make_key, make_session, make_
 
 from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import rounded_beside
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_times
 from pytest_gpuperf.judge.counters import PASSES
 from pytest_gpuperf.model.beside_figures import Beside

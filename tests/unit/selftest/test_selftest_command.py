@@ -17,7 +17,7 @@ from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.selftest import run, trials
 from pytest_gpuperf.selftest.kernels import KERNELS, LOOP, Probe, UnknownSlowdown
-from pytest_gpuperf.selftest.report import Control, KernelReport, SelftestReport, TimerReport, as_text
+from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
 from pytest_gpuperf.selftest.trials import LIMITS, Trials
 
 Use = Callable[[SimulatedMachine], None]

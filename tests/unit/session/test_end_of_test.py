@@ -77,13 +77,7 @@ def test_a_test_with_nothing_against_it_passes_and_is_whole(run: Run, advised: l
     item = run.item()
     assert ended(item) is None
     book = stash.book_of(item)
-    assert (book.ended_in, book.whole, book.status, book.unreached, book.red_on_time) == (
-        "call",
-        True,
-        "complete",
-        (),
-        False,
-    )
+    assert (book.ended_in, book.whole, book.status, book.unreached) == ("call", True, "complete", ())
     assert advised == [book]
 
 
@@ -114,7 +108,6 @@ def test_a_regression_fails_the_test_with_the_gates_message(run: Run) -> None:
     assert isinstance(raised, pytest.fail.Exception)
     assert not raised.pytrace
     assert str(raised).startswith("copy  SLOWER  on nvidia-h200 (time)")
-    assert stash.book_of(item).red_on_time
 
 
 def test_causes_are_in_the_message(run: Run) -> None:
@@ -124,17 +117,9 @@ def test_causes_are_in_the_message(run: Run) -> None:
     assert "bank conflicts" in str(ended(item))
 
 
-def test_a_test_is_red_on_time_if_nothing_else_is_against_it(run: Run) -> None:
-    item = slower_item(run)
-    stash.book_of(item).add(workload("other", judgement(Verdict.WORSE, "counters", "other")))
-    assert isinstance(ended(item), pytest.fail.Exception)
-    assert not stash.book_of(item).red_on_time
-
-
 def test_a_regression_that_is_expected_does_not_fail(run: Run) -> None:
     item = slower_item(run, xfail="known")
     assert ended(item) is None
-    assert not stash.book_of(item).red_on_time
 
 
 def test_verdicts_of_a_run_that_measures_nothing_are_judged_all_the_same(run: Run, advised: list[TestBook]) -> None:
@@ -236,7 +221,6 @@ def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Ru
     raised = ended(strict, StaticOnly("needs a GPU: data"))
     assert isinstance(raised, pytest.fail.Exception)
     assert "later  NOT-MEASURED" in str(raised)
-    assert not stash.book_of(strict).red_on_time
 
 
 def test_a_test_that_passes_without_a_workload_on_record_says_so(without_gpu: Run) -> None:
@@ -461,12 +445,12 @@ def test_the_evidence_travels_on_the_report(run: Run) -> None:
     book.add(workload("copy", judgement(Verdict.SLOWER)))
     book.cubins, book.unrecorded = {"a": b"machine code", "b": b"other"}, {"a"}
     book.unreached = (judgement(Verdict.NOT_MEASURED, workload="later"),)
-    book.red_on_time = book.whole = True
+    book.whole = True
     book.stop("checked only", "no times")
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(book.workloads.values()),
-        xfail="known", self_pair=reading, red_on_time=True, unreached=book.unreached, whole=True,
+        xfail="known", self_pair=reading, unreached=book.unreached, whole=True,
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
     assert run.state.self_pair_readings == {}
