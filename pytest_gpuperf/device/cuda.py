@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.driver_calls import CapturedKernel, PersistingL2, capture_call, launch_extended
 from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import GpuLock
@@ -146,7 +146,7 @@ class CudaDevice:
                 return ""
         return found
 
-    def capture(self, call: Callable[[], Any]) -> Captured:
+    def capture(self, call: Callable[[], Any]) -> CapturedKernel:
         with self.current():
             return capture_call(self._driver, self.stream_pointer, call)
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.driver_calls import Captured
+    from pytest_gpuperf.device.driver_calls import CapturedKernel
 
 Dim3 = tuple[int, int, int]
 COOPERATIVE = " cooperative"
@@ -175,8 +175,8 @@ class Device(Protocol):
     @property
     def launches(self) -> LaunchLog: ...
 
-    def capture(self, call: Callable[[], Any]) -> Captured:
-        """What ``call`` enqueues on this GPU's stream; none of it is executed.  Raises ``LaunchError``."""
+    def capture(self, call: Callable[[], Any]) -> CapturedKernel:
+        """The kernel that ``call`` enqueues on this GPU's stream, and does not execute.  Raises ``LaunchError``."""
 
     def synchronize(self) -> None: ...
 
