@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.result import SelfPairReading, WorkloadEvidence
     from pytest_gpuperf.timing.process_opponent import Link
+
+
+SELF_PAIRS = 3
+"""Tests of a run whose first launch is paired with itself (``workload.aa_test``)."""
 
 
 class RunState:
@@ -71,6 +76,12 @@ class RunState:
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
         finding = self._config.stash.get(stash.FINDING, None)
         return share(len(finding.gated) if finding is not None else 1, self._shares[node_id])
+
+    def choose_self_pairs(self, items: Sequence[pytest.Item]) -> None:
+        """Draw the tests whose first launch is paired with itself; the same ones in every worker of a run."""
+        run = getattr(self._config, "workerinput", {}).get("testrunuid")
+        nodes = sorted(item.nodeid for item in items if "gpuperf" in getattr(item, "fixturenames", ()))
+        self.self_pairs = set(random.Random(run).sample(nodes, min(SELF_PAIRS, len(nodes))))
 
     def suspect(self, suspects: Iterable[Suspect | None]) -> None:
         """Let these wait for a second process, at the end of their test."""

@@ -51,10 +51,8 @@ def moved_workloads(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, Workl
     """Of two states of the baselines, old names by the new ones; no record moves twice."""
     left, found = {key: _work(key, records) for key, records in gone.items()}, dict[Key, Key]()
     for key, records in sorted(new.items()):
-        origin = (
-            origin_of(_work(key, records), left.values()) if records.static else None
-        )  # what a callable runs, nothing tells
-        if origin is not None:
+        origin = origin_of(_work(key, records), left.values())
+        if origin is not None and records.static:  # nothing tells what a callable runs
             found[key] = left.pop(origin.key).key
     return found
 

@@ -60,11 +60,15 @@ class TimeCase:
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
         notes: Sequence[str] = (),
     ) -> Judgement:  # fmt: skip
-        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record."""
+        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record.
+
+        There is no note where ``time`` is that comparison.
+        """
         ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
-        of_record = [f"x{ratio:.2f} of its recorded time"] if ratio and abs(math.log(ratio)) > REMARKED else []
+        remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
             reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
