@@ -10,13 +10,12 @@ from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.formatting import indented_json
-from pytest_gpuperf.selftest.kernels import UnknownSlowdown
 from pytest_gpuperf.selftest.run import run_selftest
 from pytest_gpuperf.selftest.selftest_report import as_text
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
 PROBLEMS = (
-    NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem, UnknownSlowdown,
+    NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem,
     InvalidSampleError, OSError,
 )  # fmt: skip
 """Failures that keep the self-test from an answer."""

@@ -13,7 +13,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.judge.suspects import Confirmation, Suspect
+    from pytest_gpuperf.judge.suspects import Suspect
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.result import SelfPairReading, WorkloadEvidence
     from pytest_gpuperf.timing.process_opponent import Link
@@ -34,8 +34,6 @@ class RunState:
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self._suspects: dict[Key, list[Suspect]] = {}
-        self.findings: list[Confirmation] = []
-        """What a confirming process has found of the workload in hand."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
         self.self_pairs: set[str] = set()

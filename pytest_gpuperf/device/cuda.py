@@ -19,8 +19,7 @@ from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
 from pytest_gpuperf.device.facts import Nvml
-from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
-from pytest_gpuperf.device.limits import LaunchAttributes, check_loadable
+from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.peaks import measure_peak
@@ -47,28 +46,19 @@ class CudaKernel:
         self._cupy, self._module, self._driver = cupy, module, driver
         self._function = module.get_function(binary.symbol)
         self._in_tiles = is_tile_kernel(binary.cubin, binary.symbol)
-        """A kernel of cuTile is launched in blocks of one thread."""
         self._granted_bytes = _NO_OPT_IN_BYTES - binary.profile.shared_bytes
         """Of dynamic shared memory."""
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        self._ask_for(dynamic_shared_bytes)
-        self._function(grid, self._threads(block), tuple(args), shared_mem=dynamic_shared_bytes)
-
-    def launch_as(
-        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-        cooperative: bool, cluster: Dim3 | None,
-    ) -> None:  # fmt: skip
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
         """See ``LoadedKernel``.  On the current stream of CuPy."""
-        self._ask_for(dynamic_shared_bytes)
-        launch_extended(
-            self._driver, self._function.kernel.ptr, int(self._cupy.cuda.get_current_stream().ptr), grid,
-            self._threads(block), args, dynamic_shared_bytes, LaunchAttributes(cooperative, cluster),
-        )  # fmt: skip
-
-    def _threads(self, block: Dim3) -> Dim3:
-        """As the driver is to be told: of a tile kernel it knows them itself."""
-        return (1, 1, 1) if self._in_tiles else block
+        self._ask_for(launch.dynamic_shared_bytes)
+        if self._in_tiles:  # the driver knows the threads itself
+            launch = launch._replace(block=(1, 1, 1))
+        if launch.attributes == PLAIN:
+            self._function(launch.grid, launch.block, tuple(args), shared_mem=launch.dynamic_shared_bytes)
+        else:
+            stream = int(self._cupy.cuda.get_current_stream().ptr)
+            launch_extended(self._driver, self._function.kernel.ptr, stream, launch, args)
 
     def _ask_for(self, dynamic_shared_bytes: int) -> None:
         if dynamic_shared_bytes > self._granted_bytes:
@@ -82,8 +72,7 @@ class CudaKernel:
             self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
         except _errors(self._cupy) as problem:
             raise LoadError(
-                f"the driver gives no access to the variable {symbol}: {problem}. A static one may be out of its "
-                "reach: declare it without static"
+                f"the driver gives no access to the variable {symbol}: {problem}. Declare it without static"
             ) from problem
 
 
@@ -114,9 +103,8 @@ class CudaDevice:
         self._peaks: dict[str, float] = {}
         self._loads = itertools.count()
 
-    def load(self, binary: KernelBinary, sha256: str | None = None) -> LoadedKernel:
-        """See ``Device``.  ``sha256`` is the hash that the cubin must have, for one that comes from a file."""
-        check_loadable(binary, self.facts.arch, sha256)
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        """See ``Device``."""
         with scratch_folder("gpuperf-") as folder:  # only this user can enter it
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)

@@ -21,6 +21,38 @@ if TYPE_CHECKING:
     from pytest_gpuperf.device.driver_calls import Captured
 
 Dim3 = tuple[int, int, int]
+COOPERATIVE = " cooperative"
+
+
+class LaunchAttributes(NamedTuple):
+    """What ``cuLaunchKernelEx`` is told besides; none by default."""
+
+    cooperative: bool = False
+    """All blocks are resident at once, so that the grid may wait for itself."""
+    cluster: Dim3 | None = None
+    """Blocks of a cluster in x, y and z."""
+
+    @property
+    def entry(self) -> str:
+        """Their part of the identity's launch: empty if there are none."""
+        cluster = "" if self.cluster is None else f" cluster={self.cluster}"
+        return f"{COOPERATIVE if self.cooperative else ''}{cluster}"
+
+
+PLAIN = LaunchAttributes()
+"""A launch as any other."""
+
+
+class Configuration(NamedTuple):
+    """Launch configuration of a kernel, apart from its arguments."""
+
+    grid: Dim3
+    """Blocks in x, y and z."""
+    block: Dim3
+    """Threads in x, y and z."""
+    dynamic_shared_bytes: int = 0
+    """Per block."""
+    attributes: LaunchAttributes = PLAIN
 
 
 class SeenLaunch(NamedTuple):
@@ -63,14 +95,8 @@ class LaunchLog:
 class LoadedKernel(Protocol):
     """A kernel in a module of its own in this process's context."""
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        """Enqueue one launch on the current stream; does not wait."""
-
-    def launch_as(
-        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-        cooperative: bool, cluster: Dim3 | None,
-    ) -> None:  # fmt: skip
-        """The same cooperatively or in clusters.  Raises ``LoadError`` where the driver cannot be asked for that."""
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
+        """Enqueue one launch on the current stream; does not wait.  Raises ``LoadError`` for refused attributes."""
 
     def write(self, symbol: str, content: bytes) -> None:
         """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""

@@ -1,34 +1,53 @@
-"""The self-test from beginning to end, in one process."""
+"""The self-test, in one process: kernels are compared with themselves, and with versions that are slower."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from pytest_gpuperf.device.discovery import open_device
-from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
-from pytest_gpuperf.judge.decision import Comparison, Decision
+from pytest_gpuperf.judge.decision import Comparison, Decision, share
+from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
-from pytest_gpuperf.selftest.kernels import KERNELS
+from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.selftest.kernels import KERNELS, Family
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.smallest import smallest_effect
-from pytest_gpuperf.selftest.trials import ALPHA, BUDGET_S, LIMITS, Trials, Version
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.rounds import Workload, warm_up
+from pytest_gpuperf.timing.samples import midmean, valid_samples
 
 SCHEMA = 1
 FULL_S, QUICK_S = 25.0, 3.0
 """Wall-clock seconds of comparisons of a kernel by one timer."""
+LIMITS = PROFILES["tight"]
+ALPHA = share(100, 1)
+"""Error rate of a verdict: that of a kernel in a run of 100 tests."""
+BUDGET_S = 5.0
+"""Wall-clock seconds that the gate gives a workload by default."""
+PERCENTS = (0, 1, 2)
+AIM = 1.07
+"""Slower versions are made slower than their name says by this factor: they have to be found."""
+HEADROOM = 1.08
+"""Counts up to this many times a baseline's are served by its grid and arguments."""
+SAMPLES, REPEATS = 30, 20
+"""Samples of a slot, and slots, from which a slowdown is known: that of a copy to 0.1 % on an H200."""
 
 
 def run_selftest(*, quick: bool, timer_name: TimerName | None, progress: Callable[[str], object]) -> SelftestReport:
     """Figures of each timer, or of the one that is named.  ``progress`` is told what is done next.
 
-    Raises ``NoDevice``, ``TimerUnavailable``, ``UnknownSlowdown`` and what compiling, loading, locking and timing
-    raise.
+    Raises ``NoDevice``, ``TimerUnavailable`` and what compiling, loading, locking and timing raise.
     """
     start = time.perf_counter()
     device = open_device()
@@ -48,33 +67,82 @@ def run_selftest(*, quick: bool, timer_name: TimerName | None, progress: Callabl
 
 
 def _by_timer(device: Device, timer: Timer, seconds: float) -> TimerReport:
-    found = [_tried(device, timer, kernel, seconds) for kernel in KERNELS]
-    remarks = dict.fromkeys(remark for _, remarks in found for remark in remarks)
-    return TimerReport(
-        name=timer.name, tick_ns=timer.tick_ns, overhead_ns=timer.overhead_ns,
-        kernels=tuple(report for report, _ in found), remarks=tuple(remarks),
-    )  # fmt: skip
+    kernels = tuple(Trials(device, timer, *kernel).report(name, seconds) for name, kernel in KERNELS.items())
+    return TimerReport(name=timer.name, tick_ns=timer.tick_ns, overhead_ns=timer.overhead_ns, kernels=kernels)
 
 
-def _tried(device: Device, timer: Timer, kernel: str, seconds: float) -> tuple[KernelReport, list[str]]:
-    """What is found about one kernel, and remarks on the comparisons."""
-    trials = Trials(device, timer, KERNELS[kernel], secrets.randbits(48))
-    taken = trials.compared(seconds)
-    same = taken[trials.versions[0]]
-    r = [value for one in same for value in one.r]
-    spread, blocks = float(np.std(r)), max(1, int(BUDGET_S * len(r) / sum(one.seconds for one in same)))
-    report = KernelReport(
-        kernel=kernel, duration_ns=trials.duration_ns, spread=spread,
-        controls=tuple(_control(version, comparisons) for version, comparisons in taken.items()),
-        smallest=smallest_effect(spread, blocks, LIMITS, ALPHA),
-    )  # fmt: skip
-    return report, [remark for some in taken.values() for one in some for remark in one.remarks]
+class Trials:
+    """A kernel and its versions on one timer.  The caller holds the GPU's lock."""
+
+    def __init__(self, device: Device, timer: Timer, family: Family, count: int) -> None:
+        self._device, self._timer, self._family, self._count = device, timer, family, count
+        self._form = family.form(device, math.ceil(count * HEADROOM))
+        self._baseline = family.compiled(count, device.facts.arch)
+        (self.duration_ns,) = self._times_ns(self._baseline)
+        self.versions = {percent: self._version(percent) for percent in PERCENTS}
+        """By percentage: machine code, and its time over the baseline's, as measured; 1 for the same code."""
+
+    def report(self, name: str, seconds: float) -> KernelReport:
+        """Figures of the kernel of this name, from comparisons of so many seconds."""
+        taken = self._compared(seconds)
+        same = taken[0]
+        r = [value for one in same for value in one.r]
+        spread, blocks = float(np.std(r)), max(1, int(BUDGET_S * len(r) / sum(one.seconds for one in same)))
+        return KernelReport(
+            kernel=name, duration_ns=self.duration_ns, spread=spread,
+            controls=tuple(_control(percent, self.versions[percent][1], some) for percent, some in taken.items()),
+            smallest=smallest_effect(spread, blocks, LIMITS, ALPHA),
+        )  # fmt: skip
+
+    def _compared(self, seconds: float) -> Mapping[int, Sequence[Comparison]]:
+        """Comparisons by percentage, taken in turns until so many seconds are over, and at least one of each."""
+        end = time.perf_counter() + seconds
+        taken: dict[int, list[Comparison]] = {percent: [] for percent in self.versions}
+        for percent, (binary, ratio) in itertools.cycle(self.versions.items()):
+            if taken[percent] and time.perf_counter() >= end:
+                break
+            taken[percent].append(self._compare(binary, self.duration_ns * ratio))
+        return taken
+
+    def _compare(self, candidate: KernelBinary, duration_ns: float) -> Comparison:
+        """One comparison with the baseline, as the gate takes it."""
+        launch = self._launch(candidate)
+        opponent = CubinOpponent(self._device, self._timer, launch, BaselineLaunch(self._baseline))
+        return compare(
+            self._device, opponent, LIMITS, ALPHA, seed=secrets.randbits(48), budget_s=BUDGET_S,
+            duration_ns=duration_ns,
+        ).comparison  # fmt: skip
+
+    def _version(self, percent: int) -> tuple[KernelBinary, float]:
+        """Resized once: a kernel's time has a fixed part, and that of a copy is no straight line of its count."""
+        wanted, arch = AIM * percent / 100, self._device.facts.arch
+        ratio, binary = 1.0, self._family.compiled(self._count, arch, moved=True)
+        counts = float(self._count)  # so many counts take the baseline's time
+        for _ in range(2 if percent else 0):
+            added = min(math.ceil(wanted * counts), math.ceil(self._count * (HEADROOM - 1)))
+            binary = self._family.compiled(self._count + added, arch, moved=True)
+            before, after = self._times_ns(self._baseline, binary)
+            ratio = after / before
+            counts = added / max(ratio - 1, wanted / 4)
+        return binary, ratio
+
+    def _times_ns(self, *binaries: KernelBinary) -> list[float]:
+        """Midmean times of kernels, interleaved, with a cold L2."""
+        launches = [self._launch(binary) for binary in binaries]
+        for launch in launches:
+            warm_up(self._timer, Workload(launch), bound_s=0.05)
+        taken = [self._timer.measure([Slot(one, SAMPLES) for one in launches], "cold") for _ in range(REPEATS)]
+        return [midmean(valid_samples(np.concatenate(of_one).tolist())) for of_one in zip(*taken, strict=True)]
+
+    def _launch(self, binary: KernelBinary) -> Launch:
+        arch, (grid, arguments) = self._device.facts.arch, self._form
+        kernel = Kernel({arch: binary}, device=self._device, native=arch, ptx=lambda _arch: "")
+        return kernel.launch(grid, self._family.threads, arguments)
 
 
-def _control(version: Version, comparisons: Sequence[Comparison]) -> Control:
+def _control(percent: int, ratio: float, comparisons: Sequence[Comparison]) -> Control:
     decisions = [one.decision(LIMITS, ALPHA) for one in comparisons]
     return Control(
-        percent=version.percent, ratio=version.ratio, comparisons=len(comparisons),
-        slower=decisions.count(Decision.SLOWER), undecided=decisions.count(None),
-        seconds=statistics.median(one.seconds for one in comparisons),
+        percent=percent, ratio=ratio, comparisons=len(comparisons), slower=decisions.count(Decision.SLOWER),
+        undecided=decisions.count(None), seconds=statistics.median(one.seconds for one in comparisons),
     )  # fmt: skip

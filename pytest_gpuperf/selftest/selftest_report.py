@@ -45,8 +45,6 @@ class TimerReport(Record, frozen=True):
     overhead_ns: float
     """Reading of a sample of an empty kernel beyond the kernel's own time."""
     kernels: tuple[KernelReport, ...]
-    remarks: tuple[str, ...]
-    """Disturbances during the comparisons, with advice."""
 
 
 class SelftestReport(Record, frozen=True):
@@ -68,10 +66,7 @@ def as_text(report: SelftestReport) -> str:
     lines = [f"gpuperf selftest: {report.gpu}, driver {report.driver}, {report.seconds:.0f} s",
              f"SLOWER is beyond {tolerance:.1%}; {detect:.1%} has to be found"]  # fmt: skip
     for timer in report.timers:
-        lines += ["", *_timer(timer)]
-    lines.append("")
-    for timer in report.timers:
-        lines += [*(f"note: {remark}" for remark in timer.remarks), *_closing(timer, report.limits)]
+        lines += ["", *_timer(timer), *_closing(timer, report.limits)]
     if report.false_alarms:
         lines.append("There were FALSE ALARMS: do not gate on this machine, and please report this with --json.")
     return "\n".join(lines) + "\n"
@@ -102,17 +97,13 @@ def _closing(timer: TimerReport, limits: Limits) -> list[str]:
     long = [one for one in timer.kernels if one.duration_ns >= SHORT_NS]
     if not long:
         return []
-    worst = max(long, key=lambda one: 1.0 if one.smallest is None else one.smallest)
-    margin = math.inf if worst.smallest is None else worst.smallest - limits.tolerance
-    profiles = [name for name, one in PROFILES.items() if margin <= one.detect - one.tolerance]
-    if worst.smallest is None or not profiles:
-        return [f"This machine is too noisy: by {timer.name}, blocks of the {worst.kernel} scatter by "
-                f"{worst.spread:.2%}, and no profile keeps its promise: {CALM_DOWN}."]  # fmt: skip
+    smallest, worst = max((math.inf if one.smallest is None else one.smallest, one.kernel) for one in long)
     shortest = duration(min(one.duration_ns for one in long))
-    lines = [f"By {timer.name}, this machine resolves {worst.smallest:+.2%} on kernels of {shortest} and more "
-             f"(the {worst.kernel} needs the most)."]  # fmt: skip
-    if worst.smallest > limits.detect:
-        tolerance, detect = PROFILES[profiles[0]]
-        lines.append(f"This machine is too noisy to find {limits.detect:.1%}: use --gpuperf-profile={profiles[0]} "
-                     f"({tolerance:.1%} / {detect:.1%}), or {CALM_DOWN}.")  # fmt: skip
+    found = f"{smallest:+.2%}" if math.isfinite(smallest) else "no slowdown"
+    lines = [f"By {timer.name}, this machine resolves {found} on kernels of {shortest} and more "
+             f"(the {worst} needs the most)."]  # fmt: skip
+    if smallest > limits.detect:
+        kept = [name for name, one in PROFILES.items() if smallest - limits.tolerance <= one.detect - one.tolerance]
+        advice = f"use --gpuperf-profile={kept[0]}, or" if kept else "no profile keeps its promise;"
+        lines.append(f"This machine is too noisy to find {limits.detect:.1%}: {advice} {CALM_DOWN}.")
     return lines

@@ -5,19 +5,21 @@ Runs of the gate are drawn from normal blocks of that spread, and decided as the
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
-from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Decision, decide
 from pytest_gpuperf.model.tolerance import Limits
 
 DETECTION = 0.99
 RUNS = 1000
-STEP = 1.05
 MOST_EFFECT = 0.5
+STEP = 1.05
+"""Ratio of one effect that is tried to the next smaller one."""
 
 
 def smallest_effect(spread: float, blocks: int, limits: Limits, alpha: float) -> float | None:
@@ -26,25 +28,23 @@ def smallest_effect(spread: float, blocks: int, limits: Limits, alpha: float) ->
     ``spread`` is the standard deviation of a block's log ratio, ``blocks`` what fits into the budget.
     """
     noise = np.random.default_rng(1).normal(0.0, spread, (RUNS, min(blocks, MOST_BLOCKS)))
-    most = math.ceil(math.log(MOST_EFFECT / limits.tolerance, STEP))
-    low, high = 0, most + 1  # in steps above the tolerance
-    while high - low > 1:
-        middle = (low + high) // 2
-        runs = noise + math.log1p(limits.tolerance * STEP**middle)
-        over = (runs > math.log1p(limits.tolerance)).cumsum(axis=1).tolist()
-        under = (runs < math.log1p(limits.detect)).cumsum(axis=1).tolist()
-        found = sum(_is_slower(*counts, limits, alpha) for counts in zip(over, under, strict=True))
-        low, high = (low, middle) if found >= DETECTION * RUNS else (middle, high)
-    return limits.tolerance * STEP**high if high <= most else None
+    effects = limits.tolerance * STEP ** np.arange(1, math.ceil(math.log(MOST_EFFECT / limits.tolerance, STEP)) + 1)
+    first = bisect.bisect_left(
+        effects, DETECTION * RUNS, key=lambda effect: _found(noise + math.log1p(effect), limits, alpha)
+    )
+    return float(effects[first]) if first < effects.size else None
 
 
-def _is_slower(over: Sequence[int], under: Sequence[int], limits: Limits, alpha: float) -> bool:
-    """How a run ends, from the numbers of blocks over the tolerance and under ``detect`` after each block."""
-    for number, counts in enumerate(zip(over, under, strict=True), start=1):
-        decided = _decided(number, *counts, limits, alpha)
-        if decided is not None:
-            return decided is Decision.SLOWER
-    return False
+def _found(runs: NDArray[np.float64], limits: Limits, alpha: float) -> int:
+    """Number of runs (rows of log ratios of blocks) that end as SLOWER."""
+    over = (runs > math.log1p(limits.tolerance)).cumsum(axis=1).tolist()
+    under = (runs < math.log1p(limits.detect)).cumsum(axis=1).tolist()
+    found = 0
+    for run in zip(over, under, strict=True):
+        blocks = enumerate(zip(*run, strict=True), start=1)
+        decisions = (_decided(number, *counts, limits, alpha) for number, counts in blocks)
+        found += next(filter(None, decisions), None) is Decision.SLOWER
+    return found
 
 
 @functools.cache

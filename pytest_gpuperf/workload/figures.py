@@ -25,7 +25,7 @@ from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
 from pytest_gpuperf.timing.compare import wants_more
@@ -39,6 +39,7 @@ from pytest_gpuperf.timing.host_blocks import (
     interpreter_cost,
 )
 from pytest_gpuperf.workload.check import WrongResult
+from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 RECORDED_BLOCKS = 16
@@ -133,17 +134,14 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
     now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=interpreter(device.facts.driver))
     obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
     task = work.worker.options.task
-    confirms = isinstance(task, ConfirmTask) and SuspectPlace(key=work.key, kind="host") in task.places
-    if record is None or obstacle is not None or not (_gates(work) or confirms):
+    if record is None or obstacle is not None or not (_gates(work) or isinstance(task, ConfirmTask)):
         judged = [obstacle or secondary.new(work.key, work.target, "host")] if _gates(work) else []
         return _figure(now, list(itertools.islice(blocks, RECORDED_BLOCKS))), judged
-    alpha = CONFIRMING_ALPHA if confirms else state.next_share(work.key.node_id)
+    alpha = CONFIRMING_ALPHA if isinstance(task, ConfirmTask) else state.next_share(work.key.node_id)
     taken = until_decided(blocks, secondary.recorded_log(record), limits, alpha, request.budget_s)
     first, figure = _comparison(taken, record), _figure(now, taken)
-    if confirms:
-        state.findings.append(Confirmation(
-            key=work.key, kind="host", identity=request.identity(), comparison=first
-        ))  # fmt: skip
+    if isinstance(task, ConfirmTask):
+        leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, comparison=first))
         return figure, []
 
     def settle(found: Sequence[Confirmation]) -> Judgement | None:
@@ -153,7 +151,7 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
     judgement = secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first])
     assert judgement is not None
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        state.suspect([Suspect(judgement, request.identity(), settle, request.budget_s)])
+        state.suspect([Suspect(judgement, work.identity, settle, request.budget_s)])
     return figure, [judgement]
 
 

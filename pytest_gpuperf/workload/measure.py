@@ -73,22 +73,12 @@ def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
         profile(worker, evidence.key, request, worker.options.task)
         why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
         return _found(worker, book, request, why, CountersMissing(f"{request.name}: its counters are being collected"))
-    found = counted(worker, evidence.key, request)
-    book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
-        judgements=found.judgements,
-    ))  # fmt: skip
+    evidence, shown = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
+    book.add(evidence)
     if not worker.options.times:
-        return _found(worker, book, request, _not_timed(request), found.shown)
-    state = stash.run_state_of(worker.config)
-    state.findings.clear()
-    why_untimed = _time(worker, book, request, state)
-    if isinstance(worker.options.task, ConfirmTask):
-        from pytest_gpuperf.workload.confirm import leave  # noqa: PLC0415 SciPy comes with it
-
-        for finding in state.findings:
-            leave(worker.options.task, finding)
-    return _found(worker, book, request, why_untimed, found.shown)
+        return _found(worker, book, request, _not_timed(request), shown)
+    why_untimed = _time(worker, book, request, stash.run_state_of(worker.config))
+    return _found(worker, book, request, why_untimed, shown)
 
 
 def _found(
@@ -123,7 +113,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     The caller holds the GPU's lock.
     """
     from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
-    from pytest_gpuperf.workload import figures, timed_workload  # noqa: PLC0415
+    from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
@@ -139,10 +129,11 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     of_time = [timed.judgement] if timed.judgement is not None else []
     book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))
     state.suspect([timed.suspect])
-    state.findings.append(Confirmation(
-        key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
-        time_ns=mean_time_ns(timed.rounds) if timed.rounds else 0.0,
-    ))  # fmt: skip
+    if isinstance(worker.options.task, ConfirmTask):
+        confirm.leave(worker.options.task, Confirmation(
+            key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
+            time_ns=mean_time_ns(timed.rounds),
+        ))  # fmt: skip
     figures.measure_figures(work, book, state)
     return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 

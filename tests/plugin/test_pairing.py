@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from simulated_gpu import SimulatedGpu
 
-from pytest_gpuperf.device.launch import Configuration, Kernel, Launch
+from pytest_gpuperf.device.interface import Configuration
+from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.model.tolerance import PROFILES

@@ -133,15 +133,6 @@ def test_a_swapped_cubin_is_not_loaded_and_the_run_is_red(swapped, swap):
     )
     result.stdout.fnmatch_lines(["*from version control*, or record the workload again with --update-baselines*"])
     assert loaded(swapped) == {hashlib.sha256(slow_cubin(swapped)).hexdigest()}  # the candidate's own
-
-
-@pytest.mark.parametrize("swap", WAYS, ids=lambda swap: swap.__name__)
-def test_nothing_passes_against_a_record_whose_cubin_was_swapped(swapped, swap):
-    """Its rounds, which would prove it, may be swapped as well."""
-    swap(swapped)
-    swapped.edit("test_suite.py", "-DSTEPS=1430", "-DSTEPS=100")
-    swapped.edit("work.cu", "x * 1.5f", "x * 1.25f")
-    swapped.run("--gpuperf", NODE).assert_outcomes(failed=1)
     result = swapped.run("--gpuperf", "--gpuperf-open=warn", NODE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE  on simulated-gpu (time)*"])

@@ -28,6 +28,7 @@ def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than on record: {accept}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", "-k", "1024")
     assert strict.ret == 1
+    strict.stdout.re_match_lines([r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*  paired, \d+ blocks$"])
     assert strict.stdout.str().count(accept) == 1
 
 

@@ -58,20 +58,10 @@ def test_facts_are_attributes(gpu: Gpu, absent: Gpu) -> None:
     assert (gpu.available, absent.available) == (True, False)
     assert absent.sm_count == 132
     assert {"sm_count", "arch", "random"} <= set(dir(gpu))
-    with pytest.raises(AttributeError, match=r"no attribute 'cores'\. .*sm_count and others: dir\(gpu\) lists all"):
+    with pytest.raises(AttributeError, match=r"no attribute 'cores': dir\(gpu\) lists all"):
         _ = gpu.cores
     with pytest.raises(AttributeError):
         _ = gpu._cores
-
-
-def test_an_attribute_that_is_not_there_names_its_like_and_what_makes_arrays(absent: Gpu) -> None:
-    for name, near in (("l2_byte", "l2_bytes"), ("zeroes", "zeros"), ("copy_bandwith", "copy_bandwidth")):
-        with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Did you mean {near}"):
-            getattr(absent, name)
-    with pytest.raises(AttributeError, match="Arrays are made by array, empty, empty_like, full, random and zeros;"):
-        absent.ones(4)
-    makers = ["array", "empty", "empty_like", "full", "random", "zeros"]
-    assert all(callable(getattr(absent, name)) for name in makers)
 
 
 def test_arrays_and_peaks_come_from_the_device(gpu: Gpu) -> None:

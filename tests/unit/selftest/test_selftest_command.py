@@ -15,10 +15,11 @@ from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
-from pytest_gpuperf.selftest import run, trials
-from pytest_gpuperf.selftest.kernels import KERNELS, LOOP, Probe, UnknownSlowdown
+from pytest_gpuperf.judge.decision import Comparison
+from pytest_gpuperf.selftest import run
+from pytest_gpuperf.selftest.kernels import KERNELS
+from pytest_gpuperf.selftest.run import LIMITS, Trials
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
-from pytest_gpuperf.selftest.trials import LIMITS, Trials
 
 Use = Callable[[SimulatedMachine], None]
 
@@ -106,7 +107,7 @@ def test_noisy_machine_is_said_to_be_noisy(
     monkeypatch.setattr(run, "KERNELS", {"loop": KERNELS["loop"]})
     use(SimulatedMachine(seed=1, sample_sd=1.0))
     assert command_line.main(["selftest", "--quick", "--timer", "graph"]) == 0
-    assert "This machine is too noisy: by graph, blocks of the loop scatter by" in capsys.readouterr().out
+    assert "This machine is too noisy to find 1.0%: no profile keeps its promise" in capsys.readouterr().out
 
 
 def test_no_gpu_is_exit_status_1_with_a_remedy(
@@ -120,31 +121,26 @@ def test_no_gpu_is_exit_status_1_with_a_remedy(
     assert "gpuperf selftest: there is no NVIDIA driver; run where there is one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("probe", KERNELS.values(), ids=KERNELS)
-def test_slower_versions_are_as_slow_as_they_are_said_to_be(probe: Probe) -> None:
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_slower_versions_are_as_slow_as_they_are_said_to_be(kernel: str) -> None:
     machine = SimulatedMachine(seed=3, sample_sd=0.0005)
-    made = Trials(machine, machine.timer(), probe, seed=1)
-    cost = NS_PER_COUNT[probe.family.name]
-    for version in made.versions:
-        true = 1 + cost * (version.probe.count - probe.count) / (FIXED_NS + cost * probe.count)
-        assert version.ratio == pytest.approx(true, abs=0.0005)
-        assert version.percent <= 100 * (version.ratio - 1) <= 1.1 * version.percent + 100 * cost / made.duration_ns
+    family, count = KERNELS[kernel]
+    made, cost = Trials(machine, machine.timer(), family, count), NS_PER_COUNT[family.name]
+    for percent, (binary, ratio) in made.versions.items():
+        counts = int(binary.symbol.rpartition("_")[2])
+        assert ratio == pytest.approx(1 + cost * (counts - count) / (FIXED_NS + cost * count), abs=0.0005)
+        assert percent <= 100 * (ratio - 1) <= 1.1 * percent + 100 * cost / made.duration_ns
 
 
-def test_kernels_are_checked_before_anything_is_judged(
+def test_comparisons_go_on_in_turns_until_the_time_is_over(
     machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled = Probe.compiled
-    monkeypatch.setattr(Probe, "compiled", lambda self, arch: compiled(Probe(LOOP, 700), arch))
-    with pytest.raises(UnknownSlowdown, match="gpuperf_loop_700"):
-        Trials(machine, machine.timer(), Probe(LOOP, 700), seed=1)
-
-
-def test_comparisons_go_on_in_turns_until_the_time_is_over(machine: SimulatedMachine) -> None:
-    made, reads = Trials(machine, machine.timer(), Probe(LOOP, 700), seed=1), iter(range(100))
-    taken = made.compared(5.0, clock=lambda: float(next(reads)))
-    assert [len(taken[version]) for version in made.versions] == [3, 2, 2]
-    assert tuple(version.percent for version in made.versions) == trials.PERCENTS
+    made, reads = Trials(machine, machine.timer(), *KERNELS["loop"]), iter(range(100))
+    monkeypatch.setattr(Trials, "_compare", lambda *given: Comparison(r=(0.0,), means=(0.0,), seed=1, time_ns=1.0,
+                                                                      seconds=1.0))  # fmt: skip
+    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: float(next(reads))))
+    controls = made.report("loop", 5.0).controls
+    assert [(one.percent, one.comparisons) for one in controls] == [(0, 3), (1, 2), (2, 2)]
 
 
 def a_report(smallest: float | None, *, slower: int = 0, duration_ns: float = 6e4) -> str:
@@ -155,14 +151,14 @@ def a_report(smallest: float | None, *, slower: int = 0, duration_ns: float = 6e
     kernel = KernelReport(
         kernel="copy", duration_ns=duration_ns, controls=controls, spread=0.0123, smallest=smallest
     )  # fmt: skip
-    timer = TimerReport(name="cupti", tick_ns=32.0, overhead_ns=1.2, kernels=(kernel,), remarks=("it was hot",))
+    timer = TimerReport(name="cupti", tick_ns=32.0, overhead_ns=1.2, kernels=(kernel,))
     return as_text(SelftestReport(schema=1, gpu="A GPU", driver="580", limits=LIMITS, timers=(timer,), seconds=9.0))
 
 
 def test_report_names_gpu_timer_and_counts() -> None:
     text = a_report(0.008)
     for words in ("A GPU, driver 580, 9 s", "tick 32 ns, overhead 1 ns", "0 of 4, 4 undecided", "4 of 4 (by 1.00%)",
-                  "60 us", "1.230%", "+0.80%", "note: it was hot"):  # fmt: skip
+                  "60 us", "1.230%", "+0.80%"):  # fmt: skip
         assert words in text
     assert "By cupti, this machine resolves +0.80% on kernels of 60 us and more (the copy needs the most)." in text
     assert "noisy" not in text
@@ -171,10 +167,10 @@ def test_report_names_gpu_timer_and_counts() -> None:
 @pytest.mark.parametrize(
     ("smallest", "words"),
     [
-        (0.013, "too noisy to find 1.0%: use --gpuperf-profile=standard (1.0% / 2.0%), or lock the clocks"),
-        (0.03, "use --gpuperf-profile=loose (2.0% / 5.0%)"),
-        (0.2, "This machine is too noisy: by cupti, blocks of the copy scatter by 1.23%, and no profile keeps"),
-        (None, "and no profile keeps its promise: lock the clocks"),
+        (0.013, "too noisy to find 1.0%: use --gpuperf-profile=standard, or lock the clocks"),
+        (0.03, "use --gpuperf-profile=loose, or lock the clocks"),
+        (0.2, "This machine is too noisy to find 1.0%: no profile keeps its promise; lock the clocks"),
+        (None, "this machine resolves no slowdown on kernels of 60 us and more (the copy needs the most)"),
     ],
 )
 def test_report_advises_where_the_machine_is_too_noisy(smallest: float | None, words: str) -> None:
