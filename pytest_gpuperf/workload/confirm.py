@@ -22,7 +22,7 @@ from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0
@@ -56,7 +56,7 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     if waiting and state.confirmed >= MOST_CONFIRMED:
         why = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-        _replace(book, (not_confirmed(one.judgement, why) for one in waiting.values()))
+        _replace(book, (_unsettled(one, why) for one in waiting.values()))
         return
     slower = False
     while waiting:
@@ -73,7 +73,7 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
 def give_up(state: RunState, book: TestBook) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
     why = "the test was failed or stopped by pytest's own means"
-    _replace(book, (not_confirmed(one.judgement, why) for one in state.take_suspects(book.workloads.values())))
+    _replace(book, (_unsettled(one, why) for one in state.take_suspects(book.workloads.values())))
 
 
 def _settled(
@@ -94,7 +94,7 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
     """A loss stands, and a gain does not, where no second process can speak."""
     if suspect.judgement.verdict.is_regression:
         return not_confirmed(suspect.judgement, why)
-    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"not confirmed: {why}")
+    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"{NOT_CONFIRMED}{why}")
 
 
 def _in_another_process(

@@ -166,7 +166,9 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
         return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed, problem=why)
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = options.pair_callables == "always" or worker.revision is not None
+    by_choice = (
+        options.pair_callables == "always" or worker.revision is not None or isinstance(options.task, ConfirmTask)
+    )
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
         return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed, problem=reason)
