@@ -20,10 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.policy import Decision, Policy
-
 from pytest_gpuperf.judge.bisection import Answer, Found, NothingToFind, search
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, Decision, decide, share
+from pytest_gpuperf.model.tolerance import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 REPLAYS = ROOT / "tests" / "replays"
@@ -78,22 +77,21 @@ def history(kind: str, chance: random.Random) -> History:
 
 def verdict(ratio: float, blocks: Sequence[float], chance: random.Random) -> Answer:
     """What the gate says of a workload that takes ``ratio`` times as long."""
-    policy = Policy()
-    first = _process(ratio, blocks, policy, chance)
+    first = _process(ratio, blocks, share(1, 1), chance)
     if first is not Decision.SLOWER:
-        return "undecided" if first is Decision.INCONCLUSIVE else "good"
-    second = _process(ratio, blocks, policy.confirming(), chance)
+        return "undecided" if first is None else "good"
+    second = _process(ratio, blocks, CONFIRMING_ALPHA, chance)
     return "bad" if second is Decision.SLOWER else "undecided"
 
 
-def _process(ratio: float, blocks: Sequence[float], policy: Policy, chance: random.Random) -> Decision:
+def _process(ratio: float, blocks: Sequence[float], alpha: float, chance: random.Random) -> Decision | None:
     shift = math.log(ratio) + chance.gauss(0.0, PLACEMENT_SD)
     r: list[float] = []
-    while True:
+    while len(r) < MOST_BLOCKS:
         r.append(shift + chance.choice(blocks) * chance.choice((-1, 1)))
-        decision = judge_blocks(r, policy).decision
-        if decision is not Decision.CONTINUE:
+        if decision := decide(r, PROFILES["tight"], alpha):
             return decision
+    return None
 
 
 class Tried(NamedTuple):

@@ -20,7 +20,7 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.explain.compare import Launches
+from pytest_gpuperf.explain.workload_comparison import Launches
 from pytest_gpuperf.model.advice import Advice
 
 PROMISED_STATIC = 0.80

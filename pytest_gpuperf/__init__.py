@@ -46,7 +46,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
     from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
     from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
-    from pytest_gpuperf.device.compare import UlpError as UlpError
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
@@ -56,6 +55,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.other_compilers import CutileKernel as CutileKernel
     from pytest_gpuperf.device.other_compilers import NumbaKernel as NumbaKernel
     from pytest_gpuperf.device.other_compilers import TritonKernel as TritonKernel
+    from pytest_gpuperf.device.result_comparison import UlpError as UlpError
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -83,7 +83,7 @@ _HOMES = {
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
         "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
-        "device.compare": "UlpError",
+        "device.result_comparison": "UlpError",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

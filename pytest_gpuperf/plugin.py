@@ -17,7 +17,6 @@ from pytest_gpuperf.api import fixtures
 from pytest_gpuperf.config import parse_options
 from pytest_gpuperf.context import marker, stash, xdist_groups
 from pytest_gpuperf.context.shared_fixtures import SharedFixtures
-from pytest_gpuperf.workload import self_pairs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,7 +97,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if config.stash[stash.OPTIONS].active:
         xdist_groups.take_off(session.items)
     if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
-        stash.run_state_of(config).self_pairs = self_pairs.choose(config, session.items)
+        stash.run_state_of(config).choose_self_pairs(session.items)
     if config.stash[stash.OPTIONS].task is not None and session.items:
         from pytest_gpuperf.revision import process  # noqa: PLC0415 a plain run has no children
 

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,6 @@ from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
-from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
 from pytest_gpuperf.compile.cute_code import read_cute
 from pytest_gpuperf.compile.cutile_code import compile_cutile
 from pytest_gpuperf.compile.numba_code import read_numba
@@ -27,9 +26,8 @@ from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_te
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.device.cupy_arrays import elementwise_call
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
+from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel, numba_binaries
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
@@ -173,30 +171,12 @@ class KernelCompiler:
         self._site().check()
         return {binary.name: record for binary, record in kernels}
 
-    @overload
-    def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel: ...
-    @overload
-    def from_cupy(
-        self, kernel: Any, *, args: Sequence[Any], size: int | None = None, block_size: int = 128,
-        arch: str | Sequence[str] | None = None,
-    ) -> Launch: ...  # fmt: skip
-    def from_cupy(
-        self, kernel: Any, name: str | None = None, *, args: Sequence[Any] | None = None, size: int | None = None,
-        block_size: int = 128, arch: str | Sequence[str] | None = None,
-    ) -> Kernel | Launch:  # fmt: skip
-        """A kernel of CuPy, compiled here as CuPy would, for every target and without a GPU.
+    def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel:
+        """A ``RawKernel``, or the kernel ``name`` of a ``RawModule``, compiled here as CuPy would compile it.
 
-        Of a ``RawKernel``, or the kernel ``name`` of a ``RawModule``: a ``Kernel``, launched as ``cuda_kernel``'s own,
-        and cooperatively if CuPy would.  Of an ``ElementwiseKernel`` with ``args=``, outputs included: the ``Launch``
-        that CuPy would make of them; ``size`` and ``block_size`` are CuPy's.
-        Raises ``UnsupportedCupyKernel`` for anything else, ``LaunchError`` for ``args`` that do not fit, and as
-        ``cuda_kernel``.
+        That is for every target and without a GPU.  It is launched as ``cuda_kernel``'s own, and cooperatively if CuPy
+        would.  Raises ``UnsupportedCupyKernel`` for anything else, and as ``cuda_kernel``.
         """
-        if args is not None:
-            call = elementwise_call(kernel, as_tuple("from_cupy", args), size, block_size)
-            source = elementwise_source(kernel, call.types, call.axes, call.narrow)
-            compiled = self._compiled(source, arch, [of.label for of in call.types])
-            return compiled.launch(call.grid, call.block, call.arguments)
         code = read_cupy(kernel, name)
         if code.path:
             made = self.from_cubin(Path(code.path).absolute(), code.name)
@@ -218,9 +198,8 @@ class KernelCompiler:
         binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        anew = None if source.compiler == NVCC else functools.partial(compiling.compiling_anew, source)
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache), compiling=anew)  # fmt: skip
+                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

@@ -40,8 +40,7 @@ class GpuPerf:
       of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
     * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
-      the CPU time from its call to its return; ``"compile"``, the CPU time to compile it.  Names, or a dict of name to
-      tolerance.
+      the CPU time from its call to its return.  Names, or a dict of name to tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are

@@ -150,9 +150,8 @@ def _check_beside(where: str, beside: Beside) -> None:
     for name, value in (("memory_bytes", beside.memory_bytes), ("accuracy", beside.accuracy)):
         if value is not None and value < 0:
             raise _bad(where, f"{name} is {value}, below zero")
-    for name, time in (("host", beside.host), ("compile", beside.compile)):
-        if time is not None:
-            _check_host_time(f"{where}, {name}", time)
+    if beside.host is not None:
+        _check_host_time(f"{where}, host", beside.host)
 
 
 def _check_host_time(where: str, time: HostTime) -> None:

@@ -20,7 +20,7 @@ class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):
     toolchains: dict[str, dict[str, dict[str, StaticRecord]]]
     """Toolchain (``nvrtc 13.0.88``), then test, then workload."""
     schema: int
-    """``migrations.SCHEMA_VERSION``."""
+    """``schema_version.SCHEMA_VERSION``."""
 
     @property
     def parts(self) -> list[dict[str, dict[str, StaticRecord]]]:

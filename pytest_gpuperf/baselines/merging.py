@@ -14,13 +14,13 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import (
     round_record,
     round_session,
     rounded_beside,
     with_counts,
 )
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside, updated
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord

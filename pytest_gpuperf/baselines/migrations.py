@@ -2,7 +2,7 @@
 
 History
 -------
-6   A time record may have figures ``beside`` its time: memory, time of the CPU, time to compile, error.
+6   A time record may have figures ``beside`` its time: memory, time of the CPU, error.
 5   A workload, static or timed, may have a ``config``: what an autotuner chose to compile.
 4   One record per machine code, which workloads name; tests by function and parameters; of rounds what a judge reads;
     metrics by family; the commit of a session.  Cubins are compressed by LZMA, those of

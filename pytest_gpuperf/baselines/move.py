@@ -12,8 +12,8 @@ from pytest_gpuperf.baselines import layout, transaction
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import by_date, referenced_only
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.prune import put_back
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key

@@ -20,7 +20,7 @@ from pytest_gpuperf.baselines.document_types import Document, StaticDocument, Ti
 from pytest_gpuperf.baselines.documents import file_of
 from pytest_gpuperf.baselines.file_types import EvidenceFile
 from pytest_gpuperf.baselines.layout import is_arch
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION, Raw, migrate
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 
 MAX_JSON_BYTES = 16 * 1024 * 1024
 MOST = {"objects": ((b"}", b"]"), 280_000), "keys": ((b":",), 700_000), "values": ((b",",), 1_000_000)}
@@ -31,6 +31,9 @@ Ten thousand workloads have a third to a half of it.  What is opened and not clo
 _MOST_KEYS = 100_000
 """Of one object: ten times as many tests as a module may well have."""
 _MARKER = re.compile(r"^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
+
+
+Raw = dict[str, Any]
 
 
 class _RefusedError(ValueError):
@@ -169,10 +172,9 @@ def _current(raw: Raw, path: Path) -> Raw:
         raise _RefusedError(f"its schema version is {_shown(version)}, not a whole number")
     if version > SCHEMA_VERSION:
         raise NewerSchemaError(path, version, SCHEMA_VERSION)
-    try:
-        return migrate(raw)
-    except LookupError as error:
-        raise _RefusedError(f"its schema version {version} never existed") from error
+    if version < SCHEMA_VERSION:
+        raise _RefusedError(f"its schema version is {version}, and this pytest-gpuperf reads {SCHEMA_VERSION}")
+    return raw
 
 
 def _shown(value: Any) -> str:

@@ -30,8 +30,7 @@ def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord
 def rounded_beside(beside: Beside) -> Beside:
     """An error to six digits, ratios to five, their times to four."""
     accuracy = None if beside.accuracy is None else significant(beside.accuracy, 6)
-    host, compiled = (one and _host_time(one) for one in (beside.host, beside.compile))
-    return msgspec.structs.replace(beside, accuracy=accuracy, host=host, compile=compiled)
+    return msgspec.structs.replace(beside, accuracy=accuracy, host=beside.host and _host_time(beside.host))
 
 
 def _host_time(time: HostTime) -> HostTime:

@@ -1,7 +1,7 @@
 """The JSON Schema of the evidence files, generated from their types.
 
 ``python -m pytest_gpuperf.baselines.schema`` rewrites ``schema.json``, which ships with the package for editors and
-other tools; a test compares it with the types.  It may be told another file.  Its history is in ``migrations``.
+other tools; a test compares it with the types.  It may be told another file.  Its history is in ``schema_version``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.baselines.document_types import Document
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 

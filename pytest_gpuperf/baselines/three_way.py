@@ -17,8 +17,8 @@ from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import merge_time
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import with_counts
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord

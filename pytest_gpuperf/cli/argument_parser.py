@@ -17,7 +17,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 PAGES = {
     "audit": "audit", "bisect": "bisect", "bisect-step": "bisect", "comment": "reports", "diff": "accepting-changes",
     "doctor": "ci", "examples": "first-regression", "explain": "why-slower", "history": "history",
-    "init": "first-regression", "merge": "scaling", "migrate": "baselines", "mv": "accepting-changes",
+    "init": "first-regression", "merge": "scaling", "mv": "accepting-changes",
     "plot": "reports", "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
     "selftest": "selftest", "targets": "other-compilers",
 }  # fmt: skip
@@ -117,9 +117,6 @@ def _add_records(commands: Commands) -> None:
     targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
     targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
     _add_folder(targets)
-
-    migrate = _command(commands, "migrate", "rewrite baselines of an older schema in the current one")
-    _add_folder(migrate)
 
     resolve = _command(commands, "resolve", "merge baselines that are in conflict, and say what to record anew")
     _add_folder(resolve)

@@ -10,8 +10,8 @@ from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.formatting import indented_json
-from pytest_gpuperf.selftest.report import as_text
 from pytest_gpuperf.selftest.run import run_selftest
+from pytest_gpuperf.selftest.selftest_report import as_text
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
 PROBLEMS = (

@@ -18,7 +18,7 @@ from pytest_gpuperf.compile.host_headers import stand_ins, texts_of
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvcc_options import NvccReads, nvcc_reads
-from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_cubin, compile_ptx
+from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import (
     DEFAULTS,
     canonical_options,
@@ -131,12 +131,6 @@ def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> s
         return entry.ptx
     by_nvcc = source.compiler == NVCC
     return compile_by_nvcc(prepared.program, arch).ptx if by_nvcc else compile_ptx(prepared.program, arch)
-
-
-def compiling_anew(source: KernelSource, arch: str) -> Callable[[], object]:
-    """A function that has NVRTC compile the source as it is now, past every cache.  Raises as ``compile_kernel``."""
-    program = _prepare(source).program
-    return lambda: compile_cubin(program, arch)
 
 
 def _prepare(source: KernelSource) -> _Prepared:

@@ -19,9 +19,9 @@ from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.nvrtc import NVCC
 from pytest_gpuperf.compile.source import KernelSource
 
-HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
+_HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
 """Headers that CuPy puts before the kernels that it writes itself."""
-REMEDY = "Give gpuperf a function that launches it with CuPy; its time is then compared without pairs"
+_REMEDY = "Give gpuperf a function that launches it with CuPy; its time is then compared without pairs"
 _COMPLEX = "cupy/cuComplex_bridge.h"
 _INCLUDES_CUCOMPLEX = re.compile(r"^\s*#\s*include\s*<\s*cuComplex\.h\s*>", re.M)
 _CCCL = ("cub", "thrust", "libcudacxx")
@@ -59,7 +59,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
             )
         return CupyCode(name=called, path=path, cooperative=cooperative)
     text = translated(state["code"]) if state["translate_cucomplex"] else state["code"]
-    options = cupy_options(kernel, state["options"], state["backend"])
+    options = _options(kernel, state["options"], state["backend"])
     expressions = tuple(state["name_expressions"] or ())
     if called in expressions:
         expressions = (called,)
@@ -76,8 +76,8 @@ def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
         return _state_in_module(kernel, name)
     if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
         raise UnsupportedCupyKernel(
-            f"from_cupy takes a RawKernel, a RawModule with the name of a kernel, or an ElementwiseKernel with args=, "
-            f"not {type(kernel).__name__}. {REMEDY}"
+            "from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not "
+            f"{type(kernel).__name__}. {_REMEDY}"
         )
     if name is not None:
         raise UnsupportedCupyKernel(f"{kernel.name}: a RawKernel has its name; name={name!r} is for a RawModule")
@@ -104,23 +104,19 @@ _TOLD_BY_MODULE = ("code", "options", "backend", "file_path", "enable_cooperativ
 def translated(code: str) -> str:
     """The source with CuPy's complex numbers in the place of CUDA's, and CuPy's headers before it."""
     text = _INCLUDES_CUCOMPLEX.sub(f"#include <{_COMPLEX}>", code)
-    return including(*HEADERS, _COMPLEX) + text
+    return "".join(f"#include <{header}>\n" for header in (*_HEADERS, _COMPLEX)) + text
 
 
-def including(*headers: str) -> str:
-    return "".join(f"#include <{header}>\n" for header in headers)
-
-
-def cupy_options(kernel: Any, options: Sequence[str], backend: str = "nvrtc") -> tuple[str, ...]:
+def _options(kernel: Any, options: Sequence[str], backend: str = "nvrtc") -> tuple[str, ...]:
     """The options of a kernel with the folders that CuPy searches: its copy of CCCL first, its own headers last."""
-    folder = headers_of(kernel)
+    folder = _headers_of(kernel)
     first = [f"-I{folder / 'cupy/_cccl' / part}" for part in _CCCL] if folder is not None else []
     last = [f"-I{folder}"] if folder is not None else []
     defaults = _FOR_NVCC if backend == NVCC else ()
     return (*first, *defaults, *options, *last)
 
 
-def headers_of(kernel: Any) -> Path | None:
+def _headers_of(kernel: Any) -> Path | None:
     """Folder of the headers that come with the CuPy that made the kernel."""
     file = getattr(sys.modules.get(type(kernel).__module__.partition(".")[0]), "__file__", None)
     folder = Path(file).parent / "_core" / "include" if file is not None else None

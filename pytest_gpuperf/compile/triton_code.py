@@ -8,7 +8,7 @@ metadata, null where none is needed.  What only Triton's own launcher can do is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,8 +40,6 @@ class TritonArgument(NamedTuple):
     """``*fp32``, ``i32``; ``constexpr`` for what was compiled into the machine code and is no parameter."""
     constant: Any = None
     """The value that was compiled in."""
-    divisor: int = 1
-    """The machine code takes it for granted that the value, or the address, is a multiple of this."""
 
     @property
     def is_constant(self) -> bool:
@@ -140,22 +138,12 @@ def _arguments(src: Any) -> Iterator[TritonArgument]:
 
     Constants are keyed by name, by position or by a path of positions, and may lack in the signature.
     """
-    multiples = _multiples_of_16(src.attrs)
     for number, name in enumerate(src.fn.arg_names):
         constants = [src.constants[key] for key in (name, number, (number,)) if key in src.constants]
         if constants:
             yield TritonArgument(name, CONSTANT, constants[0])
         else:
-            divisor = 16 if number in multiples else 1
-            yield TritonArgument(name, src.signature.get(name, CONSTANT), divisor=divisor)
-
-
-def _multiples_of_16(attributes: Any) -> set[int]:
-    """Positions of the arguments that the compiler took for multiples of 16."""
-    if isinstance(attributes, Mapping):
-        return {path[0] for path, found in attributes.items() if ["tt.divisibility", 16] in map(list, found)}
-    by_property = getattr(attributes, "arg_properties", {"tt.divisibility": getattr(attributes, "divisible_by_16", ())})
-    return set(by_property.get("tt.divisibility", ()))
+            yield TritonArgument(name, src.signature.get(name, CONSTANT))
 
 
 def _scratch(metadata: Any) -> dict[str, int]:

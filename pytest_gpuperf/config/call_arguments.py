@@ -7,8 +7,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, SupportsFloat, TypeGuard
 
-BesideKind = Literal["memory", "host", "compile"]
-BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host", "compile")
+BesideKind = Literal["memory", "host"]
+BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
 """What ``measure=`` of a test takes."""
 
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}

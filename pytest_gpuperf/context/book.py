@@ -47,7 +47,6 @@ class TestBook:
         """Machine code of every kernel compiled so far, by SHA-256."""
         self.status: Status = "complete"
         self.reason = ""
-        self.red_on_time = False
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
         self.red_by_error = False
@@ -215,12 +214,6 @@ class Book:
     def failures(self) -> Mapping[str, str]:
         """By the node id of a test that failed: why, in a line."""
         return self._failed
-
-    @property
-    def only_times_failed(self) -> bool:
-        """Whether every test that failed has nothing against it but its times."""
-        failed = [self.results.get(node) for node in self._failed]
-        return bool(failed) and all(one is not None and one.red_on_time for one in failed)
 
     @property
     def any_failed(self) -> bool:

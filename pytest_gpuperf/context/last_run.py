@@ -16,7 +16,6 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.verdict import Verdict
 
 SCHEMA = 3
 FOLDER = ".gpuperf"
@@ -90,7 +89,7 @@ def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, i
         work
         for test in tests
         for work in test.workloads
-        if work.time_judgement is not None and work.time_judgement.verdict is Verdict.INCONCLUSIVE
+        if work.time_judgement is not None and work.time_judgement.is_undecided
     ]
     if not undecided:
         return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,14 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.judge.suspects import Suspect
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.result import SelfPairReading, WorkloadEvidence
     from pytest_gpuperf.timing.process_opponent import Link
-    from pytest_gpuperf.workload.confirm import Finding, Suspect
+
+
+SELF_PAIRS = 3
+"""Tests of a run whose first launch is paired with itself (``workload.aa_test``)."""
 
 
 class RunState:
@@ -29,8 +34,6 @@ class RunState:
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self._suspects: dict[Key, list[Suspect]] = {}
-        self.findings: list[Finding] = []
-        """What a confirming process has found of the workload in hand."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
         self.self_pairs: set[str] = set()
@@ -71,6 +74,12 @@ class RunState:
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
         finding = self._config.stash.get(stash.FINDING, None)
         return share(len(finding.gated) if finding is not None else 1, self._shares[node_id])
+
+    def choose_self_pairs(self, items: Sequence[pytest.Item]) -> None:
+        """Draw the tests whose first launch is paired with itself; the same ones in every worker of a run."""
+        run = getattr(self._config, "workerinput", {}).get("testrunuid")
+        nodes = sorted(item.nodeid for item in items if "gpuperf" in getattr(item, "fixturenames", ()))
+        self.self_pairs = set(random.Random(run).sample(nodes, min(SELF_PAIRS, len(nodes))))
 
     def suspect(self, suspects: Iterable[Suspect | None]) -> None:
         """Let these wait for a second process, at the end of their test."""

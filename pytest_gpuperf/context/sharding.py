@@ -21,7 +21,7 @@ TEST_S = 1.0
 """Of a test without timed workloads: its fixtures, its compilation and its check."""
 WORKLOAD_S = 0.1
 LAUNCHES = 100
-"""What a workload adds: as many runs of the time on record, and this besides (docs/results/verdict_seconds.md)."""
+"""What a workload adds: as many runs of the time on record, and this besides."""
 
 
 class Sharding:

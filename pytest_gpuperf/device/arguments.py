@@ -1,16 +1,15 @@
 """Kernel arguments: fitted to the parameters that the cubin declares, and described for the identity.
 
-The cubin knows the size of every parameter, a C++ (mangled) name the types too.  The PTX of an ``extern "C"`` kernel
-tells numbers of either kind and, from sm_100 on, pointers, but not what they point to.  Where there is nothing but
-sizes, a Python int becomes an integer and a Python float a floating-point number of the parameter's size.
+An array becomes a pointer, a number takes the type of its parameter, bytes and structures are passed by value.  The
+cubin knows the size of every parameter, a C++ (mangled) name the types too, PTX some.  Where there are only sizes, a
+Python int becomes an integer and a Python float a floating-point number of the parameter's size.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 POINTER_BYTES = 8
 MAX_ALIGNMENT = 256
 """Bytes; what CUDA's allocators guarantee.  More is chance."""
-_ON_HOST, _TO_DEVICE = "a NumPy array in host memory", "copy it to the GPU with gpu.array(...)"
-_BY_VALUE = frozenset("?bhilqBHILQefdFD")
-"""NumPy scalars that CuPy passes by themselves; others it passes as arrays of one element."""
 
 
 class Argument(NamedTuple):
@@ -53,30 +49,14 @@ class ArrayFacts(NamedTuple):
         return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Structure:
-    """A parameter of many bytes that is passed by value: what another library forms, or an opaque one of the user's."""
+class Opaque(NamedTuple):
+    """Bytes that are passed by value, as another library or the user formed them."""
 
     content: bytes
-    """All of it, or what follows the address of ``array``."""
     entry: str
     """Its entry in the identity, without addresses."""
-    array: Any = None
-    """The array that it begins with the address of, and follows when buffers are moved."""
     kept: Any = None
     """What its content points to, kept alive."""
-
-    @property
-    def value(self) -> np.ndarray[Any, Any]:
-        """What the loaded kernel is given."""
-        facts = array_facts(self.array)
-        start = b"" if facts is None else (facts.address or 0).to_bytes(POINTER_BYTES, "little")
-        return np.array(np.void(start + self.content))
-
-
-def array_behind(argument: Any) -> Any:
-    """The array that an argument leads to; the argument itself unless it is a ``Structure``."""
-    return argument.array if isinstance(argument, Structure) else argument
 
 
 class _Site(NamedTuple):
@@ -87,21 +67,21 @@ class _Site(NamedTuple):
     declared: Declared
 
     @property
-    def wanted(self) -> str:
-        size = f"{self.parameter.size} bytes"
-        return f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
+    def takes_pointer(self) -> bool:
+        return self.parameter.size == POINTER_BYTES and self.declared.is_pointer is not False
 
     def refuse(self, given: str, advice: str = "") -> LaunchError:
-        joint = ", " if advice.startswith(("which ", "whose ")) else advice and ": "
-        return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{joint}{advice}")
+        size = f"{self.parameter.size} bytes"
+        wanted = f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
+        return LaunchError(f"{self.where} is {given}, but the kernel declares {wanted}{advice and ': '}{advice}")
 
 
 def opaque(value: Any, parameter: Parameter) -> Any:
-    """A ``Structure`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
+    """``Opaque`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
     by_value = isinstance(value, np.ndarray) and value.nbytes == parameter.size > POINTER_BYTES
     if by_value and value.dtype.kind != "V":
         value = value.tobytes()
-    return Structure(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
+    return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 
 
 def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:
@@ -113,8 +93,7 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     if len(args) != len(binary.parameters):
         wanted = ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
         raise LaunchError(
-            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), "
-            f"and {len(args)} were given ({', '.join(map(_brief, args))})"
+            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), and {len(args)} were given"
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
@@ -143,40 +122,28 @@ def array_facts(value: Any) -> ArrayFacts | None:
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
         value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
-    if isinstance(value, Structure):
-        return _structure(site, value, on_host)
+    if isinstance(value, Opaque):
+        if len(value.content) != site.parameter.size:
+            raise site.refuse(f"{len(value.content)} bytes")
+        return Argument(np.array(np.void(value.content)), value.entry)
     facts = array_facts(value)
     if facts is not None:
-        if isinstance(value, np.ndarray) and on_host(value):
-            raise site.refuse(_ON_HOST, _TO_DEVICE)
-        return _array(site, value, facts)
+        return _array(site, value, facts, isinstance(value, np.ndarray) and on_host(value))
     if isinstance(value, int | float) and not isinstance(value, np.generic):  # bool is an int
         value = _number(site, value)
-    elif isinstance(value, tuple | Mapping):
-        value = _vector(site, value)
     if isinstance(value, np.generic):
         return _scalar(site, value)
-    if value is None or hasattr(value, "ptr"):
-        return _address(site, value)
-    raise site.refuse(_brief(value), "pass device arrays, NumPy scalars or Python numbers")
+    if (value is None or hasattr(value, "ptr")) and site.parameter.size == POINTER_BYTES:
+        address = 0 if value is None else int(value.ptr)
+        return Argument(np.uint64(address), f"address{_alignment(address)}" if address else "null")
+    raise site.refuse(type(value).__name__, "pass device arrays, NumPy scalars or Python numbers")
 
 
-def _structure(site: _Site, value: Structure, on_host: Callable[[Any], bool]) -> Argument:
-    if isinstance(value.array, np.ndarray) and on_host(value.array):
-        raise site.refuse(_ON_HOST, _TO_DEVICE)
-    content = value.value
-    if site.parameter.size != content.nbytes or site.declared.is_pointer:
-        raise site.refuse(f"{value.entry.split()[0]} ({content.nbytes} bytes)")
-    facts = array_facts(value.array)
-    return Argument(content, f"{value.entry}{_alignment(facts.address) if facts is not None else ''}")
-
-
-def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
-    given = f"an array of {facts.dtype}"
-    if site.parameter.size != POINTER_BYTES or site.declared.is_pointer is False:
-        raise site.refuse(given, "which is no pointer")
-    if site.declared.is_pointer and not site.declared.holds(facts.dtype):
-        raise site.refuse(given)
+def _array(site: _Site, value: Any, facts: ArrayFacts, on_host: bool) -> Argument:
+    if on_host:
+        raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
+    if not site.takes_pointer or (site.declared.is_pointer and not site.declared.takes(facts.dtype)):
+        raise site.refuse(f"an array of {facts.dtype}")
     if not facts.order:
         raise LaunchError(
             f"{site.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
@@ -192,81 +159,40 @@ def _alignment(address: int | None) -> str:
     return f" align={min(address & -address, MAX_ALIGNMENT) if address else MAX_ALIGNMENT}"
 
 
-def _address(site: _Site, value: Any) -> Argument:
-    """``None``, CuPy's ``array.data`` or a texture object: eight bytes that nothing more is known about."""
-    element = site.declared.element
-    takes_one = site.declared.is_pointer is not False or (element is not None and element.kind in "iu")
-    if site.parameter.size != POINTER_BYTES or not takes_one:
-        raise site.refuse("None" if value is None else "an address", "which is no pointer")
-    address = 0 if value is None else int(value.ptr)
-    return Argument(np.uint64(address), "null" if address == 0 else f"address{_alignment(address)}")
-
-
 def _scalar(site: _Site, value: np.generic) -> Argument:
-    if value.dtype.itemsize != site.parameter.size:
-        raise site.refuse(f"{value.dtype} of {value.dtype.itemsize} bytes")
-    if site.declared.is_pointer and value.dtype.kind not in "iu":
-        raise site.refuse(f"{value.dtype}", "pass an array")
-    if site.declared.is_pointer:
-        return Argument(value, f"address{_alignment(int(value.item()))}")
-    element = site.declared.element
-    if element is not None and site.declared.lanes == 1 and not site.declared.holds(value.dtype):
+    is_address = bool(site.declared.is_pointer) and value.dtype.kind in "iu"
+    fits = is_address or (not site.declared.is_pointer and site.declared.takes(value.dtype))
+    if value.dtype.itemsize != site.parameter.size or not fits:
         raise site.refuse(f"{value.dtype}")
-    if value.dtype.char not in _BY_VALUE:
+    if is_address:
+        return Argument(value, f"address{_alignment(int(value.item()))}")
+    if value.dtype.kind not in "biufc":  # CuPy passes others as arrays of one element
         return Argument(np.array(value), f"{value.dtype.name}=0x{value.tobytes().hex()}")
     return Argument(value, f"{value.dtype}={value.item()}")
 
 
 def _number(site: _Site, value: int | float) -> np.generic:
-    """A Python number in the type of its parameter."""
+    """A Python number in the type of its parameter: the first that holds it, where the size alone is known."""
     if site.declared.is_pointer:
         raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
-    dtype = site.declared.element if site.declared.lanes == 1 else None
-    if dtype is not None and dtype.kind != "f" and isinstance(value, float):
-        raise site.refuse(f"the floating-point number {value!r}")
-    if site.declared.is_pointer is None or not site.declared.sign_known:
-        dtype = _by_size(value, site.parameter.size)
-    if dtype is None:
-        raise site.refuse(f"the number {value!r}", "pass a NumPy scalar of the type that the kernel means")
-    if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
-    if dtype.kind == "f" and math.inf > abs(value) > float(np.finfo(dtype).max):
-        raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
-    return dtype.type(value)  # type: ignore[no-any-return]
+    for dtype in site.declared.types or _of_size(value, site.parameter.size):
+        if _holds(dtype, value):
+            return dtype.type(value)  # type: ignore[no-any-return]
+    raise site.refuse(f"the number {value!r}", "pass a number that its type holds, or a NumPy scalar of that type")
 
 
-def _vector(site: _Site, value: tuple[Any, ...] | Mapping[str, Any]) -> np.generic:
-    """A tuple or a dict as CUDA's ``float4`` or another of its vectors, whose layout is known."""
-    declared = site.declared
-    if declared.is_pointer is not False or declared.element is None or declared.lanes == 1:
-        raise site.refuse(
-            f"a {type(value).__name__}", "whose layout the machine code does not tell: pass a structured NumPy scalar, "
-            'np.array((1.0, 2), dtype=np.dtype([("a", "f4"), ("n", "i4")], align=True))[()]',
-        )  # fmt: skip
-    names = "xyzw"[: declared.lanes]
-    given = value if isinstance(value, Mapping) else dict(zip("xyzw", value, strict=False))
-    if set(given) != set(names) or len(value) != declared.lanes:
-        raise site.refuse(f"{value!r}", f"which takes {declared.lanes} numbers: {', '.join(names)}")
-    layout = np.dtype([(name, declared.element) for name in names])
-    try:
-        return cast(np.generic, np.array(tuple(given[name] for name in names), dtype=layout)[()])
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise site.refuse(f"{value!r}", str(problem)) from None
+def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
+    if dtype.kind in "iu":
+        return isinstance(value, int) and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+    if dtype.kind == "b" or (isinstance(value, float) and not math.isfinite(value)):
+        return True
+    return abs(value) <= float(np.finfo(dtype).max)
 
 
-def _by_size(value: int | float, size: int) -> np.dtype[Any] | None:
-    """The type that a number of ``size`` bytes most likely has; None if there is no such type."""
+def _of_size(value: int | float, size: int) -> tuple[np.dtype[Any], ...]:
+    """The types that a number of ``size`` bytes most likely has."""
     if isinstance(value, bool) and size == 1:
-        return np.dtype("bool")
+        return (np.dtype("bool"),)
     if isinstance(value, float):
-        return np.dtype(f"float{8 * size}") if size in (4, 8) else None
-    if size not in (1, 2, 4, 8):
-        return None
-    return np.dtype(f"{'u' if value >> (8 * size - 1) > 0 else ''}int{8 * size}")
-
-
-def _brief(value: Any) -> str:
-    facts = array_facts(value)
-    if facts is not None:
-        return f"{facts.dtype} array"
-    return f"{value.dtype}" if isinstance(value, np.generic) else type(value).__name__
+        return (np.dtype(f"float{8 * size}"),) if size in (4, 8) else ()
+    return (np.dtype(f"int{8 * size}"), np.dtype(f"uint{8 * size}")) if size in (1, 2, 4, 8) else ()

@@ -7,7 +7,6 @@ as a counter-based generator: element ``i`` depends on the seed and on ``i`` alo
 from __future__ import annotations
 
 import operator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,6 +55,9 @@ class CupyArrays:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        drawn = "uint64 seed, int32 bits, float64 step, float64 low, float64 span"
+        self._uniform = cupy.ElementwiseKernel(drawn, "T out", UNIFORM, "gpuperf_uniform")
+        self._whole = cupy.ElementwiseKernel("uint64 seed, uint64 low, uint64 span", "T out", INTEGERS, "gpuperf_whole")
 
     def random(
         self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
@@ -70,7 +72,9 @@ class CupyArrays:
         if kind.kind in "iu":
             return self._integers(shape, kind, seed, low, 100 if high is None else high)
         if kind.kind == "c":
-            return self._complex(shape, kind, seed, low, high)
+            lengths = np.broadcast_shapes(shape)
+            parts = self._floats((*lengths, 2), np.dtype(f"float{4 * kind.itemsize}"), seed, low, high)
+            return parts.view(kind).reshape(lengths)
         if kind.kind == "f":
             return self._floats(shape, kind, seed, low, high)
         raise ValueError(f"gpu.random makes numbers, not {kind}")
@@ -96,20 +100,6 @@ class CupyArrays:
             numbers = np.uint64(stream_of(seed)), np.uint64(first & _MASK), np.uint64((last - first) & _MASK)
             self._whole(*numbers, out)
         return out
-
-    def _complex(self, shape: Any, kind: np.dtype[Any], seed: int, low: float | None, high: float | None) -> Any:
-        lengths = np.broadcast_shapes(shape)
-        parts = self._floats((*lengths, 2), np.dtype(f"float{4 * kind.itemsize}"), seed, low, high)
-        return parts.view(kind).reshape(lengths)
-
-    @cached_property
-    def _uniform(self) -> Any:
-        parameters = "uint64 seed, int32 bits, float64 step, float64 low, float64 span"
-        return self._cupy.ElementwiseKernel(parameters, "T out", UNIFORM, "gpuperf_uniform")
-
-    @cached_property
-    def _whole(self) -> Any:
-        return self._cupy.ElementwiseKernel("uint64 seed, uint64 low, uint64 span", "T out", INTEGERS, "gpuperf_whole")
 
     def empty(self, shape: Any, dtype: Any = "float32") -> Any:
         """Filled with ``POISON``, so that neither luck nor an earlier result passes for what a kernel left out."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import itertools
 import os
 import sys
 import threading
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-_NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
-_INSTALL_CUPY = "install it for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
+_NEEDS_GPU = "for times run on a machine with an NVIDIA GPU (in a container: start it with --gpus all)"
+_INSTALL_CUPY = "install CuPy for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
 _SIGNS = (
     "cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary", "CUDA_ERROR_NO_DEVICE",
@@ -54,18 +55,22 @@ def open_device(
 ) -> CudaDevice:
     """This process's GPU; under pytest-xdist that of worker number ``worker``.  Raises ``NoDevice``.
 
-    The other parameters are what it touches of the machine: the environment, which it narrows to the worker's
-    GPU, and the loaders of Python modules and of the driver.
+    ``environ`` is narrowed to the worker's GPU; the loaders are of Python modules and of the driver.
     """
     environ = os.environ if environ is None else environ
     if visible_devices(environ) == []:
-        value = environ[VARIABLE]
-        raise NoDevice(f"{VARIABLE}={value!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
-    driver_library = _driver_library(load_library)
+        raise NoDevice(f"{VARIABLE}={environ[VARIABLE]!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
+    try:
+        driver_library = load_library(DRIVER_LIBRARY)
+    except OSError as problem:
+        raise NoDevice(f"there is no NVIDIA driver ({problem})", _NEEDS_GPU) from None
     nvml, driver = (_module_or_none(name, load_module) for name in ("pynvml", "cuda.bindings.driver"))
     index = bind_worker(environ, worker, lambda: _installed(nvml))
-    with _starting(driver_library):
-        cupy = _cupy(load_module)
+    try:
+        with _starting(driver_library):
+            cupy = load_module("cupy")
+    except ImportError as problem:
+        raise NoDevice(f"CuPy cannot be imported ({problem})", _INSTALL_CUPY) from problem
     # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
     ordinal = index % _count(cupy)
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
@@ -91,47 +96,18 @@ def _starting(driver_library: Any) -> Iterator[None]:
         start.join()
 
 
-def _driver_library(load_library: Callable[[str], Any]) -> Any:
-    try:
-        return load_library(DRIVER_LIBRARY)
-    except OSError as problem:
-        raise NoDevice(
-            f"there is no NVIDIA driver ({problem})", f"{_NEEDS_GPU} (in a container: start it with --gpus all)"
-        ) from None
-
-
-def _cupy(load_module: Importer) -> Any:
-    try:
-        return load_module("cupy")
-    except ImportError as problem:
-        reason = next(iter(str(problem).strip().splitlines()), "no reason given")
-        raise NoDevice(f"CuPy cannot be imported ({reason})", _INSTALL_CUPY) from problem
-
-
 def _count(cupy: Any) -> int:
     """Number of GPUs that CUDA sees; at least one."""
     runtime = cupy.cuda.runtime
     try:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError as problem:
-        raise _refused(cupy, problem) from problem
+        able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
+        reason = f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}"
+        raise NoDevice(reason, f"{_CHECK}; where the driver is too old, {_INSTALL_CUPY}") from problem
     if count == 0:
         raise NoDevice("the driver lists no GPU", _CHECK)
     return count
-
-
-def _refused(cupy: Any, problem: Exception) -> NoDevice:
-    """The exception that says why CUDA does not start."""
-    if "cudaErrorNoDevice" in str(problem):
-        return NoDevice(f"the driver has no GPU for this process ({problem})", f"{_CHECK}, and check {VARIABLE}")
-    if "cudaErrorInsufficientDriver" in str(problem):
-        runtime = cupy.cuda.runtime
-        able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
-        return NoDevice(
-            f"the NVIDIA driver is too old: it supports CUDA {able}, and CuPy {cupy.__version__} needs CUDA {built}",
-            "update the driver, or install the CuPy of an older CUDA: pip install 'pytest-gpuperf[cuda12]'",
-        )
-    return NoDevice(f"CUDA does not start ({problem})", _CHECK)
 
 
 def _module_or_none(name: str, load_module: Importer) -> Any:
@@ -161,27 +137,19 @@ def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
     value = environ.get(VARIABLE)
     if value is None:
         return None
-    entries: list[str] = []
-    for entry in value.split(","):
-        word = entry.strip()
-        if not (word.isdigit() or word.startswith(("GPU-", "MIG-"))):
-            break
-        entries.append(word)
-    return entries
+    words = [entry.strip() for entry in value.split(",")]
+    return list(itertools.takewhile(lambda one: one.isdigit() or one.startswith(("GPU-", "MIG-")), words))
 
 
 def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> int:
-    """Narrow the variable to the GPU of one worker, and return its position in the caller's list.
+    """Narrow the variable to the GPU of one worker, before CUDA starts; its position in the caller's list.
 
-    Workers beyond the list start again at its head, and the GPU's lock keeps them apart.  Takes effect only before
-    CUDA starts in this process.  ``installed`` gives the UUIDs of all GPUs; it is asked where the variable is not set.
-    Without workers, or if nothing is known of the GPUs, nothing is changed.
+    Workers beyond the list start again at its head, and the GPU's lock keeps them apart.  ``installed`` gives the UUIDs
+    of all GPUs where the variable is not set.  Without workers, or if no GPU is known, nothing is changed.
     """
     if worker is None:
         return 0
-    entries = visible_devices(environ)
-    if entries is None:
-        entries = list(installed())
+    entries = visible_devices(environ) or list(installed())
     if not entries:
         return worker
     environ[VARIABLE] = entries[worker % len(entries)]
@@ -189,7 +157,7 @@ def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed
 
 
 def first_architecture(
-    environ: Mapping[str, str] | None = None, load_module: Callable[[str], Any] = importlib.import_module
+    environ: Mapping[str, str] | None = None, load_module: Importer = importlib.import_module
 ) -> str | None:
     """``sm_90`` of the first visible GPU, found without starting CUDA; None if NVML knows of none.
 
@@ -197,18 +165,14 @@ def first_architecture(
     of different models.
     """
     visible = visible_devices(os.environ if environ is None else environ)
-    if visible == []:
+    nvml = _module_or_none("pynvml", load_module)
+    if visible == [] or nvml is None:
         return None
     first = visible[0] if visible else "0"
     try:
-        nvml = load_module("pynvml")
-    except ImportError:
-        return None
-    try:
         nvml.nvmlInit()
-        handle = (
-            nvml.nvmlDeviceGetHandleByIndex(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
-        )
+        by_index, by_uuid = nvml.nvmlDeviceGetHandleByIndex, nvml.nvmlDeviceGetHandleByUUID
+        handle = by_index(int(first)) if first.isdigit() else by_uuid(first)
         major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     except nvml.NVMLError:
         return None

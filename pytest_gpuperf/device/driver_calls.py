@@ -1,8 +1,7 @@
 """Calls of the driver that CuPy has none for: captured and extended launches, and lines that persist in the L2.
 
-``driver`` is ``cuda.bindings.driver``, or None without it.  A stream in capture records what is enqueued on it (CUDA
-Driver API, "Graph Management"), and a kernel's node tells grid, block, shared memory, attributes and the bytes of each
-parameter; nothing is executed.
+``driver`` is ``cuda.bindings.driver``, or None without it.  A kernel's node in a captured graph (CUDA Driver API,
+"Graph Management") tells its launch and the bytes of each parameter; nothing is executed.
 """
 
 from __future__ import annotations
@@ -14,62 +13,52 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError
-from pytest_gpuperf.device.interface import Dim3
-from pytest_gpuperf.device.limits import LaunchAttributes
+from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 
-REMEDY = "Give gpuperf the function itself; its time is then compared without pairs"
-STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
+REMEDY = (
+    "It has to enqueue this one kernel on gpu.stream, and neither wait nor use the default stream. Or give gpuperf the "
+    "function itself; its time is then compared without pairs"
+)
 
 
 class CapturedKernel(NamedTuple):
-    """One kernel that a call enqueued."""
+    """A kernel that a call enqueued."""
 
     symbol: str
-    grid: Dim3
-    block: Dim3
-    dynamic_shared_bytes: int
-    attributes: LaunchAttributes
+    launch: Configuration
     parameters: tuple[bytes, ...]
 
 
-class Captured(NamedTuple):
-    """All that a call enqueued."""
+def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> CapturedKernel:
+    """The one kernel that ``call`` enqueues on ``stream``.
 
-    kernels: tuple[CapturedKernel, ...]
-    others: int
-    """Copies, fills and the like."""
-
-
-def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
-    """What ``call`` enqueues on ``stream``.
-
-    Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured.
+    Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured, or
+    enqueues anything else.
     """
     if driver is None:
         raise LoadError("capturing a launch needs the driver's binding: pip install cuda-bindings")
     handle = driver.CUstream(stream)
     _checked(driver, driver.cuStreamBeginCapture(handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
     try:
-        try:
-            call()
-        finally:  # a stream that is left in capture takes no work any more
-            status, graph = driver.cuStreamEndCapture(handle)
+        call()
     except Exception as problem:  # whatever the library raises
-        raise LaunchError(f"the call cannot be captured: {problem}. {STREAM}") from problem
-    if status != driver.CUresult.CUDA_SUCCESS:
-        raise LaunchError(f"the call cannot be captured: {status.name}. {STREAM}")
+        raise LaunchError(f"the call cannot be captured: {problem}. {REMEDY}") from problem
+    finally:  # a stream that is left in capture takes no work any more
+        ended = driver.cuStreamEndCapture(handle)
+    (graph,) = _checked(driver, ended)
     try:
         return _read(driver, graph)
     finally:
         driver.cuGraphDestroy(graph)
 
 
-def _read(driver: Any, graph: Any) -> Captured:
+def _read(driver: Any, graph: Any) -> CapturedKernel:
     _, count = _checked(driver, driver.cuGraphGetNodes(graph))
     nodes = _checked(driver, driver.cuGraphGetNodes(graph, count))[0] if count else []
-    kernel_type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
-    kernels = [node for node in nodes if _checked(driver, driver.cuGraphNodeGetType(node))[0] == kernel_type]
-    return Captured(tuple(_kernel(driver, node) for node in kernels), len(nodes) - len(kernels))
+    kernel = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    if [_checked(driver, driver.cuGraphNodeGetType(node))[0] for node in nodes] != [kernel]:
+        raise LaunchError(f"the call enqueued {count} kernels, copies and the like on gpu.stream. {REMEDY}")
+    return _kernel(driver, nodes[0])
 
 
 def _kernel(driver: Any, node: Any) -> CapturedKernel:
@@ -78,14 +67,13 @@ def _kernel(driver: Any, node: Any) -> CapturedKernel:
     if not int(function):
         (function,) = _checked(driver, driver.cuKernelGetFunction(given.kern))
     (name,) = _checked(driver, driver.cuFuncGetName(function))
-    symbol = name.decode()
     sizes = tuple(_sizes(driver, function))
-    if sizes and not given.kernelParams:
-        raise LaunchError(f"{symbol}: its parameters were passed in one buffer, which is not taken apart. {REMEDY}")
+    if sizes and not given.kernelParams:  # passed in one buffer
+        raise LaunchError(f"{name.decode()}: its parameters cannot be told apart. {REMEDY}")
     addresses = (ctypes.c_void_p * len(sizes)).from_address(given.kernelParams) if sizes else ()
+    grid, block = ((tuple(getattr(given, f"{what}Dim{axis}") for axis in "XYZ")) for what in ("grid", "block"))
     return CapturedKernel(
-        symbol, (given.gridDimX, given.gridDimY, given.gridDimZ), (given.blockDimX, given.blockDimY, given.blockDimZ),
-        given.sharedMemBytes, _attributes(driver, node),
+        name.decode(), Configuration(grid, block, given.sharedMemBytes, _attributes(driver, node)),
         tuple(ctypes.string_at(address or 0, size) for address, size in zip(addresses, sizes, strict=True)),
     )  # fmt: skip
 
@@ -113,14 +101,11 @@ def _checked(driver: Any, answer: tuple[Any, ...]) -> tuple[Any, ...]:
     """What the driver returned behind its status.  Raises ``LaunchError``."""
     status, *values = answer
     if status != driver.CUresult.CUDA_SUCCESS:
-        raise LaunchError(f"the driver refuses to capture a launch: {status.name}. {REMEDY}")
+        raise LaunchError(f"the call cannot be captured: {status.name}. {REMEDY}")
     return tuple(values)
 
 
-def launch_extended(
-    driver: Any, function: int, stream: int, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-    attributes: LaunchAttributes,
-) -> None:  # fmt: skip
+def launch_extended(driver: Any, function: int, stream: int, launch: Configuration, args: Sequence[Any]) -> None:
     """Enqueue ``function``, a ``CUfunction``, on ``stream``; ``args`` are NumPy scalars and arrays of one element.
 
     Raises ``LoadError`` without the binding, and if the driver refuses the launch.
@@ -128,17 +113,17 @@ def launch_extended(
     if not hasattr(driver, "cuLaunchKernelEx"):
         raise LoadError("cooperative launches and clusters need the driver's binding: pip install cuda-bindings")
     config = driver.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = block
-    config.sharedMemBytes = dynamic_shared_bytes
+    config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
+    config.sharedMemBytes = launch.dynamic_shared_bytes
     config.hStream = driver.CUstream(stream)
-    config.attrs = made = list(_made(driver, attributes))
+    config.attrs = made = list(_made(driver, launch.attributes))
     config.numAttrs = len(made)
     values = [np.array(value) for value in args]  # alive until the driver has copied them
     addresses = np.array([value.ctypes.data for value in values], dtype=np.uint64)
     (status,) = driver.cuLaunchKernelEx(config, driver.CUfunction(function), addresses.ctypes.data, 0)
     if status != driver.CUresult.CUDA_SUCCESS:
-        what = f"grid={grid} block={block}{attributes.entry}"
+        what = f"grid={launch.grid} block={launch.block}{launch.attributes.entry}"
         raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
 
 

@@ -57,9 +57,7 @@ class Nvml:
     def state(self) -> DeviceState:
         """Clocks, temperature, power, throttling and other processes, now; takes about a millisecond."""
         power_mw = self._ask("PowerUsage")
-        bits = self._ask("CurrentClocksEventReasons")
-        if bits is None:  # drivers before 535
-            bits = self._ask("CurrentClocksThrottleReasons")
+        bits = self._ask("CurrentClocksEventReasons") or self._ask("CurrentClocksThrottleReasons")  # before 535
         return DeviceState(
             sm_clock_mhz=self._ask("ClockInfo", "CLOCK_SM"),
             memory_clock_mhz=self._ask("ClockInfo", "CLOCK_MEM"),
@@ -69,12 +67,12 @@ class Nvml:
             other_processes=strangers(process.pid for process in self._running()),
         )
 
-    def _running(self) -> Iterable[Any]:
-        return self._ask("ComputeRunningProcesses") or ()
+    def _running(self) -> list[Any]:
+        return list(self._ask("ComputeRunningProcesses") or ())
 
     def bytes_of_others(self) -> int:
         """Of the GPU's memory, as far as NVML tells."""
-        running = list(self._running())
+        running = self._running()
         others = strangers(process.pid for process in running)
         return sum(process.usedGpuMemory or 0 for process in running if process.pid in others)
 
@@ -180,9 +178,6 @@ def uuid_of(driver: Any, ordinal: int) -> str:
     """
     if driver is None:
         return ""
-    failed, device = driver.cuDeviceGet(ordinal)
-    if int(failed):
-        return ""
     ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid  # CUDA 13 dropped the suffix
-    failed, found = ask(device)
+    failed, found = ask(ordinal)  # a CUdevice is its number
     return "" if int(failed) else str(uuid.UUID(bytes=bytes(found.bytes)))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device import compare
-from pytest_gpuperf.device.compare import UlpError, ulp_error
+from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
 ALIKE = frozenset({
@@ -48,19 +47,10 @@ class Gpu:
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
-        if not name.startswith("_"):
-            try:
-                fact = getattr(self._device.facts, name)
-                self.facts_asked = self.facts_asked or name not in ALIKE
-                return fact
-            except AttributeError:
-                pass
-        near = difflib.get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise AttributeError(
-            f"gpu has no attribute {name!r}.{hint} Arrays are made by array, empty, empty_like, full, random and "
-            "zeros; facts are gpu.name, sm_count and others: dir(gpu) lists all"
-        )
+        if not name.startswith("_") and hasattr(self._device.facts, name):
+            self.facts_asked = self.facts_asked or name not in ALIKE
+            return getattr(self._device.facts, name)
+        raise AttributeError(f"gpu has no attribute {name!r}: dir(gpu) lists all", name=name, obj=self)
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *DeviceFacts.__struct_fields__, "arch"})
@@ -146,7 +136,7 @@ class Gpu:
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        compare.assert_equal(*self._together(actual, expected))
+        result_comparison.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
         """``|actual - expected| <= atol + rtol * |expected|`` everywhere, in double precision; NaN never passes.
@@ -154,7 +144,7 @@ class Gpu:
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        compare.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
+        result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def ulp_error(self, actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
         """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.
@@ -163,23 +153,24 @@ class Gpu:
         float64; ``dtype`` names the format whose units count, such as ``"bfloat16"`` for results that were made
         float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute
         ``quantile`` is the error that this share of all elements does not exceed, ``place`` the index of the largest.
-        NaN on either side is an infinite error, and so is an infinity that the reference does not round to.
+        NaN on either side is an infinite error, and so is an infinity on one side.
         Raises ``ValueError`` for another format, ``AssertionError`` where shapes differ.
         """
         __tracebackhide__ = True
-        if not self.available:
-            raise DeviceNeeded.for_("results are compared")
-        self._before_work()
+        self._prepare_to_compare()
         return ulp_error(self._on_host(actual), self._on_host(reference), quantile=quantile, dtype=dtype)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""
-        if not self.available:
-            raise DeviceNeeded.for_("results are compared")
-        self._before_work()
+        self._prepare_to_compare()
         if isinstance(actual, np.ndarray) or type(actual) is not type(expected):
             return self._on_host(actual), self._on_host(expected)
         return actual, expected
+
+    def _prepare_to_compare(self) -> None:
+        if not self.available:
+            raise DeviceNeeded.for_("results are compared")
+        self._before_work()
 
     def _on_host(self, array: Any) -> Any:
         return self._device.to_host(array) if hasattr(array, "__cuda_array_interface__") else np.asarray(array)

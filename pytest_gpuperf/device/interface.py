@@ -18,20 +18,41 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.driver_calls import Captured
+    from pytest_gpuperf.device.driver_calls import CapturedKernel
 
 Dim3 = tuple[int, int, int]
+COOPERATIVE = " cooperative"
 
 
-class SeenLaunch(NamedTuple):
-    """A launch, as messages name it."""
+class LaunchAttributes(NamedTuple):
+    """What ``cuLaunchKernelEx`` is told besides; none by default."""
 
-    kernel: str
+    cooperative: bool = False
+    """All blocks are resident at once, so that the grid may wait for itself."""
+    cluster: Dim3 | None = None
+    """Blocks of a cluster in x, y and z."""
+
+    @property
+    def entry(self) -> str:
+        """Their part of the identity's launch: empty if there are none."""
+        cluster = "" if self.cluster is None else f" cluster={self.cluster}"
+        return f"{COOPERATIVE if self.cooperative else ''}{cluster}"
+
+
+PLAIN = LaunchAttributes()
+"""A launch as any other."""
+
+
+class Configuration(NamedTuple):
+    """Launch configuration of a kernel, apart from its arguments."""
+
     grid: Dim3
+    """Blocks in x, y and z."""
     block: Dim3
-
-    def __str__(self) -> str:
-        return f"{self.kernel}  grid {self.grid}  block {self.block}"
+    """Threads in x, y and z."""
+    dynamic_shared_bytes: int = 0
+    """Per block."""
+    attributes: LaunchAttributes = PLAIN
 
 
 class LaunchLog:
@@ -39,12 +60,12 @@ class LaunchLog:
 
     def __init__(self) -> None:
         self.steps = 0
-        self._last: deque[SeenLaunch] = deque(maxlen=4)
+        self._last: deque[str] = deque(maxlen=4)
 
     def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
         """Note a launch before it is enqueued."""
         self.steps += 1
-        self._last.append(SeenLaunch(kernel, grid, block))
+        self._last.append(f"{kernel}  grid {grid}  block {block}")
 
     def answered(self) -> None:
         """Note that all that was enqueued is done."""
@@ -55,7 +76,7 @@ class LaunchLog:
         self._last.clear()
 
     @property
-    def last(self) -> tuple[SeenLaunch, ...]:
+    def last(self) -> tuple[str, ...]:
         """The last few launches of this test, each once, the newest first."""
         return tuple(dict.fromkeys(reversed(self._last)))
 
@@ -63,14 +84,8 @@ class LaunchLog:
 class LoadedKernel(Protocol):
     """A kernel in a module of its own in this process's context."""
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        """Enqueue one launch on the current stream; does not wait."""
-
-    def launch_as(
-        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-        cooperative: bool, cluster: Dim3 | None,
-    ) -> None:  # fmt: skip
-        """The same cooperatively or in clusters.  Raises ``LoadError`` where the driver cannot be asked for that."""
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
+        """Enqueue one launch on the current stream; does not wait.  Raises ``LoadError`` for refused attributes."""
 
     def write(self, symbol: str, content: bytes) -> None:
         """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""
@@ -160,8 +175,8 @@ class Device(Protocol):
     @property
     def launches(self) -> LaunchLog: ...
 
-    def capture(self, call: Callable[[], Any]) -> Captured:
-        """What ``call`` enqueues on this GPU's stream; none of it is executed.  Raises ``LaunchError``."""
+    def capture(self, call: Callable[[], Any]) -> CapturedKernel:
+        """The kernel that ``call`` enqueues on this GPU's stream, and does not execute.  Raises ``LaunchError``."""
 
     def synchronize(self) -> None: ...
 

@@ -7,34 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.config.call_arguments import require
 from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
-from pytest_gpuperf.device.limits import (
-    PLAIN,
-    LaunchAttributes,
-    check_attributes,
-    check_limits,
-    checked_attributes,
-    dim3,
-    dynamic_shared,
-    threads_in,
-)
+from pytest_gpuperf.device.interface import Configuration, Device, Dim3, LaunchAttributes, LoadedKernel
+from pytest_gpuperf.device.limits import check_launch, dim3, dynamic_shared, threads_in
 from pytest_gpuperf.device.module_variables import ModuleVariables
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
-
-
-class Configuration(NamedTuple):
-    """Launch configuration of a kernel, apart from its arguments."""
-
-    grid: Dim3
-    block: Dim3
-    dynamic_shared_bytes: int
-    attributes: LaunchAttributes = PLAIN
 
 
 class MachineCode:
@@ -49,11 +31,8 @@ class MachineCode:
         ptx: Callable[[str], str],
         targets: Sequence[str] | None = None,
         shared_by: Callable[[], str] = str,
-        compiling: Callable[[str], Callable[[], object]] | None = None,
     ) -> None:
         """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture.
-
-        ``compiling`` makes a function that compiles the source for one anew; None where there is no source.
 
         ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
         """
@@ -64,7 +43,6 @@ class MachineCode:
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
         self._ptx = ptx
-        self.compiling = compiling
         self.shared_by = shared_by
         self.variables = ModuleVariables()
         """What ``set_constant`` was given."""
@@ -125,17 +103,15 @@ class Kernel(MachineCode):
         It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
         baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
         it stays.  The content is part of the workload's identity.
-        Raises ``LaunchError`` if there is no such variable, with those there are, if its size is another, or if
-        tests share the kernel: then only the fixture that compiles it fills it.
+        Raises ``LaunchError`` if there is no such variable or its size is another, and if tests share the kernel:
+        then only the fixture that compiles it fills it.
         """
         if self.shared_by():
             raise LaunchError(
-                f"{self.name}: set_constant({name!r}) in a test, and {self.shared_by()} shares the kernel with others, "
-                "which would get the content too: fill it in the fixture, or compile the kernel in the test"
+                f"{self.name}: set_constant({name!r}) in a test, and {self.shared_by()} shares the kernel with others: "
+                "fill it in the fixture, or compile the kernel in the test"
             )
-        symbol = self.variables.set(self.binary, name, value)
-        if "loaded" in self.__dict__:
-            self.variables.write(self.loaded, symbol)
+        self.variables.set(self.binary, name, value, self.__dict__.get("loaded"))
 
     def launch(
         self,
@@ -156,31 +132,23 @@ class Kernel(MachineCode):
         ``cluster`` is the blocks of a cluster, on sm_90 and later.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
-        attributes = checked_attributes(self.name, cooperative or self.cooperative, cluster)
+        clustered = None if cluster is None else dim3(cluster, "cluster")
+        attributes = LaunchAttributes(bool(cooperative or self.cooperative), clustered)
         shared_bytes = dynamic_shared(self.name, shared_bytes)
-        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, shared_bytes, attributes)
+        return Launch(self, Configuration(dim3(grid, "grid"), dim3(block, "block"), shared_bytes, attributes), args)
 
 
 class Launch:
     """A kernel with its grid, block, dynamic shared memory and arguments; calling it enqueues it."""
 
-    def __init__(
-        self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int,
-        attributes: LaunchAttributes = PLAIN,
-    ) -> None:  # fmt: skip
+    def __init__(self, kernel: MachineCode, configuration: Configuration, args: Sequence[Any]) -> None:
         self.kernel = kernel
-        self.grid = grid
-        """Blocks in x, y and z."""
-        self.block = block
-        """Threads in x, y and z."""
-        self.dynamic_shared_bytes = shared_bytes
-        """Per block."""
-        self.attributes = attributes
+        self.configuration = configuration
+        self.grid, self.block, self.dynamic_shared_bytes, self.attributes = configuration
         given, parameters = as_tuple(kernel.name, args), kernel.binary.parameters
         self.arguments = tuple(map(opaque, given, parameters)) if len(given) == len(parameters) else given
         """One for each parameter; kept alive as long as the launch."""
-        check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)
-        check_attributes(kernel.binary, kernel.device.facts, attributes, grid, block, shared_bytes)
+        check_launch(kernel.binary, kernel.device.facts, configuration, resident=kernel.native is not None)
         prepared = prepare(kernel.binary, self.arguments, self._is_on_host)
         self._values = tuple(argument.value for argument in prepared)
         self._entries = tuple(argument.entry for argument in prepared)
@@ -197,19 +165,13 @@ class Launch:
         *,
         whose: str = "",
     ) -> None:
-        """Enqueue another kernel with this launch's configuration and arguments, or others.
+        """Enqueue another kernel with this launch's configuration and arguments, or others that fit it.
 
-        ``values`` are what ``values_for`` its machine code returned.  Whether a configuration fits the kernel and the
-        device is the caller's to check, and so are the parameters of a kernel that gets no values of its own.
-        ``whose`` kernel it is, is for messages about it.
+        ``values`` are what ``values_for`` its machine code returned; messages about it say ``whose`` kernel it is.
         """
-        grid, block, shared_bytes, attributes = configuration or self.configuration
-        self.kernel.device.launches.launched(self.kernel.name + whose, grid, block)
-        arguments = self._values if values is None else values
-        if attributes == PLAIN:
-            loaded(grid, block, arguments, shared_bytes)
-        else:
-            loaded.launch_as(grid, block, arguments, shared_bytes, attributes.cooperative, attributes.cluster)
+        configuration = configuration or self.configuration
+        self.kernel.device.launches.launched(self.kernel.name + whose, configuration.grid, configuration.block)
+        loaded(configuration, self._values if values is None else values)
 
     def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments as a kernel with other parameters is given them.  Raises ``LaunchError``."""
@@ -217,11 +179,7 @@ class Launch:
 
     def with_arguments(self, arguments: Sequence[Any]) -> Launch:
         """The same launch on other arguments.  Raises ``LaunchError``."""
-        return Launch(self.kernel, self.grid, self.block, arguments, self.dynamic_shared_bytes, self.attributes)
-
-    @property
-    def configuration(self) -> Configuration:
-        return Configuration(self.grid, self.block, self.dynamic_shared_bytes, self.attributes)
+        return Launch(self.kernel, self.configuration, arguments)
 
     @property
     def binary(self) -> KernelBinary:

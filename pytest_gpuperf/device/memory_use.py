@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import UnseenMemory
@@ -28,26 +28,20 @@ class MemoryUse:
     def begin(self) -> None:
         """A test begins; both pools have just been emptied."""
         self._peak = self._torch_peak = 0
-        torch = _torch()
-        if torch is not None:
+        if (torch := _torch()) is not None:
             torch.cuda.reset_peak_memory_stats()
-
-    def note(self) -> None:
-        """Keep the most that CuPy's pool held until now."""
-        self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
 
     def empty(self) -> None:
         """Have both pools give back what they keep for reuse; arrays that live are not touched."""
-        self.note()
+        self._note()
         self._cupy.get_default_memory_pool().free_all_blocks()
-        torch = _torch()
-        if torch is not None:
+        if (torch := _torch()) is not None:
             with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
                 torch.cuda.empty_cache()  # its own peak outlasts that
 
     def now(self) -> DeviceMemory:
         """Bytes at this moment."""
-        self.note()
+        self._note()
         pool, torch = self._cupy.get_default_memory_pool(), _torch()
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return DeviceMemory(
@@ -57,6 +51,10 @@ class MemoryUse:
             peak=self._peak + self._most_of_torch(torch),
         )  # fmt: skip
 
+    def _note(self) -> None:
+        """Keep the most that CuPy's pool held until now."""
+        self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
+
     def _most_of_torch(self, torch: Any) -> int:
         if torch is not None:
             self._torch_peak = max(self._torch_peak, int(torch.cuda.max_memory_reserved()))
@@ -65,59 +63,40 @@ class MemoryUse:
     def of_run(self, run: Callable[[], Any]) -> int:
         """The most bytes that one call held beyond what was held before it.
 
-        Raises ``UnseenMemory`` where CuPy takes its memory from an allocator that tells nobody.
+        Raises ``UnseenMemory`` where CuPy takes its memory from an allocator that tells nobody, as a byte shows.
         """
         gc.collect()  # what nobody holds any more is not given back in the middle
-        torch = _torch()
-        self._require_seen(torch)
-        self._most_of_torch(torch)
-        if torch is not None:
-            torch.cuda.reset_peak_memory_stats()
-            before = int(torch.cuda.memory_allocated())
-        with self._watched() as watch:
-            result = run()
-        most = watch.most
-        if torch is not None:
-            most += max(int(torch.cuda.max_memory_allocated()) - before, 0)
-        del result
-        return most
-
-    def _require_seen(self, torch: Any) -> None:
-        """Take a byte, and see who tells of it."""
-        before = torch.cuda.memory_allocated() if torch is not None else 0
-        with self._watched() as watch:
-            byte = self._cupy.cuda.alloc(1)
-            seen = watch.most or (torch is not None and torch.cuda.memory_allocated() != before)
-            del byte
-        if not seen:
+        if not self._held_by(lambda: self._cupy.cuda.alloc(1)):
             raise UnseenMemory(
                 "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
                 "has put another allocator in its place: measure without it, or leave memory out of measure="
             )
+        return self._held_by(run)
 
-    @contextlib.contextmanager
-    def _watched(self) -> Iterator[Watch]:
-        """Inside, what CuPy's pool gives out is counted."""
-        watch = Watch()
+    def _held_by(self, run: Callable[[], Any]) -> int:
+        """The most that CuPy's pool and PyTorch's gave out during a call, its result included."""
+        torch, before = _torch(), 0
+        self._most_of_torch(torch)
+        if torch is not None:
+            torch.cuda.reset_peak_memory_stats()
+            before = int(torch.cuda.memory_allocated())
+        held = [0]
+
+        def change(size: int) -> None:
+            held.append(held[-1] + size)
+
         hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
             "name": "pytest-gpuperf",
-            "malloc_postprocess": lambda _, *, mem_size, **__: watch.change(mem_size),
-            "free_postprocess": lambda _, *, mem_size, **__: watch.change(-mem_size),
+            "malloc_postprocess": lambda _, *, mem_size, **__: change(mem_size),
+            "free_postprocess": lambda _, *, mem_size, **__: change(-mem_size),
         })  # fmt: skip
         with hook():
-            yield watch
-
-
-class Watch:
-    """Bytes that a CuPy pool has given out, by its hooks' words."""
-
-    def __init__(self) -> None:
-        self.held = self.most = 0
-
-    def change(self, size: int) -> None:
-        """A block was given out, or taken back."""
-        self.held += size
-        self.most = max(self.most, self.held)
+            result = run()
+            most = max(held)
+        if torch is not None:
+            most += max(int(torch.cuda.max_memory_allocated()) - before, 0)
+        del result
+        return most
 
 
 def _torch() -> Any:

@@ -25,31 +25,29 @@ class ModuleVariables:
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
 
-    def set(self, binary: KernelBinary, name: str, value: Any) -> str:
-        """Take the content of one variable; its symbol.  Raises ``LaunchError`` for a wrong name, type or size."""
+    def set(self, binary: KernelBinary, name: str, value: Any, loaded: LoadedKernel | None) -> None:
+        """Take the content of one variable, and write it if the kernel is loaded.
+
+        Raises ``LaunchError`` for a wrong name, type or size.
+        """
         sizes = module_variables(binary.cubin)
         symbol = _symbol(binary.name, name, sizes)
-        content = _content(binary.name, name, value)
-        if len(content) != sizes[symbol]:
+        if not isinstance(value, np.ndarray | np.generic) or value.nbytes != sizes[symbol]:
+            given = f"{value.nbytes} bytes" if isinstance(value, np.ndarray | np.generic) else type(value).__name__
             raise LaunchError(
-                f"{binary.name}: set_constant({name!r}) was given {len(content)} bytes "
-                f"({value.dtype}{list(value.shape)}), and {name} has {sizes[symbol]}: give an array of its type and "
-                "length"
+                f"{binary.name}: set_constant({name!r}) was given {given}: {name} takes a NumPy array or scalar of "
+                f"{sizes[symbol]} bytes, of its type and length"
             )
-        self._contents[symbol] = content
-        return symbol
+        self._contents[symbol] = np.ascontiguousarray(value).tobytes()
+        if loaded is not None:
+            loaded.write(symbol, self._contents[symbol])
 
     def fill(self, loaded: LoadedKernel, binary: KernelBinary) -> None:
         """Write all of them into the module of ``loaded``; one that the ``binary`` does not have is not used by it."""
-        if self._contents:
-            sizes = module_variables(binary.cubin)
-            for symbol, content in self._contents.items():
-                if symbol in sizes:
-                    loaded.write(symbol, content)
-
-    def write(self, loaded: LoadedKernel, symbol: str) -> None:
-        """Write one into a module that was loaded before it was set."""
-        loaded.write(symbol, self._contents[symbol])
+        sizes = module_variables(binary.cubin) if self._contents else {}
+        for symbol, content in self._contents.items():
+            if symbol in sizes:
+                loaded.write(symbol, content)
 
     @property
     def entries(self) -> str:
@@ -63,9 +61,7 @@ class ModuleVariables:
         Raises ``LaunchError`` if it needs a variable that is not set now, or one of another size.
         """
         recorded = _ENTRY.findall(recorded_launch)
-        if not recorded and not self._contents:
-            return
-        sizes = module_variables(binary.cubin)
+        sizes = module_variables(binary.cubin) if recorded or self._contents else {}
         for symbol in recorded:
             if symbol in sizes and symbol not in self._contents:
                 raise LaunchError(f"its variable {plain_name(symbol)} was set when it was recorded, and is not now")
@@ -77,22 +73,11 @@ class ModuleVariables:
 
 
 def _symbol(kernel: str, name: str, sizes: Mapping[str, int]) -> str:
-    if name in sizes:
-        return name
-    found = [symbol for symbol in sizes if plain_name(symbol) == name]
+    found = [symbol for symbol in sizes if name in (symbol, plain_name(symbol))]
     if len(found) == 1:
         return found[0]
     there = ", ".join(f"{plain_name(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
     raise LaunchError(
         f"{kernel}: set_constant({name!r}): its machine code has no __constant__ or __device__ variable of that name; "
-        f"it has {there or 'none'}. One that no kernel uses may have been left out by the compiler"
+        f"it has {there or 'none'}. The compiler may leave out one that no kernel uses"
     )
-
-
-def _content(kernel: str, name: str, value: Any) -> bytes:
-    if not isinstance(value, np.ndarray | np.generic):
-        raise LaunchError(
-            f"{kernel}: set_constant({name!r}) takes a NumPy array or scalar in host memory, of the variable's type, "
-            f"not {type(value).__name__}: np.array(values, dtype=...)"
-        )
-    return np.ascontiguousarray(value).tobytes()

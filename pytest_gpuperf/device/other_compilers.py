@@ -14,19 +14,18 @@ import numpy as np
 from pytest_gpuperf.compile.cutile_code import TileArray, TileConstant
 from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
 from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.device.arguments import Structure, array_facts
+from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.driver_calls import REMEDY, STREAM
-from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.interface import Configuration, Device
 from pytest_gpuperf.device.launch import Launch, MachineCode, as_tuple
 from pytest_gpuperf.device.limits import dim3, dynamic_shared
 from pytest_gpuperf.model.evidence import KernelBinary
 
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.cute_code import CuteCode
-    from pytest_gpuperf.compile.cutile_code import CutileCode, TileArgument
+    from pytest_gpuperf.compile.cutile_code import CutileCode
     from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction
-    from pytest_gpuperf.compile.triton_code import TritonArgument, TritonCode
+    from pytest_gpuperf.compile.triton_code import TritonCode
 
 _NO_DRIVER = "CudaSupportError"
 """Numba's exception where there is no driver."""
@@ -48,18 +47,17 @@ class TritonKernel(MachineCode):
         Raises ``LaunchError`` if one is not, and as ``Kernel.launch``.
         """
         code, given = self._code, as_tuple(self.name, args)
-        missing = code.arguments[len(given) :]
-        if len(given) > len(code.arguments) or not all(argument.is_constant for argument in missing):
-            raise _wrong_number(self.name, [f"{one.name}: {one.type}" for one in code.arguments], given)
+        optional = all(argument.is_constant for argument in code.arguments[len(given) :])
+        known = code.arguments[: len(given)] if optional else code.arguments
         parameters = []
-        for argument, value in zip(code.arguments, given, strict=False):
+        for argument, value in _pairs(self.name, [(one.name, one) for one in known], given):
             if argument.is_constant:
                 _check_constant(f"{self.name}: argument {argument.name}", value, argument.constant)
             else:
-                _check_multiple(f"{self.name}: argument {argument.name}", value, argument)
                 parameters.append(value)
         scratch = [None] * code.scratch_pointers
-        return Launch(self, dim3(grid, "grid"), (code.threads, 1, 1), [*parameters, *scratch], code.shared_bytes)
+        configuration = Configuration(dim3(grid, "grid"), (code.threads, 1, 1), code.shared_bytes)
+        return Launch(self, configuration, [*parameters, *scratch])
 
 
 class CutileKernel(MachineCode):
@@ -77,16 +75,14 @@ class CutileKernel(MachineCode):
         signature, which the compiler took for granted: that is not checked.
         Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
         """
-        given = as_tuple(self.name, args)
-        if len(given) != len(self._arguments):
-            raise _wrong_number(self.name, ["constants included"], given, len(self._arguments))
         block = self.binary.required_block or (1, 1, 1)
-        return Launch(self, dim3(grid, "grid"), block, tuple(self._parameters(given)), 0)
+        parameters = tuple(self._parameters(as_tuple(self.name, args)))
+        return Launch(self, Configuration(dim3(grid, "grid"), block), parameters)
 
     def _parameters(self, given: tuple[Any, ...]) -> Iterator[Any]:
         """An array is its address, shape and strides in elements; one with gaps goes by the bare address."""
-        argument: TileArgument
-        for place, (argument, value) in enumerate(zip(self._arguments, given, strict=True), start=1):
+        known = [(str(place), argument) for place, argument in enumerate(self._arguments, start=1)]
+        for place, (argument, value) in enumerate(_pairs(self.name, known, given), start=1):
             facts = array_facts(value)
             if isinstance(argument, TileConstant):
                 _check_constant(f"{self.name}: argument {place}", value, argument.value)
@@ -117,31 +113,24 @@ class NumbaKernel(MachineCode):
     ) -> Launch:
         """A launch of ``grid`` blocks of ``block`` threads on the arguments of the Python function.
 
-        Arrays are device arrays of any library, contiguous in the order that the signature says.
+        Arrays are device arrays of any library, contiguous in the order that the signature says: that is not checked.
         Raises ``LaunchError`` if arguments do not fit, and as ``Kernel.launch``.
         """
-        given = as_tuple(self.name, args)
-        if len(given) != len(self._arguments):
-            raise _wrong_number(self.name, [argument.name for argument in self._arguments], given)
-        parts = [self._parts(*both) for both in zip(self._arguments, given, strict=True)]
+        known = [(argument.name, argument) for argument in self._arguments]
+        parameters = [part for both in _pairs(self.name, known, as_tuple(self.name, args)) for part in _parts(*both)]
         shared = dynamic_shared(self.name, shared_bytes)
-        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), [one for part in parts for one in part], shared)
+        return Launch(self, Configuration(dim3(grid, "grid"), dim3(block, "block"), shared), parameters)
 
-    def _parts(self, argument: NumbaArgument, value: Any) -> tuple[Any, ...]:
-        """The parameters that one argument becomes."""
-        facts = array_facts(value)
-        if argument.axes is None or facts is None:
-            if not argument.type.startswith("complex"):
-                return (value,)
-            number = np.dtype(argument.type).type(value)
-            return (number.real, number.imag)
-        if argument.layout in ("C", "F") and argument.axes > 1 and facts.order != argument.layout:
-            order = facts.order or "of a strided view"
-            raise LaunchError(
-                f"{self.name}: argument {argument.name} has the order {order}, and Numba compiled it for "
-                f"{argument.layout}"
-            )
+
+def _parts(argument: NumbaArgument, value: Any) -> tuple[Any, ...]:
+    """The parameters that one argument of Numba's becomes."""
+    facts = array_facts(value)
+    if argument.axes is not None and facts is not None:
         return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
+    if argument.type.startswith("complex"):
+        number = np.dtype(argument.type).type(value)
+        return (number.real, number.imag)
+    return (value,)
 
 
 def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bool) -> dict[str, KernelBinary]:
@@ -188,23 +177,13 @@ def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequen
 
     Raises ``LaunchError`` unless that enqueues this kernel and nothing else, and ``DeviceNeeded`` without a GPU.
     """
-    found = kernel.device.capture(lambda: call(*args))
-    binary = kernel.binary
-    if len(found.kernels) != 1 or found.others:
-        names = ", ".join(one.symbol for one in found.kernels) or "no kernel"
-        others = f" and {found.others} other operations" if found.others else ""
-        remedy = REMEDY if found.kernels else STREAM
-        raise LaunchError(f"{kernel.name}: the call enqueued {names}{others} on gpu.stream, not one kernel: {remedy}")
-    (one,) = found.kernels
-    sizes = [len(content) for content in one.parameters]
-    if one.symbol != binary.symbol or sizes != [parameter.size for parameter in binary.parameters]:
-        raise LaunchError(
-            f"{kernel.name}: the call launched {one.symbol} with parameters of {sizes} bytes, which is not the kernel "
-            f"{binary.symbol} that was handed over: hand over what the call launches"
-        )
-    entries = (f"as called({', '.join(map(_described, args))})", *(["as called"] * len(sizes)))
-    values = [Structure(*both, kept=(call, args)) for both in zip(one.parameters, entries, strict=False)]
-    return Launch(kernel, one.grid, one.block, values, one.dynamic_shared_bytes, one.attributes)
+    one = kernel.device.capture(lambda: call(*args))
+    if one.symbol != kernel.binary.symbol:
+        raise LaunchError(f"{kernel.name}: the call launched {one.symbol}, not the kernel {kernel.binary.symbol}")
+    entry = f"as called({', '.join(map(_described, args))})"
+    values = [Opaque(content, "as called" if place else entry, (call, args))
+              for place, content in enumerate(one.parameters)]  # fmt: skip
+    return Launch(kernel, one.launch, values)
 
 
 def _described(value: Any) -> str:
@@ -215,9 +194,12 @@ def _described(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | float | str | np.generic) else type(value).__name__
 
 
-def _wrong_number(kernel: str, known: Sequence[str], given: Sequence[Any], taken: int | None = None) -> LaunchError:
-    number = len(known) if taken is None else taken
-    return LaunchError(f"{kernel} takes {number} arguments ({', '.join(known)}), and {len(given)} were given")
+def _pairs(kernel: str, known: Sequence[tuple[str, Any]], given: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Each known argument and the one given for it.  Raises ``LaunchError`` unless there are as many."""
+    if len(known) != len(given):
+        names = ", ".join(name for name, _ in known)
+        raise LaunchError(f"{kernel} takes {len(known)} arguments ({names}), and {len(given)} were given")
+    return zip((argument for _, argument in known), given, strict=True)
 
 
 def _check_constant(where: str, value: Any, constant: Any) -> None:
@@ -226,16 +208,4 @@ def _check_constant(where: str, value: Any, constant: Any) -> None:
         brief = "an array" if is_array else repr(value)
         raise LaunchError(
             f"{where} is {brief}, and {constant!r} was compiled in: compile it with what it is launched with"
-        )
-
-
-def _check_multiple(where: str, value: Any, argument: TritonArgument) -> None:
-    """What Triton took for a multiple of 16 has to be one: an integer or an address."""
-    facts = array_facts(value)
-    number = facts.address if facts is not None else getattr(value, "ptr", value)
-    if isinstance(number, int | np.integer) and int(number) % argument.divisor:
-        what = "its address" if argument.type.startswith("*") else "it"
-        raise LaunchError(
-            f"{where}: {what} is {number}, and Triton compiled the kernel for multiples of {argument.divisor}: compile "
-            "it with what it is launched with"
         )

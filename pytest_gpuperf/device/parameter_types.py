@@ -1,7 +1,6 @@
 """Types of kernel parameters, read for the arguments that they take.  Pure.
 
-Where neither a mangled name nor PTX tells, and for types that are not in the tables below (structures, template
-parameters), only sizes are checked.
+Where neither a mangled name nor PTX tells, and for structures and template parameters, only sizes are checked.
 """
 
 from __future__ import annotations
@@ -17,69 +16,43 @@ _ELEMENTS = {
     "long long": "int64", "unsigned long long": "uint64", "__half": "float16", "float": "float32",
     "double": "float64",
 }  # fmt: skip
-_VECTOR = re.compile(r"(u?)(char|short|int|long|longlong|float|double)([1-4])(_16a|_32a)?")
-_COMPLEX = re.compile(r"(?:\w+::)*complex<(float|double)>")
-_QUALIFIER = re.compile(r"\b(const|volatile|restrict|__restrict__|__restrict)\b")
+_VECTOR = re.compile(r"(u?)(char|short|int|long|longlong|float|double)[1-4](?:_16a|_32a)?")
+_QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict)\b|[*&]")
+_IN_PTX = re.compile(r"(8|16|32|64)-bit integer( or pointer)?")
+"""Besides ``float``, ``double`` and ``pointer``: PTX does not tell ``int`` from ``unsigned int``."""
 
 
 class Declared(NamedTuple):
     """A parameter's type, as far as it matters for an argument."""
 
-    is_pointer: bool | None
+    is_pointer: bool | None = None
     """None if it is not known."""
-    element: np.dtype[Any] | None = None
-    """Type of the value, or of what the pointer points to; None if any is accepted."""
-    lanes: int = 1
-    """``float4`` has four elements."""
-    sign_known: bool = True
-    """PTX does not tell ``int`` from ``unsigned int``."""
+    types: tuple[np.dtype[Any], ...] = ()
+    """What the value, or what the pointer points to, may be; empty if anything is accepted."""
 
-    def holds(self, given: Any) -> bool:
-        """True if an array of ``given`` (a dtype) is what the pointer points to.
+    def takes(self, given: np.dtype[Any]) -> bool:
+        """Whether a value, or an array, of this type is what the kernel means.
 
-        Integers of one size pass for each other, 16-bit types for ``__half``, records of the right size for a vector.
+        Integers of one size pass for each other, 16-bit types for ``__half``; records and complex numbers for anything.
         """
-        element = self.element
-        if element is None or given == element:
+        if not self.types or given.kind not in "biuf":
             return True
-        if self.lanes > 1 and given.itemsize == self.lanes * element.itemsize:
-            return True
-        if given.itemsize != element.itemsize:
-            return False
-        return {element.kind, given.kind} <= set("iub") or (element == np.float16 and given.kind in "iuV")
-
-
-_IN_PTX = {
-    "pointer": Declared(True),
-    "64-bit integer or pointer": Declared(None, np.dtype("int64"), sign_known=False),
-    **{f"{bits}-bit integer": Declared(False, np.dtype(f"int{bits}"), sign_known=False) for bits in (8, 16, 32)},
-}
-"""Besides ``float`` and ``double``."""
+        kinds = {"f" if one.kind == "f" else "i" for one in (self.types[0], given)}
+        return given.itemsize == self.types[0].itemsize and (len(kinds) == 1 or given.itemsize == 2)
 
 
 def declared(name: str | None) -> Declared:
     """Read ``float const*``, ``unsigned int``, ``float4*``, ``float**``, ``32-bit integer``..."""
     if name is None:
-        return Declared(None)
-    if name in _IN_PTX:
-        return _IN_PTX[name]
-    if "(" in name or "[" in name:  # a pointer to an array
+        return Declared()
+    if (found := _IN_PTX.fullmatch(name)) is not None:
+        return Declared(None if found[2] else False, (np.dtype(f"int{found[1]}"), np.dtype(f"uint{found[1]}")))
+    if name == "pointer" or "(" in name or "[" in name:  # of PTX; to an array
         return Declared(True)
-    words = " ".join(_QUALIFIER.sub(" ", name.replace("*", " ").replace("&", " ")).split())
-    stars = name.count("*")
+    words, stars = " ".join(_QUALIFIER.sub(" ", name).split()), name.count("*")
     if stars > 1:
-        return Declared(True, np.dtype("uint64"))
-    element, lanes = _element(words)
-    return Declared(stars == 1, element, lanes)
-
-
-def _element(words: str) -> tuple[np.dtype[Any] | None, int]:
-    if words in _ELEMENTS:
-        return np.dtype(_ELEMENTS[words]), 1
-    if (found := _VECTOR.fullmatch(words)) is not None:
-        unsigned, base, lanes, _ = found.groups()
-        base = base.replace("longlong", "long long")
-        return np.dtype(_ELEMENTS[f"unsigned {base}" if unsigned else base]), int(lanes)
-    if (found := _COMPLEX.fullmatch(words)) is not None:
-        return np.dtype(_ELEMENTS[found[1]]), 2
-    return None, 1
+        return Declared(True, (np.dtype("uint64"),))
+    if stars and (vector := _VECTOR.fullmatch(words)) is not None:
+        base = vector[2].replace("longlong", "long long")
+        words = f"unsigned {base}" if vector[1] else base
+    return Declared(stars == 1, (np.dtype(_ELEMENTS[words]),) if words in _ELEMENTS else ())

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.device.interface import Device, Slot, Timer
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.device.interface import Configuration, Device, Slot, Timer
 
 COPY_BYTES = 1 << 30
 """Size of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
@@ -64,31 +61,13 @@ OPTIONS = (f"-DVECTORS={COPY_VECTORS}", f"-DCHAINS={FMA_CHAINS}", f"-DSTEPS={FMA
 
 def measure_peak(device: Any, name: str) -> float:
     """The ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s.  Raises ``ValueError``, ``TimerError``."""
-    measures = {"copy_bandwidth": copy_bandwidth, "fma_throughput": fma_throughput}
+    measures = {"copy_bandwidth": _copy_bandwidth, "fma_throughput": _fma_throughput}
     if name not in measures:
         raise ValueError(f"no peak is called {name!r}: there are {', '.join(measures)}")
-    return measures[name](device, CompileCache())
+    return measures[name](device)
 
 
-def copying(device: Device, source: Any, target: Any, cache: CompileCache | None) -> Callable[[], None]:
-    """A launch that copies one array to another as large, a multiple of ``COPY_BLOCK_BYTES``.
-
-    Raises the errors of ``compile``.
-    """
-    kernel = device.load(_binary(device, "gpuperf_copy", cache))
-    grid = (source.nbytes // COPY_BLOCK_BYTES, 1, 1)
-    return lambda: kernel(grid, (THREADS, 1, 1), (source, target), 0)
-
-
-def multiplying(device: Device, cache: CompileCache | None) -> Callable[[], None]:
-    """A launch of multiply-adds: eight chains of 4096 steps in every resident thread.  Raises as ``copying``."""
-    kernel = device.load(_binary(device, "gpuperf_fma", cache))
-    grid = (_resident_blocks(device), 1, 1)
-    arguments = (device.arrays.empty(1), np.float32(0.999), np.float32(0.001))
-    return lambda: kernel(grid, (THREADS, 1, 1), arguments, 0)
-
-
-def copy_bandwidth(device: Any, cache: CompileCache | None) -> float:
+def _copy_bandwidth(device: Any) -> float:
     """Bytes per second of a copy within the device's memory, bytes read plus bytes written.
 
     The better of the driver's copy and of a kernel that moves 16 bytes per load, with four loads in flight
@@ -97,7 +76,7 @@ def copy_bandwidth(device: Any, cache: CompileCache | None) -> float:
     size = min(COPY_BYTES, device.facts.memory_bytes // 8) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     source = device.arrays.random(size // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)
-    by_kernel = copying(device, source, target, cache)
+    by_kernel = _launch(device, "gpuperf_copy", size // COPY_BLOCK_BYTES, source, target)
 
     def by_driver() -> None:
         target.data.copy_from_device_async(source.data, size, device.stream)
@@ -105,18 +84,18 @@ def copy_bandwidth(device: Any, cache: CompileCache | None) -> float:
     return float(2 * size / min(_best_ns(device, by_kernel), _best_ns(device, by_driver)) * 1e9)
 
 
-def fma_throughput(device: Any, cache: CompileCache | None) -> float:
-    """Single-precision FLOP per second, two for each fused multiply-add."""
-    elapsed_ns = _best_ns(device, multiplying(device, cache))
-    return float(2 * FMA_CHAINS * FMA_STEPS * _resident_blocks(device) * THREADS / elapsed_ns * 1e9)
+def _fma_throughput(device: Any) -> float:
+    """Single-precision FLOP per second, two for each fused multiply-add: 8 chains in every resident thread."""
+    blocks = device.facts.sm_count * (device.facts.max_threads_per_sm // THREADS)
+    run = _launch(device, "gpuperf_fma", blocks, device.arrays.empty(1), np.float32(0.999), np.float32(0.001))
+    flop = 2 * FMA_CHAINS * FMA_STEPS * blocks * THREADS
+    return float(flop / _best_ns(device, run) * 1e9)
 
 
-def _resident_blocks(device: Device) -> int:
-    return device.facts.sm_count * (device.facts.max_threads_per_sm // THREADS)
-
-
-def _binary(device: Device, name: str, cache: CompileCache | None) -> KernelBinary:
-    return compile_kernel(KernelSource(text=SOURCE, name=name, options=OPTIONS), device.facts.arch, cache=cache)
+def _launch(device: Device, name: str, blocks: int, *arguments: Any) -> Callable[[], None]:
+    source = KernelSource(text=SOURCE, name=name, options=OPTIONS)
+    kernel = device.load(compile_kernel(source, device.facts.arch, cache=CompileCache()))
+    return lambda: kernel(Configuration((blocks, 1, 1), (THREADS, 1, 1)), arguments)
 
 
 def _best_ns(device: Any, run: Callable[[], None]) -> float:

@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.driver_calls import Captured
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.interface import Dim3, LaunchLog, LoadedKernel, Timer
+from pytest_gpuperf.device.interface import Configuration, LaunchLog, LoadedKernel
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
-from pytest_gpuperf.model.timer_names import TimerName
 
-_DATA = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) | {"get", "set"}
-"""Names that NumPy and CuPy arrays offer; those not defined here need data."""
 _METADATA = frozenset({"shape", "dtype", "strides", "flags", "ndim", "size", "itemsize", "nbytes"})
 _VIEWS = frozenset({"transpose", "swapaxes", "squeeze", "view"})
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-_OPERATORS = (
-    *(f"{prefix}{name}" for name in _BINARY for prefix in ("", "r", "i")),
-    *("neg", "pos", "abs", "invert", "divmod", "lt", "le", "gt", "ge", "eq", "ne"),
-    *("bool", "float", "int", "complex", "index", "round", "contains", "iter", "setitem", "copy", "deepcopy"),
-    *("array", "array_function", "array_ufunc", "dlpack", "dlpack_device"),
-)
+_DATA = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) | {"get", "set"}
+"""Names that NumPy and CuPy arrays offer; those not defined here need data."""
+_OPERATORS = {name for name in dir(np.ndarray) if name[:2] == "__" and name[:8] != "__array_"} - set(dir(object)) | {
+    "__array__", "__array_function__", "__array_ufunc__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
+    "__round__",
+}  # fmt: skip
+
+
+def _needs(what: str) -> Callable[..., NoReturn]:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise DeviceNeeded.for_(what)
+
+    return refuse
 
 
 def without_data(shape: Any, dtype: Any) -> PlaceholderArray:
@@ -97,15 +98,8 @@ class PlaceholderArray:
         return f"<{self.dtype} array of shape {self.shape} without data: there is no GPU>"
 
 
-def _refusing(operator: str) -> Callable[..., NoReturn]:
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise DeviceNeeded.for_(f"the test uses the data of an array ({operator})")
-
-    return refuse
-
-
-for _operator in _OPERATORS:
-    setattr(PlaceholderArray, f"__{_operator}__", _refusing(_operator))
+for _operator in _OPERATORS - vars(PlaceholderArray).keys():
+    setattr(PlaceholderArray, _operator, _needs(f"the test uses the data of an array ({_operator.strip('_')})"))
 
 
 class PlaceholderArrays:
@@ -133,13 +127,7 @@ class PlaceholderKernel:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        raise DeviceNeeded.for_(f"{self._name} is launched")
-
-    def launch_as(
-        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-        cooperative: bool, cluster: Dim3 | None,
-    ) -> None:  # fmt: skip
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
         raise DeviceNeeded.for_(f"{self._name} is launched")
 
     def write(self, symbol: str, content: bytes) -> None:
@@ -157,21 +145,19 @@ class PlaceholderDevice:
     def load(self, binary: KernelBinary) -> LoadedKernel:
         return PlaceholderKernel(binary.name)
 
-    def timer(self, name: TimerName | None = None) -> Timer:
-        raise DeviceNeeded.for_("the test is timed")
+    timer = staticmethod(_needs("the test is timed"))
+    current = staticmethod(_needs("a workload runs"))
+    capture = staticmethod(_needs("a launch of another library is captured"))
+    synchronize = staticmethod(_needs("the test waits for the GPU"))
+    bytes_of = staticmethod(_needs("the memory of a workload is measured"))
+    profiler_range = staticmethod(_needs("the test is profiled"))
+    lock = staticmethod(_needs("the test takes the GPU for itself"))
+    peak = staticmethod(_needs("a peak is measured"))
+    to_host = staticmethod(_needs("the test reads the data of an array"))
 
     @property
     def stream_pointer(self) -> int:
         raise DeviceNeeded.for_("the test asks for the GPU's stream")
-
-    def current(self) -> AbstractContextManager[None]:
-        raise DeviceNeeded.for_("a workload runs")
-
-    def capture(self, call: Callable[[], Any]) -> Captured:
-        raise DeviceNeeded.for_("a launch of another library is captured")
-
-    def synchronize(self) -> None:
-        raise DeviceNeeded.for_("the test waits for the GPU")
 
     def fault(self) -> str:
         """Nothing has run."""
@@ -187,23 +173,8 @@ class PlaceholderDevice:
 
     def begin_peak(self) -> None: ...
 
-    def bytes_of(self, run: Callable[[], Any]) -> int:
-        raise DeviceNeeded.for_("the memory of a workload is measured")
-
     def release_unused(self) -> None: ...
-
-    def profiler_range(self, name: str) -> AbstractContextManager[None]:
-        raise DeviceNeeded.for_("the test is profiled")
 
     def state(self) -> DeviceState:
         """Nothing is known of a GPU that is not there."""
         return DeviceState()
-
-    def lock(self) -> AbstractContextManager[None]:
-        raise DeviceNeeded.for_("the test takes the GPU for itself")
-
-    def peak(self, name: str) -> float:
-        raise DeviceNeeded.for_(f"{name.replace('_', ' ')} is measured")
-
-    def to_host(self, array: Any) -> Any:
-        raise DeviceNeeded.for_("the test reads the data of an array")

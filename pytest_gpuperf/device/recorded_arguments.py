@@ -6,11 +6,10 @@ kernel as a test's own arguments are.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,12 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import KernelBinary
 
-_ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?|(?:CArray|CIndexer) .+?)(?: align=\d+)?")
-"""An array, an opaque argument or a structure, by type, shape and order."""
+_ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
+"""An array by type, shape and order, or an opaque argument."""
 _SCALAR = re.compile(r"(?P<dtype>bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(?P<value>\S+)")
 
 
-@dataclasses.dataclass(frozen=True)
-class RecordedArguments:
+class RecordedArguments(NamedTuple):
     """One for each parameter of the baseline's kernel: an argument of the candidate's, a number or no address."""
 
     binary: KernelBinary
@@ -43,9 +41,6 @@ def recorded_arguments(binary: KernelBinary, entries: Sequence[str], launch: Lau
     Arrays are matched in their order with those of ``launch`` of the same type, shape and order, of which there have
     to be as many.  Raises ``LaunchError`` that names the argument that cannot be formed again.
     """
-    if len(entries) != len(binary.parameters):
-        taken = len(binary.parameters)
-        raise LaunchError(f"the record names {len(entries)} arguments, and its kernel takes {taken}")
     recorded, now = _arrays(entries), _arrays(launch.identity().arguments)
     for kind, positions in recorded.items():
         if len(now[kind]) != len(positions):
@@ -71,11 +66,11 @@ def _number(place: int, entry: str) -> np.generic | None:
     if entry == "null":
         return None
     match = _SCALAR.fullmatch(entry)
-    if match is None:
-        raise LaunchError(f"argument {place + 1} was {entry!r}, of which the record has no contents")
     try:
-        if match["dtype"] == "bool":
-            return np.bool_({"True": True, "False": False}[match["value"]])
-        return np.dtype(match["dtype"]).type(match["value"])  # type: ignore[no-any-return]
-    except (ValueError, OverflowError, KeyError):
-        raise LaunchError(f"argument {place + 1} was {entry!r}, which is no such number") from None
+        if match is not None and match["dtype"] == "bool":
+            return np.bool_(match["value"] == "True")
+        if match is not None:
+            return np.dtype(match["dtype"]).type(match["value"])  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        pass
+    raise LaunchError(f"argument {place + 1} was {entry!r}, which the record alone does not form again")

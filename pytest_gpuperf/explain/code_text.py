@@ -19,8 +19,8 @@ from pytest_gpuperf.compile.cubin.disassembly import (
     target_of,
     without_padding,
 )  # fmt: skip
-from pytest_gpuperf.explain.compare import WorkloadComparison
 from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
 from pytest_gpuperf.model.code_difference import CodeDifference, CodeLine, Mark
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, unpacked

@@ -19,7 +19,7 @@ from pytest_gpuperf.report.message import ALSO, NAMED, described
 MOST_CAUSES = 4
 
 
-class Compared(NamedTuple):
+class ComparedWith(NamedTuple):
     """What a workload was compared with."""
 
     words: str
@@ -28,7 +28,7 @@ class Compared(NamedTuple):
 
 
 def explained(
-    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: Compared | None
+    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: ComparedWith | None
 ) -> list[str]:
     """Lines on one workload, of which ``side`` is known; ``compared`` says what with, None without anything."""
     lines = [str(work.key), *_state(work.state, side, peaks)]

@@ -10,9 +10,9 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.explanation import Compared, explained
+from pytest_gpuperf.explain.explanation import ComparedWith, explained
+from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.verdict import Verdict
 
@@ -32,12 +32,14 @@ def explain_all(
         yield ""
 
 
-def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> Compared:
+def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> ComparedWith:
     if before is None and any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
-        return Compared("none that this workload can be compared with", known=False)
+        return ComparedWith("none that this workload can be compared with", known=False)
     if before is None:
-        return Compared("none for this workload: record one with pytest --update-baselines", known=False)
+        return ComparedWith("none for this workload: record one with pytest --update-baselines", known=False)
     if before.static is None or after.static is None:
-        return Compared("times alone" if not (before.counters and after.counters) else "times and counters", known=True)
+        return ComparedWith(
+            "times alone" if not (before.counters and after.counters) else "times and counters", known=True
+        )
     same = before.same_code(after)
-    return Compared("the machine code is the same" if same else "the machine code differs", known=True)
+    return ComparedWith("the machine code is the same" if same else "the machine code differs", known=True)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping
-
-import msgspec
+from collections.abc import Collection, Mapping
 
 from pytest_gpuperf.model.evidence import Identity, Key, StaticRecord
 from pytest_gpuperf.model.fixture_names import fixture_of
@@ -17,84 +14,6 @@ from pytest_gpuperf.model.workload_records import WorkloadRecords
 def parameters(key: Key) -> str:
     """Those of its test, as the node id ends: ``[1024]``; empty without any."""
     return key.test[key.test.find("[") :] if "[" in key.test else ""
-
-
-# --- two states of the baselines -----------------------------------------------------------------
-
-_CLOSENESS: tuple[Callable[[Key], Hashable], ...] = (
-    lambda key: (key.test, key.workload),
-    lambda key: (key.module, parameters(key), key.workload),
-    lambda key: (parameters(key), key.workload),
-    lambda key: (key.module, key.test),
-    lambda _: (),
-)
-"""What two names must have in common, the closest first: another module, another test, both, another workload, all."""
-
-
-def moved_workloads(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, WorkloadRecords]) -> dict[Key, Key]:
-    """Old names by the new ones.  No record moves twice, and where several would do, none does."""
-    found: dict[Key, Key] = {}
-    for common in _CLOSENESS:
-        taken = set(found.values())
-        old_of = _grouped({key: gone[key] for key in gone if key not in taken}, common)
-        new_of = _grouped({key: new[key] for key in new if key not in found}, common)
-        single = [trait for trait, keys in new_of.items() if len(keys) == len(old_of.get(trait, ())) == 1]
-        pairs = {(new_of[trait][0], old_of[trait][0]) for trait in single}
-        pairs = {(key, old) for key, old in pairs if _may_be_one(gone[old], new[key])}
-        claims = Counter(key for pair in pairs for key in pair)
-        found |= {key: old for key, old in pairs if claims[key] == claims[old] == 1}
-    return found
-
-
-def _grouped(workloads: Mapping[Key, WorkloadRecords], common: Callable[[Key], Hashable]) -> dict[Hashable, list[Key]]:
-    """Names by what they have in common, together with each execution of theirs."""
-    table: dict[Hashable, list[Key]] = defaultdict(list)
-    for key, records in workloads.items():
-        for execution in _executions(records):
-            table[common(key), execution].append(key)
-    return table
-
-
-def _executions(records: WorkloadRecords) -> set[Hashable]:
-    """The machine code for each target with its launch; none of a callable, which may run anything."""
-    static = {
-        (arch, one.profile.code_hash, one.block, one.grid, one.dynamic_shared_bytes)
-        for (arch, _), one in records.static.items()
-    }
-    timed = {(gpu, one.identity) for gpu, one in records.times.items()}
-    return {*static, *((gpu, one.code, one.launch, one.arguments) for gpu, one in timed if one.code)}
-
-
-def _may_be_one(old: WorkloadRecords, new: WorkloadRecords) -> bool:
-    """False if a GPU model timed both, and they did not run the same."""
-    both = old.times.keys() & new.times.keys()
-    return all(old.times[gpu].identity.same_execution(new.times[gpu].identity) for gpu in both)
-
-
-def renamed_and_changed(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, WorkloadRecords]) -> dict[Key, Key]:
-    """Old names by the new ones, where figures of the machine code changed along: the only one of its kernel each time.
-
-    Of ``moved_workloads`` what is left.  In the same module and with the same parameters; a callable has no kernel.
-    """
-    old_of, new_of = _by_kernel(gone), _by_kernel(new)
-    pairs = [(olds[0], new_of[what][0]) for what, olds in old_of.items() if len(olds) == len(new_of[what]) == 1]
-    return {key: old for old, key in pairs if _figures_differ(gone[old], new[key])}
-
-
-def _by_kernel(workloads: Mapping[Key, WorkloadRecords]) -> dict[tuple[str, str, str], list[Key]]:
-    table: dict[tuple[str, str, str], list[Key]] = defaultdict(list)
-    for key, records in workloads.items():
-        if records.static:
-            table[key.module, parameters(key), records.kernel].append(key)
-    return table
-
-
-def _figures_differ(old: WorkloadRecords, new: WorkloadRecords) -> bool:
-    both = ((old.static[at].profile, new.static[at].profile) for at in old.static.keys() & new.static.keys())
-    return any(msgspec.structs.replace(was, code_hash=now.code_hash) != now for was, now in both)
-
-
-# --- one new workload of a run -------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +45,21 @@ def origin_of(new: Work, gone: Collection[Work]) -> Work | None:
     of_kernel = of_its_kernel(new, gone)
     closest = [one for one in of_kernel if parameters(one.key) == parameters(new.key)]
     return next((some[0] for some in (of_kernel, closest) if len(some) == 1), None)
+
+
+def moved_workloads(gone: Mapping[Key, WorkloadRecords], new: Mapping[Key, WorkloadRecords]) -> dict[Key, Key]:
+    """Of two states of the baselines, old names by the new ones; no record moves twice."""
+    left, found = {key: _work(key, records) for key, records in gone.items()}, dict[Key, Key]()
+    for key, records in sorted(new.items()):
+        origin = origin_of(_work(key, records), left.values())
+        if origin is not None and records.static:  # nothing tells what a callable runs
+            found[key] = left.pop(origin.key).key
+    return found
+
+
+def _work(key: Key, records: WorkloadRecords) -> Work:
+    static = {arch: record for (arch, _), record in sorted(records.static.items())}
+    return Work(key, static, next((time.identity for _, time in sorted(records.times.items())), None))
 
 
 def of_its_kernel(new: Work, gone: Collection[Work]) -> list[Work]:

@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import numpy as np
 import scipy
@@ -26,7 +27,7 @@ CONFIRMING_ALPHA = 1e-2
 """Rate of false SLOWER of a second process by itself."""
 PASSING = math.log(200)
 """Natural log of the e-value that SAME and FASTER take: wrong for at most 0.5 % of the kernels at the limit."""
-RATES = (0.25, 0.5, 0.75, 0.9, 1.0)
+RATES = (0.2, 0.4, 0.6, 0.8, 1.0)
 """Shares of the money that are bet on each block; the evidence is the mean over them."""
 MOST_BLOCKS = 128
 TIE = 1e-12
@@ -41,8 +42,9 @@ PROCESS_DEVIATION, PROCESS_FREEDOM = 0.0011, 2
 """Prior on how far processes that run the same are apart: standard deviation of a log time, and what it is worth in
 degrees of freedom.  By 794 recordings in five processes each, on H200s and H100s: half scatter by less than 0.08 %
 (H200) or 0.14 % (H100), a tenth by more than 0.26 or 0.56 %, one in 100 by more than 1.2 %."""
-MOST_PAIRS = 8
-"""Pairs of processes after which a callable stays undecided."""
+LOOKS = MappingProxyType({2: 1 / 16, 4: 7 / 16, 8: 1 / 2})
+"""Numbers of pairs of processes after which a callable may be SLOWER, each with its share of alpha.  The first shows
+large losses alone; after the last a callable stays undecided."""
 
 
 class Decision(enum.Enum):
@@ -125,8 +127,6 @@ class Comparison(Record, frozen=True):
     """Of the coin that ordered the slots."""
     time_ns: float
     """Geometric mean of the candidate's midmeans in the blocks, nanoseconds per run."""
-    slow: str = ""
-    """``20 % of its samples take 5 times as long as most (0 % of the baseline's)``; empty if none do."""
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
     """Wall-clock time, pilot included."""
@@ -174,12 +174,13 @@ def over_processes(ratios: Sequence[float], limits: Limits, alpha: float) -> Dec
 
     ``ratios`` are candidate over baseline, one of each pair; the first is that of the process that gates, the others
     are of fresh ones.  What a process has for life (where its memory lies, which plan a library chose) is in all of its
-    times, so a pair is one observation.  SLOWER is a one-sided t test of all pairs at ``alpha``, a pass one of the
-    fresh pairs at 0.5 %; the variance is moderated by a prior (G. K. Smyth, Statistical Applications in Genetics and
-    Molecular Biology 3(1), 2004).
+    times, so a pair is one observation.  SLOWER is a one-sided t test of all pairs, which shares ``alpha`` between the
+    looks at it; a pass is one of the fresh pairs at 0.5 %.  The variance is moderated by a prior (G. K. Smyth,
+    Statistical Applications in Genetics and Molecular Biology 3(1), 2004).
     """
     logs = np.log(np.asarray(ratios, dtype=np.float64))
-    if logs.size > 1 and logs.mean() - _margin(logs, alpha) > math.log1p(limits.tolerance):
+    look = LOOKS.get(logs.size)
+    if look is not None and logs.mean() - _margin(logs, alpha * look) > math.log1p(limits.tolerance):
         return Decision.SLOWER
     fresh = logs[1:]
     if fresh.size and fresh.mean() + _margin(fresh, math.exp(-PASSING)) < math.log1p(limits.detect):
@@ -194,9 +195,9 @@ def proven_faster(ratio: float, limits: Limits) -> bool:
 
 
 def wants_pair(ratios: Sequence[float], limits: Limits) -> bool:
-    """Whether another pair may decide: up to ``MOST_PAIRS``, and no more once three fresh ones are not slower."""
+    """Whether another pair may decide: up to the last look, and no more once three fresh ones are not slower."""
     fresh = np.log(np.asarray(ratios[1:], dtype=np.float64))
-    return len(ratios) < MOST_PAIRS and (fresh.size < 3 or bool(fresh.mean() > math.log1p(limits.tolerance)))
+    return len(ratios) < max(LOOKS) and (fresh.size < 3 or bool(fresh.mean() > math.log1p(limits.tolerance)))
 
 
 def _margin(logs: NDArray[np.float64], alpha: float) -> float:

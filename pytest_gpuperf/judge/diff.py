@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.judge.continued import moved_workloads, renamed_and_changed
+from pytest_gpuperf.judge.continued import moved_workloads
 from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
@@ -128,8 +128,6 @@ def compare_evidence(
     new = {key: after[key] for key in sorted(after) if key not in before and key not in elsewhere}
     gone = {key: before[key] for key in sorted(before) if key not in after and key not in elsewhere}
     moved = moved_workloads(gone, new)
-    left = {key: gone[key] for key in gone.keys() - set(moved.values())}
-    moved |= renamed_and_changed(left, {key: new[key] for key in new.keys() - moved.keys()})
     lost = gone.keys() - set(moved.values())
     came = new.keys() - moved.keys()
     coverage: Counter[tuple[str, str, bool]] = Counter()
@@ -260,7 +258,7 @@ def _figures(record: TimeRecord) -> dict[str, str]:
     return {
         "declared bytes": _text(record.bytes), "declared operations": _text(record.flops),
         "device memory": _text(beside.memory_bytes, "{} bytes"), "error": _text(beside.accuracy, "{:.4g}"),
-        "host time": _host_time(beside.host), "compile time": _host_time(beside.compile),
+        "host time": _host_time(beside.host),
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
 from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.tolerance import Limits
-from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import UNDECIDED, BesideEvidence, Change, Judgement, Verdict
 
 TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.045})
 """More by no more than this fraction is accepted.  Of a host time it lies midway between none and a loss of 10 %, with
@@ -111,9 +111,10 @@ def judge_host_time(
     verdict, reason, direction = Verdict.SAME, "", "neutral"
     if decision is None:
         verdict = Verdict.INCONCLUSIVE
-        reason = "neither worse nor not worse is proven: a quieter machine or a larger --gpuperf-budget decides it"
+        reason = f"{UNDECIDED}: a quieter machine or a larger --gpuperf-budget decides it"
     elif decision is Decision.FASTER and first.time_ns < kept:
-        verdict, reason, direction = Verdict.BETTER, "host time got better", "better"
+        if not later or later[-1].decision(limits, CONFIRMING_ALPHA) is Decision.FASTER:
+            verdict, reason, direction = Verdict.BETTER, "host time got better", "better"
     elif decision is Decision.SLOWER:
         verdict, reason, direction = Verdict.WORSE, "host time got worse", "worse"
         if later and later[-1].decision(limits, CONFIRMING_ALPHA) is not Decision.SLOWER:

@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.timed_round import RecordedRound
 from pytest_gpuperf.model.tolerance import Limits
-from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -60,11 +60,15 @@ class TimeCase:
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
         notes: Sequence[str] = (),
     ) -> Judgement:  # fmt: skip
-        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record."""
+        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record.
+
+        There is no note where ``time`` is that comparison.
+        """
         ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
-        of_record = [f"x{ratio:.2f} of its recorded time"] if ratio and abs(math.log(ratio)) > REMARKED else []
+        remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
             reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
@@ -119,7 +123,9 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
         return case.judgement(Verdict.SAME, reason, time, first.time_ns)
     if wants_pair(ratios, case.limits):
         return None
-    return case.judgement(Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}", time, first.time_ns)
+    return case.judgement(
+        Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}; a quieter machine decides it", time, first.time_ns
+    )
 
 
 def record_bound(recorded: Sequence[RecordedRound]) -> float:
@@ -148,7 +154,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle:
 
 def not_confirmed(suspected: Judgement, why: str) -> Judgement:
     """What one process proved at its whole share of the error rate, where no second one could speak: it stands."""
-    return msgspec.structs.replace(suspected, reason=f"not confirmed: {why}; {suspected.reason}")
+    return msgspec.structs.replace(suspected, reason=f"{NOT_CONFIRMED}{why}; {suspected.reason}")
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
@@ -178,17 +184,16 @@ def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> 
     if decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
     if decision is None and second.trends_slower(limits):
-        return Verdict.SLOWER, f"not confirmed: a second process was undecided after {len(second.r)} blocks; {slower}"
+        return Verdict.SLOWER, f"{NOT_CONFIRMED}a second process was undecided after {len(second.r)} blocks; {slower}"
     ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
     return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: {ratios}"
 
 
 def _of_means(case: TimeCase, first: Comparison) -> str:
-    """What slow samples have to do with it, where midmeans alone would not prove it."""
+    """What the means say, where midmeans alone would not prove it."""
     if log_e_slower(first.r, case.limits) >= -math.log(case.alpha):
         return ""
-    words = f": the mean is x{np.mean(np.exp(first.means)):.3g} while the midmean is x{first.ratio:.4g}"
-    return f"{words}: {first.slow}" if first.slow else words
+    return f": rare slow samples, the mean is x{np.mean(np.exp(first.means)):.3g} and the midmean x{first.ratio:.4g}"
 
 
 def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None:

@@ -1,4 +1,4 @@
-"""What a workload costs beside its time on the GPU: memory, time of the CPU, time to compile, and its error."""
+"""What a workload costs beside its time on the GPU: memory, time of the CPU, and its error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HostTime(Record, frozen=True):
     cpu: str
     """Model of the CPU."""
     made_by: str
-    """What else it depends on: compiler, or Python and driver."""
+    """What else it depends on: Python, the canary and the driver."""
 
 
 class Beside(Record, frozen=True):
@@ -29,8 +29,6 @@ class Beside(Record, frozen=True):
     """The error that the test's ``accuracy=`` returned."""
     host: HostTime | None = None
     """From the call of the workload to its return."""
-    compile: HostTime | None = None
-    """Of the compiler alone, nothing cached."""
 
     def updated_by(self, newer: Beside) -> Beside:
         """These figures, each in its newer state where there is one."""

@@ -102,8 +102,6 @@ class TestEvidence(Record, frozen=True):
     xfail: str = ""
     """The reason why a regression of this test is expected."""
     self_pair: SelfPairReading | None = None
-    red_on_time: bool = False
-    """The gate failed it, and for nothing but its times."""
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
@@ -160,7 +158,7 @@ class Outcome:
     elsewhere: str = ""
     """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
     left_out: tuple[str, ...] = ()
-    """The same, of those that do not."""
+    """Records that no test came to and that fail nothing, and other remarks, a line each."""
     undecided: dict[str, int] = dataclasses.field(default_factory=dict)
     """Runs in a row in which a workload was INCONCLUSIVE, by its name; this one included."""
     machine: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.verdict import EvidenceKind
 TASK_FILE = "task.json"
 
 
-class Place(Record, frozen=True):
+class SuspectPlace(Record, frozen=True):
     """One figure of a workload that a second process confirms."""
 
     key: Key
@@ -27,7 +27,7 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
 
     takes_times: ClassVar[bool] = True
     folder: Path
-    places: tuple[Place, ...]
+    places: tuple[SuspectPlace, ...]
     """What to measure; what is found of each goes to the file of its number."""
     by_process: tuple[Key, ...] = ()
     """Those of them to pair with another revision's process."""

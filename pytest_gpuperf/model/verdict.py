@@ -10,18 +10,20 @@ from typing import Literal
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Key
 
-BesideEvidence = Literal["memory", "accuracy", "host", "compile"]
-EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "compile"]
-BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host", "compile")
+BesideEvidence = Literal["memory", "accuracy", "host"]
+EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
+BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host")
 """Kinds of evidence on what a workload costs beside its time."""
 BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
-    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "compile": "compile",
+    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host",
 })  # fmt: skip
 """Where a record has their figures."""
 PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
+NOT_CONFIRMED = "not confirmed: "
+"""How the reason of a regression begins where no second process could speak."""
 
 
 class Verdict(enum.Enum):
@@ -157,3 +159,9 @@ class Judgement(Record, frozen=True):
     """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether another try, with more time, may decide it: the two were compared, and nothing was proven."""
+        compared = self.changes if self.time is None else self.time.method == "paired"
+        return self.verdict is Verdict.INCONCLUSIVE and bool(compared)

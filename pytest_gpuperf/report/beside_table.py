@@ -11,7 +11,7 @@ from pytest_gpuperf.model.verdict import BESIDE, Verdict
 from pytest_gpuperf.report.tables import Table, filled, filled_by_function
 from pytest_gpuperf.report.verdict_order import worst
 
-COLUMNS = ("device memory", "error", "host time", "compile time")
+COLUMNS = ("device memory", "error", "host time")
 """In the order of ``BESIDE``."""
 
 
@@ -41,7 +41,6 @@ def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
         None if found.memory_bytes is None else quantity(found.memory_bytes, "B"),
         None if found.accuracy is None else f"{found.accuracy:.3g}",
         None if found.host is None else duration(found.host.time_ns),
-        None if found.compile is None else duration(found.compile.time_ns),
     )
     if not any(figures):
         return None

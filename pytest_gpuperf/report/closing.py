@@ -80,7 +80,6 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     verdicts = verdicts_of(evidence)
     judged = [one for test in evidence for work in test.workloads for one in work.judgements]
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
-    undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
         regressed = [one for one in judged if one.verdict.is_regression]
         accept = (
@@ -90,7 +89,7 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
         )
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
         return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]
-    if undecided:
+    if any(one.is_undecided for one in judged):
         return [f"next: give what is undecided more time: {_again(options)} --gpuperf-budget=4"]
     return []
 
@@ -152,7 +151,7 @@ def _ordinal(count: int) -> str:
 
 def _many_undecided(book: Book) -> list[str]:
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
-    undecided = sum(judgement.verdict is Verdict.INCONCLUSIVE for judgement in times)
+    undecided = sum(judgement.is_undecided for judgement in times)
     if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
         return []
     return [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, indented_json, numbered, percent
-from pytest_gpuperf.judge.change_points import LevelStep, steps_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import mean_time_ns
 
@@ -17,6 +17,8 @@ SPARK = 40
 """Points of a line's drawing; of more, the last ones."""
 MEASURES = {"time": "ns", "registers": "", "instructions": ""}
 """Units of the figures."""
+LEAST_STEP = 0.02
+"""Records of unchanged code differ by about 1 %."""
 
 
 class Point(NamedTuple):
@@ -26,6 +28,13 @@ class Point(NamedTuple):
     value: float
     is_run: bool = False
     """What a run found at that commit, and no record of it."""
+
+
+class Step(NamedTuple):
+    at: int
+    """Index of the point that differs from the one before it."""
+    ratio: float
+    """To the one before."""
 
 
 class Series(NamedTuple):
@@ -39,10 +48,11 @@ class Series(NamedTuple):
         return f"{self.key} {self.measure} on {self.target}"
 
     @property
-    def steps(self) -> list[LevelStep]:
-        values = [point.value for point in self.points]
-        exact = self.measure != "time"
-        return steps_of(values, exact=exact) if all(value > 0 for value in values) else []
+    def steps(self) -> list[Step]:
+        least = LEAST_STEP if self.measure == "time" else 0.0
+        pairs = enumerate(itertools.pairwise(point.value for point in self.points), start=1)
+        steps = [Step(at, new / old) for at, (old, new) in pairs if old]
+        return [step for step in steps if abs(step.ratio - 1) > least]
 
 
 def figures_of(record: TimeRecord | StaticRecord) -> dict[str, float]:
@@ -66,8 +76,7 @@ def lines_of(series: Sequence[Series]) -> list[str]:
         lines.append(f"{one.name}: {_shown(one, values[0])} -> {_shown(one, values[-1])}, {points}  {spark(values)}")
         for step in one.steps:
             at = one.points[step.at]
-            sure = f", p={step.p_value:.1g}" if step.p_value else ""
-            lines.append(f"    {percent(step.ratio - 1)} at {at.commit[:12]} ({at.date[:10]}, {at.subject}){sure}")
+            lines.append(f"    {percent(step.ratio - 1)} at {at.commit[:12]} ({at.date[:10]}, {at.subject})")
     if unchanged:
         lines.append(f"{numbered(unchanged, 'figure')} did not change")
     return lines

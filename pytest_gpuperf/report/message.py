@@ -11,7 +11,7 @@ from pytest_gpuperf.formatting import first_of, time_line
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
-from pytest_gpuperf.model.verdict import BESIDE, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
 SCREEN_ROWS = 24
@@ -86,7 +86,8 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
     named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.CONFIG_CHANGED)
-    reason = "" if judgement.changes and named_above else judgement.reason
+    says_more = judgement.reason.startswith(NOT_CONFIRMED)
+    reason = "" if judgement.changes and named_above and not says_more else judgement.reason
     for text in (reason, *judgement.notes):
         lines += [" " * INDENT + text] if text else []
     return lines

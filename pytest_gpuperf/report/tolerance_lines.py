@@ -37,15 +37,15 @@ def lenient_lines(evidence: Iterable[TestEvidence], profile: str) -> list[str]:
     ]
     if not those:
         return []
-    named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
+    named = [f"{key} x{one.ratio:.3f} (tolerance {one.tolerance * 100:g} %)" for key, one in those]
     return [
         f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than the {limits.tolerance * 100:g} % of the "
-        f"profile {profile}, and within a wider tolerance: {first_of(named, NAMED)}"
+        f"profile {profile}, and passes by a wider tolerance: {first_of(named, NAMED)}"
     ]
 
 
 def _is_lenient(figures: TimeFigures, usual: Limits) -> bool:
-    """Whether the profile's limits would not have let it pass; ``figures`` have the tolerance that it is within."""
+    """Whether the profile's limits would not have let it pass; ``figures`` have its own tolerance."""
     return (
         figures.tolerance > usual.tolerance
         and figures.interval is not None

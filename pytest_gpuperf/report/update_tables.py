@@ -64,8 +64,7 @@ def _change(one: Recorded) -> str:
 
 def _beside_words(before: Beside, after: Beside) -> str:
     """``memory 4096 -> 8192 bytes, host time``: figures beside the time that were recorded."""
-    named = [("error", before.accuracy, after.accuracy), ("host time", before.host, after.host),
-             ("compile time", before.compile, after.compile)]  # fmt: skip
+    named = [("error", before.accuracy, after.accuracy), ("host time", before.host, after.host)]
     words = [name for name, old, new in named if old != new]
     if before.memory_bytes != after.memory_bytes:
         old = "" if before.memory_bytes is None else f"{before.memory_bytes} -> "

@@ -20,7 +20,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.selftest.kernels import KERNELS, Family
-from pytest_gpuperf.selftest.report import Control, KernelReport, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.smallest import smallest_effect
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent

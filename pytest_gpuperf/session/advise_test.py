@@ -8,8 +8,8 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
 from pytest_gpuperf.model.verdict import Verdict
 
 TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})

@@ -65,7 +65,6 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise without_our_frames(item, problem)
     failed = exit_policy.failures(_all_judgements(book), worker.options)
     if failed and settings_of(item).xfail is None:
-        book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         book.red_signature, book.severity = signature(failed, _advice(book)), severity(failed)
         raise pytest.fail.Exception(_message(failed, worker, book), pytrace=False)
     if problem is not None and skipped:
@@ -255,7 +254,7 @@ def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.It
     """What this test found, as it travels."""
     found = msgspec.structs.replace(
         _evidence_of_book(book), parameters=_parameters(item), xfail=settings_of(item).xfail or "",
-        self_pair=state.self_pair_readings.pop(item.nodeid, None), red_on_time=book.red_on_time,
+        self_pair=state.self_pair_readings.pop(item.nodeid, None),
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found

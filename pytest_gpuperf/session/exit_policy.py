@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command, with_flags
 from pytest_gpuperf.update.modes import takes
@@ -90,7 +90,6 @@ REMEDIES = {
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new{flags} and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,
-    Verdict.INCONCLUSIVE: "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it",
 }  # fmt: skip
 """By verdict; ``{ncu}`` is the flag that an update needs to take counters too, ``{flags}`` are those to repeat."""
 NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
@@ -127,8 +126,4 @@ def failure_message(
 
 def _remedy(judgement: Judgement) -> str:
     """What to do about a verdict that is no regression; empty where its own reason says it."""
-    if judgement.renamed:
-        return ""
-    if judgement.verdict is Verdict.INCONCLUSIVE and not judgement.reason.startswith(UNDECIDED):
-        return ""
-    return REMEDIES.get(judgement.verdict, "")
+    return "" if judgement.renamed else REMEDIES.get(judgement.verdict, "")

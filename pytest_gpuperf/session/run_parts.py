@@ -26,7 +26,7 @@ from pytest_gpuperf.session.run_scope import scope_of
 LEFT_TO_MERGE = "{} (of this shard; gpuperf merge says it of all together)"
 BEAR_UPON_VERDICTS = (
     "archs", "require_gpu", "against", "open", "missing", "without_gpu", "inconclusive", "static_causes", "strict",
-    "profile", "tolerance", "cache", "timer", "budget_s", "changed_only", "pair_all", "pair_callables", "confirmations",
+    "profile", "tolerance", "cache", "timer", "budget_s", "changed_only", "pair_all", "pair_callables",
     "ncu", "metrics", "ci",
 )  # fmt: skip
 """Fields of ``Options`` that all shards of a run have alike."""

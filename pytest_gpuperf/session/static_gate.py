@@ -16,8 +16,8 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.explain.compare import WorkloadComparison
 from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
 from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed

@@ -86,8 +86,6 @@ class Block(NamedTuple):
     """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
     mean: float
     """The same of winsorised means, which see rare slow samples."""
-    slow: tuple[stats.SlowShare, stats.SlowShare]
-    """Samples of the baseline and of the candidate that take far longer than their median."""
     candidate: stats.Samples
     """Its samples, nanoseconds."""
 
@@ -112,8 +110,7 @@ def _block(order: str, slots: Sequence[stats.Samples], tick_ns: float) -> Block:
         stats.core_mean(side, step_ns) if coarse else stats.midmean(side) for side in (baseline, candidate)
     )
     mean = math.log(stats.winsorised_mean(candidate) / stats.winsorised_mean(baseline))
-    slow = stats.slow_share(baseline), stats.slow_share(candidate)
-    return Block(math.log(after / before), mean, slow, candidate)
+    return Block(math.log(after / before), mean, candidate)
 
 
 def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_s: float) -> Plan:

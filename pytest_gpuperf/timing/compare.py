@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -52,11 +53,10 @@ def compare(
     blocks: list[Block] = []
     disturbed: list[str] = []
     began, call, before = clock(), 0, device.state()
-    while not _decided(blocks, limits, alpha) and len(blocks) < MOST_BLOCKS:
-        now = clock()
-        next_s = (now - began) / max(call, 1)
-        if call and not _has_time(blocks, limits, (now + next_s - start) / budget_s, 1 if burst else BUDGETS):
-            break
+    while not call or wants_more(
+        [block.r for block in blocks], [block.mean for block in blocks], limits, alpha,
+        (clock() - start + (clock() - began) / call) / budget_s, 1 if burst else BUDGETS,
+    ):  # fmt: skip
         opponent.place(call, coin)
         orders = laid_out.draw(coin)
         times = timer.measure(laid_out.slots(orders, opponent.sides), opponent.sides[0].cache)
@@ -71,14 +71,12 @@ def compare(
     return Compared(_comparison(blocks, seed, remarks, clock() - start), _rounds(blocks, session))
 
 
-def _decided(blocks: list[Block], limits: Limits, alpha: float) -> bool:
-    r, means = [block.r for block in blocks], [block.mean for block in blocks]
-    return bool(blocks) and decide(r, limits, alpha, means) is not None
-
-
-def _has_time(blocks: list[Block], limits: Limits, budgets: float, most: float) -> bool:
-    """Whether another call may be taken, which would end after so many ``budgets``."""
-    r, means = [block.r for block in blocks], [block.mean for block in blocks]
+def wants_more(
+    r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float, most: float = BUDGETS
+) -> bool:  # fmt: skip
+    """Whether blocks have not decided, and others may be taken, which would end after so many ``budgets``."""
+    if len(r) >= MOST_BLOCKS or decide(r, limits, alpha, means) is not None:
+        return False
     return budgets <= 1 or is_unanimous(r, limits) or (budgets <= most and is_promising(r, limits, means))
 
 
@@ -86,20 +84,8 @@ def _comparison(blocks: list[Block], seed: int, remarks: tuple[str, ...], second
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     return Comparison(
         r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
-        time_ns=math.exp(float(np.mean(centres))), slow=_slow(blocks), remarks=remarks, seconds=seconds,
+        time_ns=math.exp(float(np.mean(centres))), remarks=remarks, seconds=seconds,
     )  # fmt: skip
-
-
-def _slow(blocks: list[Block]) -> str:
-    baseline, candidate = stats.SlowShare(), stats.SlowShare()
-    for block in blocks:
-        baseline, candidate = baseline.joined(block.slow[0]), candidate.joined(block.slow[1])
-    if not candidate.number:
-        return ""
-    number = sum(block.candidate.size for block in blocks)
-    shares = [f"{100 * one.number / number:.0f} %" for one in (candidate, baseline)]
-    longer = candidate.times / candidate.number
-    return f"{shares[0]} of its samples take {longer:.2g} times as long as most ({shares[1]} of the baseline's)"
 
 
 def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.device_errors import GpuFault
-from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.launch import Configuration, Launch
+from pytest_gpuperf.device.interface import Configuration, Device, Timer
+from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.timing.blocks import Sides

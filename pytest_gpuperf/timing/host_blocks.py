@@ -1,4 +1,4 @@
-"""Times of the CPU beside a canary: blocks of what a workload costs the host, and what it costs to compile.
+"""Times of the CPU beside a canary: blocks of what a workload costs the host.
 
 A block takes the workload and fixed work of the plugin's own in an order drawn by a coin, and gives the log of the
 ratio of their times.  What the GPU does meanwhile is not timed: it is waited for between two slots.
@@ -39,15 +39,14 @@ class HostBlock(NamedTuple):
     """Of the workload."""
 
 
-def blocks_beside(work: Cost, canary: Cost, seed: int, *, twice: bool) -> Iterator[HostBlock]:
-    """Blocks without end, after one of each to warm up; ``twice``: each side has two slots (ABBA), not one."""
+def blocks_beside(work: Cost, canary: Cost, seed: int) -> Iterator[HostBlock]:
+    """Blocks without end, after one of each to warm up; each side has two slots of a block (ABBA)."""
     coin = random.Random(seed)
     work()
     canary()
     while True:
         order = (work, canary) if coin.random() < 0.5 else (canary, work)
-        slots = (*order, *order[::-1]) if twice else order
-        took = [(slot is work, slot()) for slot in slots]
+        took = [(slot is work, slot()) for slot in (*order, *order[::-1])]
         mine, other = (statistics.fmean(ns for is_work, ns in took if is_work is side) for side in (True, False))
         yield HostBlock(math.log(mine / other), mine)
 
@@ -120,18 +119,6 @@ def interpreter_cost() -> float:
     """What the canary of host times takes: the median of as many calls as a workload has at most."""
     with _no_collection():
         return statistics.median(_called(interpreter_work) for _ in range(MOST_CALLS))
-
-
-def cpu_cost(run: Callable[[], Any]) -> Cost:
-    """Time of the CPU, that of all threads of this process: other processes are not in it."""
-
-    def cost() -> float:
-        with _no_collection():
-            before = time.process_time_ns()
-            run()
-            return float(max(time.process_time_ns() - before, 1))
-
-    return cost
 
 
 def cpu_model() -> str:

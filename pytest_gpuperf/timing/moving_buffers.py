@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.arguments import Structure, array_behind, array_facts
+from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.timing.opponent import MOST_PAD, PAD_STEP
@@ -37,7 +37,7 @@ class MovingBuffers:
 
         There is none either without arrays, or where one is another library's or part of a larger one.
         """
-        found = [array for array in map(array_behind, launch.arguments) if array_facts(array) is not None]
+        found = [one for one in launch.arguments if array_facts(one) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
             return None, ""
@@ -75,12 +75,8 @@ class MovingBuffers:
 
 
 def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
-    """An argument that leads to the copies, by the addresses of their originals, where it leads to an array."""
-    array = array_behind(argument)
-    if array_facts(array) is None:
-        return argument
-    copy = _seen_as(array, copies[_address(array)])
-    return dataclasses.replace(argument, array=copy) if isinstance(argument, Structure) else copy
+    """An argument on the copies, by the addresses of their originals, where it is an array."""
+    return argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
 
 
 def _seen_as(array: Any, content: Any) -> Any:

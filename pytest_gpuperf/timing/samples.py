@@ -1,9 +1,8 @@
-"""Statistics of one batch of samples: centre, mean, spread, slow samples and outliers.  Pure functions of arrays."""
+"""Statistics of one batch of samples: centre, mean, spread and outliers.  Pure functions of arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ OUTLIER_STEPS = 3.0
 FEW_STEPS = 2.0
 """An interquartile range below so many steps of the timer holds so few readings that their midmean jumps."""
 MOST_TIMES_MEDIAN = 20.0
-SLOW_TIMES_MEDIAN = 1.5
 
 
 class InvalidSampleError(ValueError):
@@ -78,24 +76,6 @@ def relative_deviation(samples: Samples) -> float:
     """Relative standard deviation by the interquartile range: outliers that the midmean ignores do not count."""
     lower, upper = np.quantile(np.log(samples), [0.25, 0.75])
     return float(upper - lower) / 1.349
-
-
-class SlowShare(NamedTuple):
-    """The samples that take far longer than the median of their batch."""
-
-    number: int = 0
-    times: float = 0.0
-    """Sum of their times, in medians."""
-
-    def joined(self, other: SlowShare) -> SlowShare:
-        return SlowShare(self.number + other.number, self.times + other.times)
-
-
-def slow_share(samples: Samples) -> SlowShare:
-    """The samples above one and a half medians."""
-    multiples = samples / np.median(samples)
-    slow = multiples[multiples > SLOW_TIMES_MEDIAN]
-    return SlowShare(int(slow.size), float(slow.sum()))
 
 
 def outlier_share(samples: Samples, step_ns: float = 0.0) -> float:

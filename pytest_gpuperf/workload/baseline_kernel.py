@@ -20,8 +20,9 @@ from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.launch import Configuration, Launch
-from pytest_gpuperf.device.limits import attributes_of, check_attributes, check_limits, dim3
+from pytest_gpuperf.device.interface import Configuration
+from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.device.limits import attributes_of, check_launch, dim3
 from pytest_gpuperf.device.recorded_arguments import recorded_arguments
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
@@ -76,9 +77,7 @@ def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -
     recorded = Configuration(grid, block, record.dynamic_shared_bytes, attributes_of(record.identity.launch))
     if recorded == launch.configuration:
         return None
-    facts, shared_bytes = launch.kernel.device.facts, record.dynamic_shared_bytes
-    check_limits(binary, facts, grid, block, shared_bytes, resident=True)
-    check_attributes(binary, facts, recorded.attributes, grid, block, shared_bytes)
+    check_launch(binary, launch.kernel.device.facts, recorded, resident=True)
     return recorded
 
 

@@ -6,8 +6,7 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,12 +19,10 @@ from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.judge.decision import Comparison
+from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import not_confirmed
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Identity, Key
-from pytest_gpuperf.model.task import ConfirmTask, Place
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0
@@ -37,44 +34,10 @@ MOST_CONFIRMED = 20
 """
 
 
-class Finding(Record, frozen=True):
-    """What a confirming process found of one workload."""
-
-    key: Key
-    kind: EvidenceKind
-    identity: Identity
-    comparison: Comparison | None = None
-    time_ns: float = 0.0
-    """Of rounds, where there is no comparison."""
-    problem: str = ""
-    """Why there is neither."""
-
-    @property
-    def place(self) -> Place:
-        return Place(key=self.key, kind=self.kind)
-
-
-@dataclasses.dataclass(frozen=True)
-class Suspect:
-    """What one process found slower or worse: a kernel, a callable or a host time."""
-
-    judgement: Judgement
-    identity: Identity
-    settle: Callable[[Sequence[Finding]], Judgement | None]
-    """The final judgement, from what the other processes so far found; None: another one has to speak."""
-    budget_s: float
-    by_process: bool = False
-    """Whether it was paired with another revision's process."""
-
-    @property
-    def place(self) -> Place:
-        return Place(key=self.judgement.key, kind=self.judgement.kind)
-
-
 # --- in the confirming process -------------------------------------------------------------------
 
 
-def leave(task: ConfirmTask, finding: Finding) -> None:
+def leave(task: ConfirmTask, finding: Confirmation) -> None:
     """Write what was found for the process that asked; ends the test, by ``CheckedOnly``, if it was the last."""
     if finding.place not in task.places:
         return
@@ -89,11 +52,11 @@ def leave(task: ConfirmTask, finding: Finding) -> None:
 
 def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
     """Settle the suspects of one test: their judgements in ``book`` become final."""
-    waiting: dict[Place, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
-    found: dict[Place, list[Finding]] = {place: [] for place in waiting}
+    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
+    found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     if waiting and state.confirmed >= MOST_CONFIRMED:
         why = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-        _replace(book, (not_confirmed(one.judgement, why) for one in waiting.values()))
+        _replace(book, (_unsettled(one, why) for one in waiting.values()))
         return
     slower = False
     while waiting:
@@ -110,10 +73,12 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
 def give_up(state: RunState, book: TestBook) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
     why = "the test was failed or stopped by pytest's own means"
-    _replace(book, (not_confirmed(one.judgement, why) for one in state.take_suspects(book.workloads.values())))
+    _replace(book, (_unsettled(one, why) for one in state.take_suspects(book.workloads.values())))
 
 
-def _settled(suspect: Suspect, found: list[Finding], finding: Finding | None, problem: str) -> Judgement | None:
+def _settled(
+    suspect: Suspect, found: list[Confirmation], finding: Confirmation | None, problem: str
+) -> Judgement | None:
     if finding is None:
         return _unsettled(suspect, problem)
     if finding.identity != suspect.identity and not finding.identity.same_execution(suspect.identity):
@@ -129,12 +94,12 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
     """A loss stands, and a gain does not, where no second process can speak."""
     if suspect.judgement.verdict.is_regression:
         return not_confirmed(suspect.judgement, why)
-    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"not confirmed: {why}")
+    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"{NOT_CONFIRMED}{why}")
 
 
 def _in_another_process(
     item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
-) -> tuple[Mapping[Place, Finding], str]:
+) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
     limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
@@ -154,10 +119,10 @@ def _room_for_two(worker: Worker) -> bool:
     return 2 * memory.peak <= memory.free + memory.unused
 
 
-def _left(file: Path) -> Finding | None:
+def _left(file: Path) -> Confirmation | None:
     """What the process found of one workload; None where it did not reach it."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Finding)
+        return msgspec.json.decode(file.read_bytes(), type=Confirmation)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -26,24 +25,13 @@ from pytest_gpuperf.counters.exchange import (
 from pytest_gpuperf.counters.metric_request import names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ProfileTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.workload.request import Request
 
 WORKER_INPUT = "gpuperf_counters"
 """Under this name a pytest-xdist worker is told the folder of what was collected."""
-
-
-class Counted(NamedTuple):
-    """What is known of one workload's counters."""
-
-    counters: Mapping[str, float]
-    """As collected; empty if there are none."""
-    shown: Mapping[str, float] | CountersMissing
-    """For the test: with what follows from them, or why there are none."""
-    judgements: tuple[Judgement, ...] = ()
-    ranges: Mapping[str, tuple[float, float]] = {}
-    """Of those that were not the same in every take."""
 
 
 def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:
@@ -87,20 +75,29 @@ def collected_of(config: pytest.Config) -> Collected:
     return config.stash[stash.COLLECTED]
 
 
-def counted(worker: Worker, key: Key, request: Request) -> Counted:
-    """The counters of one workload, and what the gate says of them; nothing where none were asked for."""
+def counted(
+    worker: Worker, evidence: WorkloadEvidence, request: Request
+) -> tuple[WorkloadEvidence, Mapping[str, float] | CountersMissing]:
+    """The evidence with what was counted and what the gate says of it; and for the test, with what follows from that.
+
+    Where nothing was, the test is told why.
+    """
+    key = evidence.key
     if not worker.options.ncu:
-        why = CountersMissing(f"{key.workload} has no counters: none were asked for; run pytest --gpuperf-ncu")
-        return Counted({}, why)
+        return evidence, CountersMissing(
+            f"{key.workload} has no counters: none were asked for; run pytest --gpuperf-ncu"
+        )
     collected = collected_of(worker.config)
-    target = collected.gpu or worker.device.facts.slug
-    found = collected.of(key)
+    target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:
-        why = CountersMissing(f"{key.workload} has no counters: {obstacle}")
-        return Counted({}, why, (not_counted(key, target, obstacle),))
-    judgement = _judge(worker, key, request, found, target)
-    return Counted(found.counters, {**found.counters, **derive(found.counters)}, (judgement,), found.ranges)
+        evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
+        return evidence, CountersMissing(f"{key.workload} has no counters: {obstacle}")
+    evidence = msgspec.structs.replace(
+        evidence, counters=found.counters, counter_ranges=found.ranges,
+        judgements=(_judge(worker, key, request, found, target),),
+    )  # fmt: skip
+    return evidence, {**found.counters, **derive(found.counters)}
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:

@@ -18,8 +18,9 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
+from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.task import ConfirmTask
@@ -32,7 +33,6 @@ from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
-from pytest_gpuperf.workload.confirm import Finding, Suspect
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
@@ -48,8 +48,9 @@ class Timed:
     disturbances: tuple[str, ...] = ()
     suspect: Suspect | None = None
     """Waits for another process, at the end of the test."""
-    finding: Finding | None = None
-    """What this process has for the one that it confirms for."""
+    comparison: Comparison | None = None
+    problem: str = ""
+    """Why there is none, for the process that this one confirms for."""
 
 
 def gate_time(work: TimedWorkload, state: RunState) -> Timed:
@@ -58,11 +59,12 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     case = _case(work, record, state)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
-        return Timed(taken.rounds, time_verdict.new(case, mean_time_ns(taken.rounds)), taken.disturbed)
+        judged = time_verdict.new(case, mean_time_ns(taken.rounds))
+        return Timed(taken.rounds, judged, taken.disturbed, problem="there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
     if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
-        return _unchanged(work, case, record)
+        return _unchanged(work, case)
     return _gate_kernel(work, case, record)
 
 
@@ -99,13 +101,14 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def _unchanged(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
     reason = "the machine code and its launch are those of the baseline"
     if work.worker.options.changed_only:
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if record.rounds else one_round(work)
-    return Timed(taken.rounds, time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds)), taken.disturbed)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
+    judged = time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds))
+    return Timed(taken.rounds, judged, taken.disturbed, problem=reason)
 
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
@@ -122,18 +125,18 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Tim
     if problem:
         taken = take(work)
         judged = time_verdict.not_comparable(case, problem, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, finding=_finding(work, problem=problem))
+        return Timed(taken.rounds, judged, taken.disturbed, problem=problem)
     first = compared.comparison
     judgement = time_verdict.by_blocks(case, first)
     if judgement.verdict is Verdict.SLOWER:
         changes = changes_since(worker.store, worker.compile_cache, work.key, record, launch)
         judgement = msgspec.structs.replace(judgement, changes=changes)
 
-    def settle(found: Sequence[Finding]) -> Judgement:
+    def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
     suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(compared.rounds, judgement, suspect=suspect, finding=_finding(work, compared))
+    return Timed(compared.rounds, judgement, suspect=suspect, comparison=first)
 
 
 def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: BaselineLaunch) -> Compared:
@@ -155,18 +158,20 @@ def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: Baselin
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Let the baseline's revision run the callable beside this one, each in its process."""
     worker, options = work.worker, work.worker.options
-    if isinstance(options.task, ConfirmTask):
+    if isinstance(options.task, ConfirmTask) and work.key in options.task.by_process:
         wait_for_revision(worker, work.key)  # not while rounds are taken
     taken = take(work, budget_s=work.request.budget_s / 4)
     now_ns = mean_time_ns(taken.rounds)
     if record.identity.launch != work.identity.launch:
         why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
-        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed)
+        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed, problem=why)
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = options.pair_callables == "always" or worker.revision is not None
+    by_choice = (
+        options.pair_callables == "always" or worker.revision is not None or isinstance(options.task, ConfirmTask)
+    )
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
-        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed)
+        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed, problem=reason)
     case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
     try:
         if options.pair_callables == "off":
@@ -177,14 +182,15 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         )  # fmt: skip
     except NotPaired as problem:
         return _by_record(work, case, taken.rounds, bound, str(problem))
-    first = compared.comparison
+    first, kernels = compared.comparison, _kernels_of(work)
 
-    def settle(found: Sequence[Finding]) -> Judgement | None:
-        return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+    def settle(found: Sequence[Confirmation]) -> Judgement | None:
+        judged = time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+        return judged and _with_kernels(judged, kernels)
 
-    judgement = _with_kernels(work, time_verdict.by_blocks(case, first))
+    judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
     suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(taken.rounds, judgement, taken.disturbed, suspect, _finding(work, compared))
+    return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
 
 def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], bound: float, obstacle: str) -> Timed:
@@ -192,19 +198,19 @@ def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], b
     now_ns, revision = mean_time_ns(rounds), work.worker.revision
     if revision is not None:
         why = f"it cannot be paired with {revision.name}: {obstacle}"
-        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), finding=_finding(work, problem=obstacle))
+        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), problem=obstacle)
     if not case.record_ns or (other := _other_machine(work)):
         other = other if case.record_ns else "it was recorded with another timer or cache state"
         reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
-        judgement = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
-        return Timed(rounds, judgement, finding=_finding(work, problem=obstacle))
-    judgement = time_verdict.by_record(case, [now_ns], bound, obstacle)
+        return Timed(rounds, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
+    kernels = _kernels_of(work)
+    judgement = _with_kernels(time_verdict.by_record(case, [now_ns], bound, obstacle), kernels)
 
-    def settle(found: Sequence[Finding]) -> Judgement:
-        return time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle)
+    def settle(found: Sequence[Confirmation]) -> Judgement:
+        return _with_kernels(time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle), kernels)
 
     suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
-    return Timed(rounds, judgement, suspect=suspect, finding=_finding(work, time_ns=now_ns))
+    return Timed(rounds, judgement, suspect=suspect)
 
 
 def _other_machine(work: TimedWorkload) -> str:
@@ -215,23 +221,30 @@ def _other_machine(work: TimedWorkload) -> str:
     return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
 
 
-def _with_kernels(work: TimedWorkload, judgement: Judgement) -> Judgement:
-    """With the callable's kernels by their time, where it did not pass and the timer sees kernels."""
+def _kernels_of(work: TimedWorkload) -> str:
+    """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
     seen = work.worker.timer.kernel_breakdown
-    if judgement.verdict.is_pass or not seen:
-        return judgement
+    if not seen:
+        return ""
     kernels = sorted(seen[-1].items(), key=lambda one: -one[1])
     shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
     if len(kernels) > MOST_KERNELS:
         shown.append(f"and {len(kernels) - MOST_KERNELS} more")
-    return msgspec.structs.replace(judgement, notes=(*judgement.notes, f"its kernels: {', '.join(shown)}"))
+    return f"its kernels: {', '.join(shown)}"
+
+
+def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
+    """With this note on its kernels, where it did not pass."""
+    if judgement.verdict.is_pass or not kernels:
+        return judgement
+    return msgspec.structs.replace(judgement, notes=(*judgement.notes, kernels))
 
 
 # --- for the second process ----------------------------------------------------------------------
 
 
 def _suspect(
-    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Finding]], Judgement | None],
+    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
     seconds: float, *, by_process: bool | None = None,
 ) -> Suspect | None:  # fmt: skip
     if judgement.verdict is not Verdict.SLOWER or isinstance(work.worker.options.task, ConfirmTask):
@@ -239,12 +252,3 @@ def _suspect(
     paired_by_process = work.request.launch is None if by_process is None else by_process
     budget_s = max(work.request.budget_s, seconds)
     return Suspect(judgement, work.identity, settle, budget_s, by_process=paired_by_process)
-
-
-def _finding(
-    work: TimedWorkload, compared: Compared | None = None, *, time_ns: float = 0.0, problem: str = ""
-) -> Finding:
-    comparison = compared.comparison if compared is not None else None
-    return Finding(
-        key=work.key, kind="time", identity=work.identity, comparison=comparison, time_ns=time_ns, problem=problem
-    )  # fmt: skip

@@ -18,9 +18,9 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counters import not_counted
-from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
+from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.workload.check import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
@@ -48,7 +48,9 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     if not worker.options.active:
         run_and_check(worker, request)
         return _found(worker, book, request, _not_timed(request))
-    stash.run_state_of(worker.config).recorded_ns = _recorded_ns(worker, evidence.key)
+    baseline = worker.store.time(worker.device.facts.slug, evidence.key) if worker.options.times else None
+    rounds = baseline.rounds if baseline is not None else ()
+    stash.run_state_of(worker.config).recorded_ns = max((one.midmean for one in rounds), default=0.0)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
@@ -64,12 +66,6 @@ def _with_fresh_inputs(worker: Worker, request: Request) -> Request:
         return request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
 
 
-def _recorded_ns(worker: Worker, key: Key) -> float:
-    """What one run took when its baseline was recorded; 0 if that is not known."""
-    baseline = worker.store.time(worker.device.facts.slug, key) if worker.options.times else None
-    return max((one.midmean for one in baseline.rounds), default=0.0) if baseline is not None else 0.0
-
-
 def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """What this run is to find out of a workload that has passed its check."""
     evidence = book.workloads[request.name]
@@ -77,23 +73,12 @@ def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
         profile(worker, evidence.key, request, worker.options.task)
         why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
         return _found(worker, book, request, why, CountersMissing(f"{request.name}: its counters are being collected"))
-    found = counted(worker, evidence.key, request)
-    book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
-        judgements=found.judgements,
-    ))  # fmt: skip
+    evidence, shown = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
+    book.add(evidence)
     if not worker.options.times:
-        return _found(worker, book, request, _not_timed(request), found.shown)
-    state = stash.run_state_of(worker.config)
-    state.findings.clear()
-    why_untimed = _time(worker, book, request, state)
-    _measure_figures(worker, book, request, state)
-    if isinstance(worker.options.task, ConfirmTask):
-        from pytest_gpuperf.workload.confirm import leave  # noqa: PLC0415 SciPy comes with it
-
-        for finding in state.findings:
-            leave(worker.options.task, finding)
-    return _found(worker, book, request, why_untimed, found.shown)
+        return _found(worker, book, request, _not_timed(request), shown)
+    why_untimed = _time(worker, book, request, stash.run_state_of(worker.config))
+    return _found(worker, book, request, why_untimed, shown)
 
 
 def _found(
@@ -122,22 +107,13 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request) -> Measuremen
     return _found(worker, book, request, StaticOnly(str(worker.no_device)), missing)
 
 
-def _measure_figures(worker: Worker, book: TestBook, request: Request, state: RunState) -> None:
-    """Measure what the test asks for beside the time; nothing where it asks for none and none is on record."""
-    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
-    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
-        return
-    from pytest_gpuperf.workload.figures import measure_figures  # noqa: PLC0415 SciPy comes with it
-
-    measure_figures(worker, book, request, state)
-
-
 def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:
-    """Time and judge the workload, put that on the book; why there is no time, where it needs none.
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none.
 
     The caller holds the GPU's lock.
     """
-    from pytest_gpuperf.workload import timed_workload  # noqa: PLC0415 SciPy comes with it
+    from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
+    from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
@@ -153,14 +129,19 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     of_time = [timed.judgement] if timed.judgement is not None else []
     book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))
     state.suspect([timed.suspect])
-    state.findings += [timed.finding] if timed.finding is not None else []
+    if isinstance(worker.options.task, ConfirmTask):
+        confirm.leave(worker.options.task, Confirmation(
+            key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
+            time_ns=mean_time_ns(timed.rounds),
+        ))  # fmt: skip
+    figures.measure_figures(work, book, state)
     return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415
+    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:

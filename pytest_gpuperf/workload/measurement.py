@@ -92,16 +92,6 @@ class Measurement:
         return self._asked_for(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
-    def compile_s(self) -> float:
-        """Seconds of the CPU that NVRTC takes for the kernel's source, nothing cached.
-
-        Raises ``NotDeclared`` without ``measure=("compile",)``.
-        """
-        compiled = self._beside.compile
-        time_ns = None if compiled is None else compiled.time_ns
-        return self._asked_for(time_ns, "compile_s", "measure=('compile',)") / 1e9
-
-    @property
     def error(self) -> float:
         """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
         return self._asked_for(self._beside.accuracy, "error", "accuracy=")

@@ -70,11 +70,6 @@ class Request:
 
     def __post_init__(self) -> None:
         """Raise ``BadArgument`` for arguments that do not go together."""
-        if "compile" in self.measure and (self.launch is None or self.launch.kernel.compiling is None):
-            raise BadArgument(
-                f"gpuperf: measure='compile' is of a launch whose kernel cuda_kernel compiles with NVRTC: {self.name} "
-                f"is {'a callable' if self.launch is None else 'of a kernel that something else compiled'}"
-            )
         if self.accuracy is not None and self.inputs is not None:
             raise BadArgument(
                 "gpuperf: accuracy= is of the same inputs in every run, and inputs= makes others: give one"

@@ -1,7 +1,7 @@
 """Kernels of the installed CuPy and Numba on a real GPU: as by their own launches, equal beside themselves, or red.
 
 The suites in ``adapter_suites`` are for repeated runs too: copy one as ``test_*.py`` into a folder of its own, record
-it with ``pytest --update-baselines``, and run ``python benchmarks/reruns.py --runs 30 .`` there.
+it with ``pytest --update-baselines``, and run ``pytest --gpuperf --gpuperf-all`` there thirty times.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.selftest.kernels import COPY, LOOP, Family
-from pytest_gpuperf.selftest.report import SelftestReport
+from pytest_gpuperf.selftest.selftest_report import SelftestReport
 
 pytestmark = pytest.mark.gpu
 

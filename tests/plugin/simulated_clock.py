@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 
 import pytest
 
@@ -16,8 +15,6 @@ SCATTER = 0.01
 
 class HostClock:
     """In place of the module ``time``."""
-
-    process_time_ns = staticmethod(time.process_time_ns)
 
     def __init__(self) -> None:
         self._now_ns = 0.0

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
+from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -63,24 +63,19 @@ class SimulatedKernel:
             * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
         )
 
-    def launch_as(
-        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
-        cooperative: bool, cluster: Dim3 | None,
-    ) -> None:  # fmt: skip
-        self._device.launched_as.add((self._binary.cubin_hash, cooperative, cluster))
-        self(grid, block, args, dynamic_shared_bytes)
-
     def write(self, symbol: str, content: bytes) -> None:
         self._device.written.append((self._binary.cubin_hash, symbol, content))
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
+        if launch.attributes != PLAIN:
+            self._device.launched_as.add((self._binary.cubin_hash, *launch.attributes))
         implementation = self._device.implementations.get(self._binary.name)
         if self._device.broken:
             raise RuntimeError(self._device.broken)
         if implementation is not None:
             implementation(*args)
-        self._device.elapsed_ns += self.duration_ns(grid) * self._device.slow_by(self._binary)
-        self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
+        self._device.elapsed_ns += self.duration_ns(launch.grid) * self._device.slow_by(self._binary)
+        self._device.counted(self._binary.name, self._binary.profile.instructions * launch.grid[0])
 
 
 class SimulatedTimer:

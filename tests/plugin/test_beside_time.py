@@ -1,4 +1,4 @@
-"""What a workload costs beside its time: memory, time of the host and of the compiler, and its error, each gated."""
+"""What a workload costs beside its time: memory, time of the host, and its error, each gated."""
 
 from __future__ import annotations
 
@@ -29,11 +29,6 @@ def counted_time(monkeypatch):
 """
 )
 KERNEL = """
-template <int K, int N> struct Slow { static constexpr int value = Slow<K, N - 1>::value + 1; };
-template <int K> struct Slow<K, 0> { static constexpr int value = 0; };
-template <int K> struct All { static constexpr int value = All<K - 1>::value + Slow<K, 100>::value; };
-template <> struct All<0> { static constexpr int value = 0; };
-static_assert(All<KINDS>::value == 100 * KINDS, "");
 extern "C" __global__ void work(const float* a, float* b, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -49,7 +44,7 @@ def spin(times):
 def launch_of(cuda_kernel, gpu, size=1024):
     a = gpu.random(size, seed=1)
     b = gpu.zeros(size)
-    return cuda_kernel("work.cu", "work", options=["-DKINDS=1"]).launch(grid=8, block=256, args=(a, b, size))
+    return cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, b, size))
 
 def test_memory(cuda_kernel, gpu, gpuperf):
     launch = launch_of(cuda_kernel, gpu)
@@ -70,15 +65,12 @@ def test_host(cuda_kernel, gpu, gpuperf):
         launch()
     assert gpuperf(work, measure=("host",)).host_ns > 1000
 
-def test_compile(cuda_kernel, gpu, gpuperf):
-    assert 0.001 < gpuperf(launch_of(cuda_kernel, gpu), measure=("compile",)).compile_s < 10
-
 def test_accuracy(cuda_kernel, gpu, gpuperf):
     result = gpuperf(launch_of(cuda_kernel, gpu), accuracy=lambda: 1.25)
     assert result.error == 1.25
 """
 FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
-RECORD = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+RECORD = ("--update-baselines", "--gpuperf-force-update")
 GATE = ("--gpuperf", "--gpuperf-open=fail", "--gpuperf-missing=fail")
 RECORDED = "baselines/simulated-gpu/test_suite.json"
 
@@ -115,10 +107,10 @@ def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[st
 
 def test_equal_work_costs_the_same_beside_its_time(measured):
     result = measured.run(*GATE)
-    result.assert_outcomes(passed=5)
+    result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(
         [
-            "beside the time *device memory *error *host time *compile time *verdict",
+            "beside the time *device memory *error *host time *verdict",
             "  work * 400 kB * SAME",  # the callable's scratch, not the arrays of the launch inside
         ]
     )
@@ -149,7 +141,7 @@ def test_more_time_of_the_host_is_worse_in_two_processes(measured):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (host)",
-        "    host time * us -> * us (+* % beside the canary, *+* blocks)",
+        "    host time * us -> * us (+* % beside fixed work, *+* blocks)",
     ], consecutive=True)  # fmt: skip
 
 
@@ -159,7 +151,7 @@ def test_a_small_loss_is_worse_in_as_many_processes_as_tell_it_from_the_record(m
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (host)",
-        "    host time * us -> * us (+* % beside the canary, *+*+* blocks)",
+        "    host time * us -> * us (+* % beside fixed work, *+*+* blocks)",
     ], consecutive=True)  # fmt: skip
 
 
@@ -170,7 +162,7 @@ def test_less_time_of_the_host_is_better_in_two_processes(measured):
     result.stdout.fnmatch_lines(["  work * us (-* %) *BETTER"])
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(700, "INCONCLUSIVE"), (350, "NOT-SLOWER")])
+@pytest.mark.parametrize(("steps", "verdict"), [(700, "INCONCLUSIVE"), (350, "SAME")])
 def test_what_changed_in_one_process_alone_is_open_or_passes(measured, steps, verdict):
     measured.edit("test_suite.py", "spin(500)", f"spin(500 if slow == 'no' else {steps})")
     measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
@@ -182,20 +174,14 @@ def test_what_changed_in_one_process_alone_is_open_or_passes(measured, steps, ve
     assert verdicts(measured, "-k", "host") == {"test_host.host": verdict}
 
 
-def test_a_second_process_that_says_nothing_leaves_it_suspect(measured):
+def test_a_loss_stands_where_no_second_process_speaks(measured):
     measured.edit("test_suite.py", "spin(500)", "spin(700)")
     measured.in_second_process("pytest.skip('not here')")
-    assert verdicts(measured, "-k", "host") == {"test_host.host": "SUSPECT"}
-
-
-def test_a_source_that_takes_longer_to_compile_is_worse_though_its_code_is_the_same(measured):
-    measured.edit("test_suite.py", "KINDS=1", "KINDS=30")
-    result = measured.run(*GATE, "-k", "compile")
+    result = measured.run(*GATE, "-k", "host")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
-        "work  WORSE  on simulated-gpu (compile)",
-        "    compile time * ms -> * ms (+* % beside the canary, *+* blocks)",
-    ], consecutive=True)  # fmt: skip
+        "work  WORSE  on simulated-gpu (host)", "*not confirmed: the second process did not reach this workload*",
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE"), ("0.5", "BETTER")])
@@ -223,11 +209,11 @@ def test_what_was_never_recorded_is_new_and_an_update_records_it_beside_the_time
     result.stdout.fnmatch_lines(["*test_arrays*host time*", "1 baseline written"])
     after = on_record(measured, "test_arrays")
     assert after["memory_bytes"] == before["memory_bytes"] == 8192
-    assert len(after["host"]["ratios"]) == 2, "one for each recording process"
+    assert len(after["host"]["ratios"]) == 1
     now = read_evidence(measured.path / RECORDED)["tests"]["test_arrays"]
     assert next(iter(now.values()))["rounds"] == next(iter(rounds.values()))["rounds"]
     judged = verdicts(measured, "-k", "arrays", subprocess=True)
-    assert judged["test_arrays.host"] in ("SAME", "NOT-SLOWER", "INCONCLUSIVE")
+    assert judged["test_arrays.host"] in ("SAME", "INCONCLUSIVE")
 
 
 def test_a_recording_without_a_figure_keeps_that_on_record_and_the_gate_names_it(measured):
@@ -246,22 +232,19 @@ def test_an_update_takes_what_got_worse(measured):
     assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "SAME"}
 
 
-@pytest.mark.parametrize(("was", "now", "kind", "verdict"), [
-    ('"cpu": "', '"cpu": "Another ', "host", "INCONCLUSIVE"),
-    ('"made_by": "CPython', '"made_by": "PyPy', "host", "INCONCLUSIVE"),
-    ('"made_by": "nvrtc 1', '"made_by": "nvrtc 9', "compile", "NOT-COMPARABLE"),
+@pytest.mark.parametrize(("was", "now"), [
+    ('"cpu": "', '"cpu": "Another '), ('"made_by": "CPython', '"made_by": "PyPy'),
 ])  # fmt: skip
-def test_times_of_another_machine_are_not_compared(measured, was, now, kind, verdict):
+def test_times_of_another_machine_are_not_compared(measured, was, now):
     path = measured.path / RECORDED
     path.write_text(path.read_text().replace(was, now))
-    assert verdicts(measured, "-k", f"test_{kind}") == {f"test_{kind}.{kind}": verdict}
+    assert verdicts(measured, "-k", "test_host") == {"test_host.host": "INCONCLUSIVE"}
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ('measure=("momory",)', "*BadArgument: measure: there is no 'momory'; it takes names*memory, host, compile*"),
+    ('measure=("momory",)', "*BadArgument: measure: there is no 'momory'; it takes names*memory, host*"),
     ('measure="memory"', "*BadArgument: measure='memory' is not valid: it takes names, measure=('memory',)*"),
     ('measure={"host": 2.0}', "*BadArgument: measure: the tolerance 2.0 of host is not valid*"),
-    ('measure=("compile",)', "*BadArgument: gpuperf: measure='compile' is of a launch*: work is a callable"),
     ("accuracy=3", "*BadArgument: gpuperf: accuracy=3 is not valid*"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_with_what_can(measured, given, said):
@@ -284,7 +267,7 @@ def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(meas
 
 def test_a_plain_run_measures_nothing_and_reads_nothing(measured):
     measured.edit("test_suite.py", "lambda: 1.25", "lambda: 1 / 0")
-    measured.run().assert_outcomes(passed=5)
+    measured.run().assert_outcomes(passed=4)
 
 
 def test_a_figure_that_was_not_asked_for_says_how_to(measured):
@@ -311,12 +294,12 @@ def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
 
 
 def test_pruning_one_test_leaves_the_figures_of_the_others(measured, monkeypatch, capsys):
-    before = on_record(measured, "test_compile")
+    before = on_record(measured, "test_host")
     text = (measured.path / "test_suite.py").read_text()
     measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
     commands(measured, monkeypatch, capsys, "prune", "--yes")
     assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
-    assert on_record(measured, "test_compile") == before
+    assert on_record(measured, "test_host") == before
 
 
 def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
@@ -349,7 +332,7 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
 
 def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     text = (measured.path / "test_suite.py").read_text()
-    begin, end = text.index("def test_compile("), text.index("def test_accuracy(")
+    begin, end = text.index("def test_host("), text.index("def test_accuracy(")
     measured.write("test_suite.py", text[:begin] + text[end:])
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
     measured.run(*GATE, "--gpuperf-report=found.json")

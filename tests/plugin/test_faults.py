@@ -16,15 +16,17 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pytest_gpuperf.timing.pending_confirmations import Confirmation
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.judge.decision import Comparison
+from pytest_gpuperf.judge.suspects import Confirmation
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_book
-from pytest_gpuperf.workload import second_process
+from pytest_gpuperf.workload import confirm
 
-CASES = 2000
+CASES = 1000
 ONE = ("-k", "1024")
 
 ENDS = {
@@ -42,97 +44,86 @@ STATUSES = [None, 0, 1, 2, 3, 4, 5, 10, 139, -6, -9, -11]
 
 @st.composite
 def answers(draw):
-    """What the second process leaves, as bytes: nothing, part of an answer, another's, or an honest one."""
+    """What the second process leaves: nothing, nonsense, part of an answer, another's, or an honest one."""
     kind = draw(st.sampled_from(["nothing", "empty", "garbage", "cut", "whole", "whole"]))
-    if kind == "nothing":
-        return None
-    if kind == "empty":
-        return b""
-    if kind == "garbage":
-        return draw(st.binary(max_size=40))
-    noise = random.Random(draw(st.integers(0, 2**32)))
-    sd = draw(st.sampled_from([0.0005, 0.005, 0.05]))
-    count = draw(st.integers(0, 40))
-    r = tuple(math.log(1.6) + noise.gauss(0.0, sd) for _ in range(count))
-    changes = draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "not_paired": st.just("its cubin cannot be loaded"),
-                "disturbed": st.just(("another process computes on this GPU",)),
-                "discarded": st.integers(0, 200),
-                "other identity": st.just(True),
-            },
-        )
-    )
-    return {"r": r, "cut": draw(st.integers(1, 60)) if kind == "cut" else 0, **changes}
+    if kind in ("nothing", "empty", "garbage"):
+        return {"nothing": None, "empty": b"", "garbage": draw(st.binary(max_size=40))}[kind]
+    noise, sd = random.Random(draw(st.integers(0, 2**32))), draw(st.sampled_from([0.0005, 0.005, 0.05]))
+    r = tuple(math.log(1.6) + noise.gauss(0.0, sd) for _ in range(draw(st.integers(1, 40))))
+    comparison = Comparison(r=r, means=r, seed=1, time_ns=1e4)
+    return {
+        "cut": draw(st.integers(1, 60)) if kind == "cut" else 0,
+        "problem": draw(st.sampled_from(["", "", "its cubin cannot be loaded"])),
+        "other": draw(st.sampled_from([False, False, True])),
+        "comparison": comparison,
+    }
 
 
-def written(answer, key, identity):
-    """The file's bytes."""
+def written(answer, suspect):
+    """The file's bytes; None: there is no file."""
     if not isinstance(answer, dict):
         return answer
-    fields = dict(answer)
-    cut = fields.pop("cut")
-    if fields.pop("other identity", False):
-        identity = msgspec.structs.replace(identity, code="ff")
-    content = msgspec.json.encode(Confirmation(key=key, identity=identity, seed=1, **fields))
-    return content[:-cut] if cut else content
+    identity = msgspec.structs.replace(suspect.identity, code="ff") if answer["other"] else suspect.identity
+    comparison = None if answer["problem"] else answer["comparison"]
+    found = Confirmation(
+        key=suspect.judgement.key, kind="time", identity=identity, comparison=comparison, problem=answer["problem"]
+    )
+    content = msgspec.json.encode(found)
+    return content[: -answer["cut"]] if answer["cut"] else content
 
 
 @pytest.fixture
 def found(recorded, monkeypatch):
-    """The item, its worker, state and book, and what waits for its confirmation."""
+    """The item, its state and book, and the suspect that waits for its confirmation."""
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=280")
     kept = {}
 
-    def confirm(item, worker, state, book):
-        kept.update(item=item, worker=worker, state=state, book=copy.copy(book), pending=dict(state.pending))
+    def keep(item, worker, state, book):
+        (suspect,) = state.take_suspects(book.workloads.values())
+        kept.update(item=item, state=state, book=copy.copy(book), suspect=suspect)
         kept["book"].workloads = dict(book.workloads)
-        second_process.give_up(state, book)
 
     with monkeypatch.context() as patch:
-        patch.setattr(second_process, "confirm", confirm)
+        patch.setattr(confirm, "confirm", keep)
         recorded.run("--gpuperf", *ONE)
-    (pending,) = kept["pending"].values()
-    assert pending.pairing.paired.ratio > 1.6
+    assert kept["suspect"].judgement.time.ratio > 1.6
     return kept
 
 
 def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkeypatch):
     # the machine code has changed: red by itself or not
     monkeypatch.setattr(judge_book, "judge_book", lambda *_, **__: "")
-    item, state = found["item"], found["state"]
-    (key,) = found["pending"]
-    identity = found["pending"][key].case.identity
+    item, state, suspect = found["item"], found["state"], found["suspect"]
     seen = set()
 
     @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(
         end=st.sampled_from(sorted(ENDS)), start=st.sampled_from(["", "", "", "", *STARTS]),
-        status=st.sampled_from(STATUSES), answer=answers(), left=st.sampled_from([0, 1, 20]),
+        status=st.sampled_from(STATUSES), answer=answers(), confirmed=st.sampled_from([0, 1, confirm.MOST_CONFIRMED]),
     )  # fmt: skip
-    def play(end, start, status, answer, left):
+    def play(end, start, status, answer, confirmed):
         gc.freeze()  # each case looks for garbage, for a GPU's memory: not in what Hypothesis keeps of those before
 
         def run_task(config, task, folder, log, limit_s, extra=(), environ=None):
             if start:
                 raise STARTS[start]
-            content = written(answer, key, identity)
+            content = written(answer, suspect)
             if content is not None:
-                (task.folder / "0.json").write_bytes(content)
+                (file,) = task.files()
+                file.write_bytes(content)
             return status
 
-        monkeypatch.setattr(second_process, "run_task", run_task)
+        monkeypatch.setattr(confirm, "run_task", run_task)
         book = item.stash[stash.TEST_BOOK] = copy.copy(found["book"])
         book.workloads, book.ended_in = dict(found["book"].workloads), ""
-        state.pending, state.confirmations_left = dict(found["pending"]), left
+        state.suspect([suspect])
+        state.confirmed = confirmed
         problem = ENDS[end]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):  # neither green nor skipped
             end_of_test.finish(item, problem)
-        verdict = book.workloads[key.workload].time_judgement.verdict.value
-        assert verdict in ("SLOWER", "SUSPECT")
-        seen.add((verdict, end == "returned"))
+        judgement = book.workloads[suspect.judgement.key.workload].time_judgement
+        assert judgement.verdict is Verdict.SLOWER
+        seen.add((judgement.reason.startswith("not confirmed: "), end == "returned"))
 
     play()
-    assert {("SLOWER", True), ("SUSPECT", True)} <= seen
+    assert {(False, True), (True, True)} <= seen

@@ -70,7 +70,7 @@ def test_without_a_pair(cuda_kernel, gpu, gpuperf):
 """
 
 
-RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
+RECORD = ("--update-baselines",)
 FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pytest.ini": ""}
 
 

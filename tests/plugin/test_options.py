@@ -13,7 +13,7 @@ from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.config.parse_options import ci_variable
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
-from pytest_gpuperf.model.task import RecordTask, write_task
+from pytest_gpuperf.model.task import ProfileTask, write_task
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,6 @@ from pytest_gpuperf.model.task import RecordTask, write_task
         ("--gpuperf-tolerance=nan", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-cache=hot", "accepts cold, warm"),
         ("--gpuperf-timer=clock", "accepts auto, cupti, graph"),
-        ("--gpuperf-rounds=1", "accepts a whole number from 2 to 1000"),
-        ("--gpuperf-processes=x", "accepts a whole number from 1 to 100"),
         ("--gpuperf-budget=0", "accepts a number from 0.05 to 3600 seconds"),
         ("--update-baselines=some", "accepts new, changed, all"),
     ],
@@ -79,7 +77,7 @@ def test_an_ini_file_gives_a_ci_run_no_flag_that_keeps_it_from_gating(suite, mon
     """A change under test may edit it, and the command of the job says nothing of it."""
     monkeypatch.setenv("CI", "true")
     suite.write("more.txt", "--gpuperf-shard=1/2\n")
-    write_task(RecordTask(folder=suite.path, nodes=(), index=0, processes=1, rounds=2), suite.path / "task.json")
+    write_task(ProfileTask(folder=suite.path, nodes=(), cache="cold", metrics=()), suite.path / "task.json")
     suite.pytester.makeini(f"[pytest]\naddopts = {addopts}\n")
     result = suite.run("--gpuperf")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,4 +1,4 @@
-"""The second process runs as the run does, whatever stands in its way; what keeps it silent keeps nothing green."""
+"""SLOWER is confirmed in a second process, which runs as the run does; what keeps that silent keeps nothing green."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+from evidence_tree import read_evidence
+from suite_under_test import CONFIRMS, REFUSING
 from warm_python import COLD
 
 from pytest_gpuperf.model.safe_python import AS_COMMAND
+from pytest_gpuperf.workload import confirm
 
 ONE = ("-k", "1024")
-UNHEARD = "*suspected slower, and no second process could say: "
 
 
 @pytest.fixture
@@ -83,16 +85,6 @@ def test_paths_on_the_command_line_mean_what_they_mean_to_the_run(slower):
     assert "work  SLOWER  on simulated-gpu" in result.stdout, result.stdout
 
 
-def test_what_it_left_in_part_is_not_taken_for_an_answer(slower):
-    task = "__import__('simulated_gpu').task_of(item.config)"
-    slower.in_second_process(
-        f"import pathlib, os; (pathlib.Path({task}['folder']) / '0.json').write_text('{{'); os._exit(0)"
-    )
-    result = slower.run("--gpuperf", *ONE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  SUSPECT  on *", f"{UNHEARD}the second process did not come to this workload*"])
-
-
 def test_it_ends_with_the_run_that_started_it(slower):
     slower.in_second_process(
         "import os, pathlib, time; pathlib.Path('second').write_text(str(os.getpid())); time.sleep(600)"
@@ -129,3 +121,131 @@ def test_the_memory_that_this_process_keeps_for_reuse_is_given_back_before(slowe
     result = slower.run("--gpuperf", "-s", *ONE)
     result.assert_outcomes(failed=1)
     assert "given back" in result.stdout.str()
+
+
+# --- it says otherwise, or nothing ---------------------------------------------------------------
+
+
+def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
+    content = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
+    sha256 = content["tests"]["test_work[1024]"]["work"]["cubin"]
+    here = f"float(one.cubin_hash != {sha256!r} and not confirms(config))"
+    recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(tail_of=lambda one: ({here}, 1.03), ")
+    recorded.change_code()
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines(
+        [
+            r".*work  INCONCLUSIVE  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
+            r" +proven to be more than 0.5 % slower in one process and not in a second: x1.0[23]\d and x(1.0|0.9)\d+;",
+        ]
+    )
+    recorded.run("--gpuperf", "--gpuperf-inconclusive=fail", *ONE).assert_outcomes(failed=1)
+
+
+IN_PART = (
+    "import pathlib, os; folder = __import__('simulated_gpu').task_of(item.config)['folder']; "
+    "(pathlib.Path(folder) / '0.json').write_text('{'); os._exit(0)"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import os; os._exit(3)", "the second process failed (pytest exit status 3)"),
+        ("raise RuntimeError('no licence')", "the second process failed (pytest exit status 1): *no licence"),
+        (
+            "import shutil; shutil.rmtree(item.config.rootpath / 'baselines' / 'cubins')",
+            "a second process could not pair the two: *the baseline's machine code is missing*",
+        ),
+        ("pytest.skip('not today')", "the second process did not reach this workload"),
+        ("item.config.option.markexpr = None; pytest.exit('stop', 0)", "the second process did not reach"),
+        (IN_PART, "the second process did not reach this workload"),
+    ],
+    ids=["crashes", "raises", "cannot pair", "skips", "exits", "answers in part"],
+)
+def test_silent_second_process_leaves_the_test_slower(slower, statement, words):
+    slower.in_second_process(statement)
+    result = slower.run("--gpuperf", *ONE)
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER  on *", f"    not confirmed: {words.replace('(', '[(]')}*"])
+
+
+def test_check_that_fails_in_the_second_process_is_shown_with_its_output(slower):
+    slower.edit("test_suite.py", "check=lambda:", f"check=lambda: not {CONFIRMS} and")
+    slower.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    slower.edit("test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert")
+    result = slower.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work  SLOWER  on simulated-gpu *",
+            "*not confirmed: the second process failed [(]pytest exit status 1[)]: *the check of*",
+            "*gpuperf confirmation*",
+        ]
+    )
+
+
+def test_endless_second_process_is_ended(slower, monkeypatch):
+    monkeypatch.setattr(confirm, "TIMEOUT_S", -17.0)
+    monkeypatch.setattr(confirm, "LIMIT_FACTOR", 0.0)
+    slower.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    slower.edit("test_suite.py", "check=lambda:", f"check=lambda: {CONFIRMS} and __import__('time').sleep(600) or")
+    result = slower.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *", "*not confirmed: the second process was not done after 3 s*"])
+
+
+def test_second_process_that_runs_other_code_confirms_nothing(recorded):
+    recorded.edit("test_suite.py", '["-DSTEPS=100"]', f"['-DSTEPS=' + ('130' if {CONFIRMS} else '120')]")
+    recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["work  SLOWER *", "*not confirmed: a second process ran other code or other arguments*"]
+    )
+
+
+def test_second_process_whose_driver_refuses_the_baseline_confirms_nothing(slower):
+    slower.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
+    slower.edit("conftest.py", "return SimulatedGpu(", "return (Refusing if confirms(config) else SimulatedGpu)(")
+    result = slower.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    words = "a second process could not pair the two: the baseline's machine code cannot be loaded: no *"
+    result.stdout.fnmatch_lines(["work  SLOWER *", f"*not confirmed: {words}"])
+
+
+def test_beyond_their_number_regressions_are_not_confirmed(slower, monkeypatch):
+    monkeypatch.setattr(confirm, "MOST_CONFIRMED", 1)
+    result = slower.run("--gpuperf")
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *", "*, in two processes; *"])
+    result.stdout.fnmatch_lines(["work  SLOWER *", "*not confirmed: 1 tests of this process were confirmed already; *"])
+
+
+# --- the test around it --------------------------------------------------------------------------
+
+
+def test_rest_of_the_test_does_not_run_again(slower):
+    slower.edit(
+        "test_suite.py",
+        "    assert result.time_ns > 0",
+        "    with open('after', 'a') as file:\n        file.write('x')",
+    )
+    slower.run("--gpuperf", *ONE).assert_outcomes(failed=1)
+    assert (slower.path / "after").read_text() == "x"
+
+
+def test_test_that_fails_by_itself_is_not_confirmed(slower):
+    slower.edit("test_suite.py", "    assert result.time_ns > 0", "    pytest.fail('not so')")
+    result = slower.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["work  SLOWER  on *", "*not confirmed: the test was failed or stopped by pytest's own means; *"]
+    )
+
+
+def test_ini_file_that_asks_for_the_gate_does_not_reach_it(slower):
+    slower.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_changed = true\n")
+    slower.run(*ONE).assert_outcomes(failed=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from pytest_gpuperf.workload import self_pairs
+from pytest_gpuperf.context.run_state import RunState
 
 TEST = """
 def test_body(cuda_kernel, gpu, gpuperf):
@@ -59,11 +59,14 @@ def test_three_tests_have_a_launch_paired_with_itself(recorded):
 def test_of_more_tests_three_are_drawn_the_same_ones_in_every_worker():
     items = [SimpleNamespace(nodeid=f"test_{index}", fixturenames=["gpuperf"]) for index in range(10)]
     others = [SimpleNamespace(nodeid="test_other", fixturenames=["gpu"])] * 10
-    draws = [
-        [self_pairs.choose(SimpleNamespace(workerinput={"testrunuid": run}), [*items, *others]) for _ in range(2)]
-        for run in ("a", "b", "c")
-    ]
+
+    def drawn(items, **config):
+        state = RunState(SimpleNamespace(**config), None)
+        state.choose_self_pairs(items)
+        return state.self_pairs
+
+    draws = [[drawn([*items, *others], workerinput={"testrunuid": run}) for _ in range(2)] for run in ("a", "b", "c")]
     assert all(one == other and len(one) == 3 for one, other in draws)
     assert len({frozenset(one) for one, _ in draws}) > 1, "another run has others"
     assert "test_other" not in set().union(*(one for one, _ in draws))
-    assert len(self_pairs.choose(SimpleNamespace(), items[:2])) == 2
+    assert len(drawn(items[:2])) == 2

@@ -45,7 +45,7 @@ def swapped(gpu_suite, recording, monkeypatch):
     """A recorded suite on a GPU that writes down what it loads, under CI; ``work`` is nine times slower now."""
     gpu_suite.write("work.cu", (gpu_suite.path / "work.cu").read_text() + SLOW)
     if not recording.exists():
-        record = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+        record = ("--update-baselines", "--gpuperf-force-update")
         gpu_suite.run(*record)
         shutil.copytree(gpu_suite.path / "baselines", recording)
     shutil.copytree(recording, gpu_suite.path / "baselines", dirs_exist_ok=True)
@@ -133,15 +133,6 @@ def test_a_swapped_cubin_is_not_loaded_and_the_run_is_red(swapped, swap):
     )
     result.stdout.fnmatch_lines(["*from version control*, or record the workload again with --update-baselines*"])
     assert loaded(swapped) == {hashlib.sha256(slow_cubin(swapped)).hexdigest()}  # the candidate's own
-
-
-@pytest.mark.parametrize("swap", WAYS, ids=lambda swap: swap.__name__)
-def test_nothing_passes_against_a_record_whose_cubin_was_swapped(swapped, swap):
-    """Its rounds, which would prove it, may be swapped as well."""
-    swap(swapped)
-    swapped.edit("test_suite.py", "-DSTEPS=1430", "-DSTEPS=100")
-    swapped.edit("work.cu", "x * 1.5f", "x * 1.25f")
-    swapped.run("--gpuperf", NODE).assert_outcomes(failed=1)
     result = swapped.run("--gpuperf", "--gpuperf-open=warn", NODE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE  on simulated-gpu (time)*"])

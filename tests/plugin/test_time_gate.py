@@ -9,14 +9,6 @@ def test_unchanged_code_is_unchanged(recorded):
     result.stdout.re_match_lines([r".*work +\S+ us +±\S+ % +\S+ GB/s.*UNCHANGED"])
 
 
-def test_a_loop_ten_percent_longer_is_slower_and_fails_the_test(recorded):
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
-    result = recorded.run("--gpuperf")
-    result.assert_outcomes(failed=2, passed=1)
-    assert result.ret == 1
-    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x1\.\d+ \[.*\].*->"])
-
-
 def test_a_comment_leaves_it_unchanged(recorded):
     recorded.edit("work.cu", "// Copies", "// Copies, renamed and all")
     recorded.edit("work.cu", "float x =", "float value =")
@@ -24,14 +16,6 @@ def test_a_comment_leaves_it_unchanged(recorded):
     recorded.write("work.cu", text)
     result = recorded.run("--gpuperf", "-k", "1024")
     result.stdout.re_match_lines([r".*work +\S+ us.*UNCHANGED"])
-
-
-def test_slower_without_a_code_change_is_the_environment(recorded):
-    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.1, ")
-    result = recorded.run("--gpuperf")
-    result.assert_outcomes(passed=3)
-    result.stdout.re_match_lines([r"  work .* ENV-SHIFT$", r"  work .* ENV-SHIFT$", r"  doubling .* ENV-SHIFT$"])
-    result.stdout.fnmatch_lines(["environment shift: half of the 3 workloads moved by +* % or more"])
 
 
 def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
@@ -44,13 +28,8 @@ def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than on record: {accept}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", "-k", "1024")
     assert strict.ret == 1
+    strict.stdout.re_match_lines([r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*  paired, \d+ blocks$"])
     assert strict.stdout.str().count(accept) == 1
-
-
-def test_an_update_does_not_tell_to_update(recorded):
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=60")
-    result = recorded.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "1024")
-    assert "stale" not in result.stdout.str()
 
 
 def test_changed_only_does_not_time_what_is_unchanged(recorded):
@@ -89,18 +68,3 @@ def test_what_is_lost_without_cupti_is_told_unless_another_timer_was_asked_for(r
     lost = "*so times are taken with CUDA graphs. What is lost: changes of kernels shorter than 20 us*"
     recorded.run("--gpuperf").stdout.fnmatch_lines([lost])
     recorded.run("--gpuperf", "--gpuperf-timer=graph").stdout.no_fnmatch_line(lost)
-
-
-def test_times_of_two_kinds_are_told_with_a_verdict_that_needs_a_word(recorded):
-    """A quarter of the samples takes 5 % longer, in both the record's and today's process."""
-    recorded.edit(
-        "conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.06, sample_sd=0.001, second_kind=(0.25, 1.05), "
-    )
-    result = recorded.run("--gpuperf", "-k", "1024")
-    result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines(
-        [
-            r".*work  ENV-SHIFT  on simulated-gpu",
-            r" +times fall into two groups, 7\d% around \d+ ns and 2\d% around \d+ ns: look for alternating clocks",
-        ]
-    )

@@ -89,36 +89,20 @@ def was_launched(project: Suite) -> bool:
     return launches > 0
 
 
-def test_a_cubin_that_a_change_brought_is_not_launched_and_the_run_says_so(change: Suite) -> None:
+def test_a_cubin_that_a_change_brought_is_not_launched(change: Suite) -> None:
+    """Nothing is comparable then, and that is red under CI, whatever the times on record say."""
     result = change.run("--gpuperf", NODE)
     assert counted(change) == (0, 0)
-    said = [line for line in result.outlines if "not launched" in line]
-    assert len(said) == 1, result.stdout.str()
-    head = git(change.path, "rev-parse", "main")[:12]
-    assert said[0].startswith(
-        f"1 workload was not paired: its baseline's cubin came with this change (it is not in {head} of main), and "
-        "under CI that is not launched: test_suite.py::test_work[1024] [work]. "
-    )
-    assert "--gpuperf-against=merge-base:BRANCH" in said[0]
-    assert "--gpuperf-trust-cubins" in said[0]
-
-
-def test_what_is_left_is_the_comparison_with_recorded_times(change: Suite) -> None:
-    result = change.run("--gpuperf", NODE)
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*work  FASTER *unpaired"])
-
-
-def test_what_cannot_be_compared_without_it_is_red(change: Suite) -> None:
-    """Work on other arguments, which the record's own code could be run on and its times say nothing of."""
-    change.edit("test_suite.py", "args=(a, b, size)", "args=(a, b, size - 1)")
-    change.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
-    assert was_launched(change)
-    (change.path / "noted").unlink()
-    result = change.run("--gpuperf", NODE)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE *", "*1 workload was not paired: *"])
-    assert counted(change) == (0, 0)
+    head = git(change.path, "rev-parse", "main")[:12]
+    result.stdout.fnmatch_lines(
+        [
+            "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us * record",
+            f"    its baseline's cubin came with this change (it is not in {head} of main), and under CI that is not "
+            "launched: compare with the base by --gpuperf-against=merge-base:BRANCH, or launch what you know by "
+            "--gpuperf-trust-cubins; *",
+        ]
+    )
 
 
 def test_with_the_flag_it_is_launched(change: Suite) -> None:
@@ -177,7 +161,7 @@ def test_a_shallow_clone_of_a_change_says_what_it_lacks(change: Suite, tmp_path:
     git(change.path, "checkout", "-q", "main")
     git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{change.path}", str(clone))
     result = change.run("--gpuperf", f"--rootdir={clone}", f"{clone}/{NODE}", f"--gpuperf-baselines={clone}/baselines")
-    result.stdout.fnmatch_lines(["*1 workload was not paired: nothing tells whether *shallow*fetch-depth: 0*"])
+    result.stdout.fnmatch_lines(["*nothing tells whether *shallow*fetch-depth: 0*"])
     noted = (clone / "noted").read_text()
     assert "launch" in noted
     assert forged not in noted
@@ -219,19 +203,8 @@ def test_a_change_cannot_trust_itself_by_its_ini_file(change: Suite, monkeypatch
 
 
 def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -> None:
-    result = change.run("--gpuperf", "-n", "2", "test_suite.py", subprocess=True)
-    (line,) = [one for one in result.outlines if one.startswith("2 workloads were not paired: ")]
-    assert "[1024]" in line
-    assert "[2048]" in line
-    assert counted(change) == (0, 0)
-
-
-def test_the_second_process_launches_it_neither(change: Suite) -> None:
-    """Slower than even the forged record says: that is confirmed by rounds."""
-    change.edit("test_suite.py", CHANGED, "-DSTEPS=400")
-    result = change.run("--gpuperf", NODE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*SLOWER*", "*in two processes*"])
+    result = change.run("--gpuperf", "-n", "2", "-k", "test_work", "test_suite.py", subprocess=True)
+    result.stdout.fnmatch_lines(["2 workloads: 2 NOT-COMPARABLE"])
     assert counted(change) == (0, 0)
 
 
@@ -309,7 +282,7 @@ def test_a_recorded_launch_that_the_change_edited_lets_no_slower_code_pass(
     launching.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
     result = launching.run("--gpuperf", NODE)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*not paired: *the launch on record came with this change*"])
+    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*the launch on record came with this change*"])
 
 
 def test_a_launch_that_changed_is_paired_though_the_change_recorded_a_neighbour_anew(launching: Suite) -> None:
@@ -318,7 +291,7 @@ def test_a_launch_that_changed_is_paired_though_the_change_recorded_a_neighbour_
     commit(launching.path)
     result = launching.run("--gpuperf", NODE)
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +(SAME|NOT-SLOWER)"])
+    result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +SAME"])
     assert was_launched(launching)
 
 
@@ -350,19 +323,3 @@ def test_a_block_on_record_that_the_change_edited_hides_no_lost_occupancy(
             "*launched as today its code has an occupancy of 100 %, and today's has 50 %*",
         ]
     )
-
-
-def test_times_on_record_without_the_machine_code_that_the_project_has_let_no_slower_code_pass(project: Suite) -> None:
-    """The change takes the cubin's name out of the record, so that nothing runs beside it, and scales its times."""
-    git(project.path, "checkout", "-q", "-b", "change")
-    project.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
-    path = project.path / "baselines/simulated-gpu/test_suite.json"
-    content = read_evidence(path)
-    record = content["tests"]["test_work[1024]"]["work"]
-    rounds = [{**one, "midmean": 1.2 * one["midmean"]} for one in record["rounds"]]
-    edit_time(project, "test_work[1024]", cubin="", rounds=rounds)
-    commit(project.path)
-    project.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
-    result = project.run("--gpuperf", NODE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*recorded without its machine code, and came with this *"])

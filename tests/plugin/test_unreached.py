@@ -159,7 +159,7 @@ def test_workers_tell_the_controller(known):
 
 def test_a_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded):
     recorded.write("test_h.py", EVERYTHING_FIRST)
-    recorded.run("--update-baselines=new", "--gpuperf-rounds=2", "--gpuperf-processes=1", "test_h.py")
+    recorded.run("--update-baselines=new", "test_h.py")
     recorded.write("test_h.py", TIME_FIRST)
     result = recorded.run("--gpuperf", "--gpuperf-changed", "test_h.py")
     assert result.ret == 0
@@ -215,7 +215,7 @@ def test_each_kernel_of_one_name_that_was_compiled_before_the_stop_is_judged(sui
     suite.write("test_two.py", TWO_OF_ONE_NAME.format(**stops))
     if on_record_from == "a GPU":
         suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
-    few = ("--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    few = ("--gpuperf-force-update",)
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_two.py", *few).ret == 0
     suite.write("conftest.py", "")
     assert suite.run("--gpuperf", "test_two.py").stdout.lines[-2] == "2 workloads: 2 UNCHANGED"

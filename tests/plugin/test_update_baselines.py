@@ -10,7 +10,6 @@ from suite_under_test import HOG, OTHER, TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.command_line import main
-from pytest_gpuperf.update import record
 
 MANY = """
 import pytest
@@ -144,7 +143,7 @@ def test_k(cuda_kernel, gpu, gpuperf):
 def test_a_kernel_that_stops_before_its_launches_is_accepted_for_the_workloads_that_launch_it(gpu_suite):
     gpu_suite.write("hog.cu", HOG)
     gpu_suite.write("test_suite.py", BEFORE_ITS_LAUNCHES)
-    gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "--gpuperf-force-update")
+    gpu_suite.run("--update-baselines", "--gpuperf-force-update")
     before = static_file(gpu_suite)["toolchains"].popitem()[1]["test_k"]
     conftest = (gpu_suite.path / "conftest.py").read_text()
     gpu_suite.write("conftest.py", "")
@@ -240,7 +239,7 @@ def test_a_partial_run_removes_nothing(suite):
 
 def test_update_never_takes_a_failed_check(gpu_suite):
     gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     assert result.ret == 1
     tests = static_file(gpu_suite)["toolchains"].popitem()[1]
     assert "test_other" not in tests
@@ -251,7 +250,7 @@ def test_update_never_takes_a_failed_check(gpu_suite):
 
 def test_update_never_takes_a_test_that_fails_after_its_check(gpu_suite):
     gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.time_ns < 0")
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(failed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_other"}
 
@@ -260,7 +259,7 @@ def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
     gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
     gpu_suite.edit("test_suite.py", "def test_other", "@pytest.mark.xfail(reason='wrong, and known')\ndef test_other")
     gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "pytest.xfail('slow') if size == 2048 else None")
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(xfailed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
     times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
@@ -307,17 +306,13 @@ def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
     assert set(tests) == {f"test_many[{n}]" for n in range(200)}
 
 
-def test_rounds_come_from_fresh_processes(gpu_suite):
-    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["gpuperf: recording 1 test, process 3 of 3"])
+def test_record_has_the_rounds_of_its_run_and_the_machine_code(gpu_suite):
+    assert gpu_suite.run("--update-baselines", "-k", "other").ret == 0
     file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
     record = file["tests"]["test_other"]["doubling"]
-    assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]
-    assert len({r["session"] for r in record["rounds"]}) == 1
-    assert file["sessions"][0]["processes"] == 3
-    cubin = BaselineStore(gpu_suite.path / "baselines").cubin(record["cubin"])
-    assert cubin.startswith(b"\x7fELF")
+    assert len(record["rounds"]) == 4
+    assert {one["session"] for one in record["rounds"]} == {file["sessions"][0]["id"]}
+    assert BaselineStore(gpu_suite.path / "baselines").cubin(record["cubin"]).startswith(b"\x7fELF")
 
 
 def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_suite):
@@ -325,52 +320,16 @@ def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_
         (gpu_suite.path / folder).mkdir()
         gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
     result = gpu_suite.run(
-        "--update-baselines", "--gpuperf-processes=1", "--import-mode=importlib", "-k", "other", "one", "two",
+        "--update-baselines", "--import-mode=importlib", "-k", "other", "one", "two",
         subprocess=True,
     )  # fmt: skip
     assert result.ret == 0, result.stdout.str()
     assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.json"))) == 2
 
 
-OF_A_SIZE = """
-import pytest
-
-def pytest_addoption(parser):
-    parser.addoption("--size", type=int, default=512)
-
-@pytest.fixture
-def size(request):
-    return request.config.getoption("--size")
-"""
-
-
-def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_suite):
-    gpu_suite.edit(
-        "test_suite.py", "gpu.random(512", "gpu.random(516 if '--gpuperf-task' in str(__import__('sys').argv) else 512"
-    )
-    drawn = gpu_suite.run("--update-baselines", "-k", "other")
-    assert "the recording processes ran other code or arguments than this run: seed what is random" in (
-        " ".join(drawn.stdout.str().split())
-    )
-    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
-
-
-def test_a_flag_of_a_conftest_reaches_recording_processes(gpu_suite):
-    gpu_suite.write("conftest.py", (gpu_suite.path / "conftest.py").read_text() + OF_A_SIZE)
-    gpu_suite.edit(
-        "test_suite.py",
-        "def test_other(cuda_kernel, gpu, gpuperf):",
-        "def test_other(cuda_kernel, gpu, gpuperf, size):",
-    )
-    gpu_suite.edit("test_suite.py", "512", "size")
-    given = gpu_suite.run("--update-baselines", "-k", "other", "--size=256")
-    assert "refused" not in given.stdout.str()
-    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
-
-
 def test_an_accepted_change_is_shown_with_old_and_new(recorded):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
+    result = recorded.run("--update-baselines", "-k", "1024")
     assert result.ret == 0
     result.stdout.re_match_lines([r".*test_work\[1024\].*simulated-gpu +\S+ us +\S+ us +\+1\d\.\d %"])
     assert recorded.run("--gpuperf", "-k", "1024").ret == 0
@@ -378,16 +337,16 @@ def test_an_accepted_change_is_shown_with_old_and_new(recorded):
 
 def test_unchanged_workloads_are_not_recorded_again(recorded):
     first = recorded.baseline_files()
-    result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2")
+    result = recorded.run("--update-baselines")
     result.assert_outcomes(passed=3)
     assert recorded.baseline_files() == first
 
 
 def test_recording_all_again_appends_a_session(recorded):
-    recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    recorded.run("--update-baselines=all", "-k", "other")
     file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
     assert len(file["sessions"]) == 2
-    assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 10 + 2
+    assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 2 * 4
 
 
 def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
@@ -397,127 +356,10 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
         "from pytest_gpuperf.model.timed_round import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
-    flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
+    flags = ("--update-baselines", "-k", "other")
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
     assert result.ret == 11
     assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
     assert gpu_suite.run(*flags, "--gpuperf-force-update").ret == 0
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
-
-
-def when_recording(suite, code):
-    """Have recording processes run ``code`` first; ``first_of(index)`` is whether this is the first try of one."""
-    suite.edit(
-        "conftest.py",
-        "return SimulatedGpu(",
-        f"""import os
-    from pathlib import Path
-    def first_of(index):
-        seen = Path({str(suite.path)!r}, "tried")
-        tried = seen.read_text().split() if seen.exists() else []
-        seen.write_text(" ".join([*tried, str(task_of(config)["index"])]))
-        return task_of(config)["index"] == index and str(index) not in tried
-    if task_of(config):
-        {code}
-    return SimulatedGpu(""",
-    )
-
-
-def tried(suite):
-    """Index of every recording process, in the order they were started."""
-    return (suite.path / "tried").read_text().split()
-
-
-TWO_PROCESSES = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=2")
-
-
-def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
-    when_recording(gpu_suite, "first_of(1) and os._exit(3)")
-    result = gpu_suite.run(*TWO_PROCESSES)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "gpuperf: recording 3 tests, process 2 of 2",
-        "gpuperf: process 2 of 2 left no rounds, once more in a fresh process",
-        "recording process 2 left no rounds (pytest exit status 3) and was replaced by a fresh one: it printed nothing",
-        "6 baselines written",
-    ])  # fmt: skip
-    assert tried(gpu_suite) == ["0", "1", "1"]
-    file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
-    assert file["sessions"][0]["processes"] == 2
-    assert [r["process"] for r in file["tests"]["test_other"]["doubling"]["rounds"]] == [0, 1]
-
-
-def test_a_recording_process_that_hangs_is_ended_and_replaced(gpu_suite, monkeypatch):
-    limits, real = [], record.run_task
-
-    def run(config, task, folder, log, limit_s):
-        if task.index == 1:
-            limits.append(limit_s)
-            if len(limits) == 1:
-                return None
-        return real(config, task, folder, log, limit_s)
-
-    monkeypatch.setattr(record, "run_task", run)
-    result = gpu_suite.run(*TWO_PROCESSES)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "recording process 2 left no rounds (it was not done after 72? s) and was replaced by a fresh one: *",
-        "6 baselines written",
-    ])  # fmt: skip
-    assert len(limits) == 2
-    assert 720 < limits[0] < 730  # the tests themselves take a fraction of a second here
-
-
-NO_TIMER = """if first_of(0):
-            from pytest_gpuperf.device.timers import TimerUnavailable
-            def timer(self, name=None):
-                raise TimerUnavailable(None, "the delay was over", "try again")
-            SimulatedGpu.timer = timer"""
-
-
-def test_a_recording_process_without_a_timer_is_replaced_and_says_why(gpu_suite):
-    when_recording(gpu_suite, NO_TIMER)
-    result = gpu_suite.run(*TWO_PROCESSES)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "recording process 1 left no rounds (pytest exit status 1) and was replaced by a fresh one: "
-        "*TimerUnavailable: no timer is available: the delay was over; try again",
-        "6 baselines written",
-    ])  # fmt: skip
-    assert tried(gpu_suite) == ["0", "0", "1"]
-
-
-def test_one_failed_test_of_a_recording_process_is_refused_and_not_taken_again(gpu_suite):
-    when_recording(gpu_suite, "config.unlucky = first_of(1)")
-    wrong = "(lambda a, b, n: None) if getattr(config, 'unlucky', False) else work"
-    gpu_suite.edit("conftest.py", '"other": work', f'"other": {wrong}')
-    result = gpu_suite.run(*TWO_PROCESSES)
-    result.stdout.fnmatch_lines(
-        [
-            "*its test did not pass in every recording process: AssertionError: 512 of 512*",
-            "5 baselines written, 1 refused",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*was replaced*")
-    assert tried(gpu_suite) == ["0", "1"]
-
-
-def test_an_update_without_losses_has_nothing_to_say_of_them(gpu_suite):
-    gpu_suite.run(*TWO_PROCESSES).stdout.no_fnmatch_line("*left no rounds*")
-
-
-def test_recording_processes_that_all_die_lose_nothing(recorded):
-    before = recorded.baseline_files()
-    when_recording(recorded, "first_of(0); os._exit(3)")
-    result = recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
-    assert result.ret == 11
-    result.stdout.fnmatch_lines([
-        "ERROR: recording process 1 left no rounds (pytest exit status 3); no time baseline was written. An update "
-        "replaces 2 processes at most, and had replaced:",
-        "  recording process 1 left no rounds (pytest exit status 3): *",
-        "  recording process 1 left no rounds (pytest exit status 3): *",
-        "The last lines of the last one:",
-    ])  # fmt: skip
-    assert tried(recorded) == ["0", "0", "0"]
-    assert recorded.baseline_files() == before

@@ -64,18 +64,15 @@ def make_session(number: int = 1, **changes: object) -> Session:
         "timer": "cupti",
         "tick_ns": 32.0,
         "overhead_ns": 0.0,
-        "processes": 5,
     }
     return Session(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def make_round(session: Session, process: int = 0, midmean: float = 51234.25, iqr: float = 140.0) -> Round:
+def make_round(session: Session, midmean: float = 51234.25, iqr: float = 140.0) -> Round:
     return Round(
         session=session.id,
-        process=process,
         samples=40,
         midmean=midmean,
-        median=midmean,
         quantiles=(midmean - iqr, midmean - iqr / 2, midmean, midmean + iqr / 2, midmean + iqr),
         minimum=midmean - 2 * iqr,
         maximum=midmean + 2 * iqr,
@@ -87,7 +84,7 @@ def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **chan
         "identity": Identity(code="c0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0"),
         "timer": "cupti",
         "cache": "cold",
-        "rounds": tuple(rounds) if rounds is not None else (make_round(session, 0), make_round(session, 1)),
+        "rounds": tuple(rounds) if rounds is not None else (make_round(session), make_round(session)),
         "kernel": "transpose_padded",
         "cubin": hashlib.sha256(CUBIN).hexdigest(),
         "block": (32, 32, 1),

@@ -41,8 +41,7 @@ def time_of(
 ) -> TimeRecord:  # fmt: skip
     """A record of one round."""
     taken = Round(
-        session="s1", process=0, samples=40, midmean=midmean, median=midmean, quantiles=(midmean,) * 5,
-        minimum=midmean, maximum=midmean,
+        session="s1", samples=40, midmean=midmean, quantiles=(midmean,) * 5, minimum=midmean, maximum=midmean
     )  # fmt: skip
     return TimeRecord(
         identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(taken,), counters=counters or {},

@@ -40,7 +40,7 @@ def test_a_client_that_is_ended_as_it_asks_ends_no_other(program: str, sent: byt
     ],
 )  # fmt: skip
 def test_all_ways_to_start_pytest_fork(pytester: pytest.Pytester, words: list[str]) -> None:
-    pytester.makepyfile("import sys\ndef test_forked():\n    assert 'pytest_gpuperf.workload.gate_time' in sys.modules")
+    pytester.makepyfile("import sys\ndef test_forked():\n    assert 'pytest_gpuperf.workload.gate' in sys.modules")
     command = [sys.executable, *words, "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -64,9 +64,7 @@ def test_a_forked_process_ends_as_any_other(tmp_path: Path, last: str, status: i
 
 
 def test_a_module_of_the_package_is_called_in_a_fork() -> None:
-    command = module_command(
-        "timeit", "-n1", "-r1", "import sys; assert 'pytest_gpuperf.workload.gate_time' in sys.modules"
-    )
+    command = module_command("timeit", "-n1", "-r1", "import sys; assert 'pytest_gpuperf.workload.gate' in sys.modules")
     done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

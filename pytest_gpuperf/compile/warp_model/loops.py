@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.compile.warp_model.addresses import Pattern
 from pytest_gpuperf.compile.warp_model.decode import Step
 from pytest_gpuperf.compile.warp_model.launch_inputs import BLOCKS, THREADS
-from pytest_gpuperf.compile.warp_model.registers import Comparison
+from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.compile.warp_model.values import WARP, WORD, Value, lanes_of, signed
 
 TYPICAL_ROUNDS = 256
@@ -52,7 +52,7 @@ class Visit:
     """It stands for a division or root with a slow path."""
     other_way: int | None = None
     """Target of a conditional branch that was not taken."""
-    comparison: Comparison | None = None
+    comparison: RegisterComparison | None = None
     """Comparison that decided the branch."""
 
 
@@ -104,7 +104,7 @@ def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
     return STRIDED_ROUNDS * stride / step
 
 
-def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
+def _data_rounds(now: RegisterComparison, body: Sequence[Visit]) -> float:
     """Rounds of a loop that data end: fewer if its body was unrolled and adds several to the counter."""
     step = _own_step(now, body)
     if not step:
@@ -118,16 +118,16 @@ def is_guess(way_out: Visit) -> bool:
     return now is None or (any(side.bits is None for side in now.sides) and not _by_data(now))
 
 
-def _by_data(comparison: Comparison) -> bool:
+def _by_data(comparison: RegisterComparison) -> bool:
     return any(side.by_data for side in comparison.sides)
 
 
-def _reckoned_rounds(now: Comparison, body: Sequence[Visit]) -> float:
+def _reckoned_rounds(now: RegisterComparison, body: Sequence[Visit]) -> float:
     """Rounds of a loop whose bound is made of arguments by arithmetic that is not followed, such as a division."""
     return _typical_rounds(_own_step(now, body), body)
 
 
-def _own_step(now: Comparison, body: Sequence[Visit]) -> int:
+def _own_step(now: RegisterComparison, body: Sequence[Visit]) -> int:
     """Step per round of a counter whose start is unknown; 0 if that is not plain."""
     for step in (visit.step for visit in body):
         if step.base in ("IADD3", "UIADD3", "VIADD") and step.results and step.results[0] in now.names:
@@ -146,13 +146,13 @@ def is_step_of_tree(way_out: Visit, before: Sequence[Visit], body: Sequence[Visi
     return (_shifted_rounds(was, now, body) or 0) > 2
 
 
-def _comparison_before(way_out: Visit, before: Sequence[Visit]) -> Comparison | None:
+def _comparison_before(way_out: Visit, before: Sequence[Visit]) -> RegisterComparison | None:
     """What the exit of a loop compared the last time round."""
     address = way_out.step.address
     return next((visit.comparison for visit in reversed(before) if visit.step.address == address), None)
 
 
-def _shifted_rounds(was: Comparison, now: Comparison, body: Sequence[Visit]) -> float | None:
+def _shifted_rounds(was: RegisterComparison, now: RegisterComparison, body: Sequence[Visit]) -> float | None:
     """Rounds of a loop whose counter a shift doubles or halves, by its numbers, examples or not; None if none does."""
     shifted = _shifted(body)
     found = next((place for place, name in enumerate(now.names) if name in shifted), None)
@@ -184,7 +184,7 @@ def _shifted(body: Sequence[Visit]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_rest(comparison: Comparison) -> bool:
+def _is_rest(comparison: RegisterComparison) -> bool:
     """True if the loop does the remainder of an unrolled one."""
     sides = comparison.sides
     return any(side.rest for side in sides) and all(side.rest or side.constant for side in sides)

@@ -35,7 +35,7 @@ Guard = tuple[str, bool]
 """Name of a predicate, and whether it must not hold."""
 
 
-class Comparison(NamedTuple):
+class RegisterComparison(NamedTuple):
     """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
 
     left: Value
@@ -61,8 +61,8 @@ class Machine:
         self._stack: dict[int, Value] = {}
         """Words of local memory by their address, as far as they are known."""
         self.clock = IssueClock(arch)
-        self.comparisons: dict[str, Comparison] = {}
-        self._laid_by: dict[str, Comparison] = {}
+        self.comparisons: dict[str, RegisterComparison] = {}
+        self._laid_by: dict[str, RegisterComparison] = {}
         """Comparisons of predicates that a register keeps meanwhile."""
         self.tested: set[int] = set()
         """Arguments that were compared with zero, by their place in the constant bank."""
@@ -168,7 +168,7 @@ class Machine:
         """Keep the sides of a comparison; of one in two words the lower ones."""
         numbers = [(v, source) for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
         (left, one), (right, other) = numbers[:2]
-        found: Comparison | None = Comparison(left, right, (one.text, other.text))
+        found: RegisterComparison | None = RegisterComparison(left, right, (one.text, other.text))
         if "EX" in step.modifiers:
             lower = [source.text for source in step.sources if source.kind == "predicate"]
             found = self.comparisons.get(lower[-1]) if lower else None

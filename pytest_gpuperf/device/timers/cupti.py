@@ -3,7 +3,7 @@
 The most accurate of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
 any stream and from any thread.  The time of a sample is the sum of the durations of all kernels, copies and memsets
 that its run launched: its API calls are tagged with the number of the sample (external correlation ids), and so are
-those that prepare it.  A cold sample that ran beside a flush, on a stream that waits for no other, is refused.
+those that prepare it.
 
 Tracing is on only inside ``measure``.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.cupti_records import Records, records_of
-from pytest_gpuperf.device.timers.cupti_samples import Sample, breakdown, pauses, refuse_work_beside_flushes, sort_out
+from pytest_gpuperf.device.timers.cupti_samples import Sample, breakdown, pauses, sort_out
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import CudaStream
@@ -29,6 +29,7 @@ from pytest_gpuperf.model.timer_names import TimerName
 
 _INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
+_LAUNCH_OR_RELEASE = f"have the workload launch something, or {_RELEASE}"
 _CALIBRATION_SAMPLES = 20
 _TICK_SAMPLES = 64
 
@@ -81,8 +82,6 @@ class CuptiTimer:
                 self._collect(samples)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error})", _RELEASE) from error
-        if cache == "cold":
-            refuse_work_beside_flushes(samples)
         self.pauses_ns = tuple(pauses(samples))
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, by_slot, strict=True)]
         self.kernel_breakdown = tuple(map(breakdown, counted))
@@ -133,14 +132,9 @@ class CuptiTimer:
         dropped = ctypes.c_size_t(0)
         self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
         if dropped.value:
-            raise TimerError(
-                f"CUPTI dropped {dropped.value} activity records: measure fewer samples or launches at once"
-            )
+            raise TimerError(f"CUPTI dropped {dropped.value} activity records", "measure fewer launches at once")
         if missing:
-            raise TimerError(
-                f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples: the workload launches nothing, "
-                f"or another profiler (torch.profiler) has taken CUPTI"
-            )
+            raise TimerError(f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples", _LAUNCH_OR_RELEASE)
 
     def _calibrate(self) -> None:
         stream = self._stream

@@ -1,4 +1,4 @@
-"""GPU work by sample, out of CUPTI's records: what is a sample's time, and what it must not be.  Pure."""
+"""GPU work by sample, out of CUPTI's records: what is a sample's time, and when the GPU paused.  Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
-from pytest_gpuperf.device.timers.cupti_records import MEMSET, Activity
+from pytest_gpuperf.device.timers.cupti_records import Activity
 from pytest_gpuperf.device.timers.timer_errors import TimerError
 
-TOUCH_NS = 1000
-"""A hundredth of a flush: what follows it closely is behind it."""
 LEAST_PAUSE_NS = 200_000.0
 """Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of
 all, those included in which the host was late, lasted 106 us (docs/results/recordings.md)."""
@@ -40,10 +37,6 @@ class Sample:
                 )
         return float(sum(one.end_ns - one.start_ns for one in self.work))
 
-    def flush(self) -> Activity | None:
-        """The last memset before it, by its call; None if that left no record."""
-        return max((one for one in self.before if one.name == MEMSET), default=None)
-
 
 def sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: Sequence[Sample]) -> None:
     """Give each piece of work to its sample, which forgets what it had.
@@ -64,24 +57,6 @@ def sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: S
         if tag >> 1 in by_number:
             sample = by_number[tag >> 1]
             (sample.work if tag & 1 else sample.before).append(activity)
-
-
-def refuse_work_beside_flushes(samples: Sequence[Sample]) -> None:
-    """Raise ``TimerError`` if a sample began before its flush had ended, or went on after the next one had begun.
-
-    What overlaps with a flush of the L2 finds the caches full.  A sample whose flush left no record is let pass.
-    """
-    for sample, behind in itertools.zip_longest(samples, samples[1:]):
-        flush, next_flush = sample.flush(), behind.flush() if behind is not None else None
-        first, last = min(sample.work, key=attrgetter("start_ns")), max(sample.work, key=attrgetter("end_ns"))
-        early = flush is not None and first.start_ns < flush.end_ns - TOUCH_NS
-        if early or (next_flush is not None and next_flush.start_ns < last.end_ns - TOUCH_NS):
-            raise TimerError(
-                f"{(first if early else last).name!r} ran while the L2 was being flushed: it was launched on a stream "
-                f"that does not wait for the current one, or that the current one does not wait for",
-                "launch on gpu.stream, which CuPy and PyTorch do by themselves, or have the streams wait for each "
-                "other by events",
-            )
 
 
 def pauses(samples: Sequence[Sample]) -> Iterator[float]:

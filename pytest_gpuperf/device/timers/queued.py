@@ -42,7 +42,7 @@ class QueuedPairs:
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream
         self._ns_per_cycle = self._spin_rate()
-        self._delay_ns = {"cold": 0.0, "warm": FIRST_DELAY_NS}
+        self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
 
     def read(self, work: Work, *, prepare: Work | None = None, cold: bool = False) -> float:
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
@@ -50,14 +50,13 @@ class QueuedPairs:
         ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises ``TimerError`` if
         ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times in a row.
         """
-        kind = "cold" if cold else "warm"
-        delay_ns, tries_left = self._delay_ns[kind], TRIES_AT_LONGEST
+        delay_ns, tries_left = self._delay_ns[cold], TRIES_AT_LONGEST
         while True:
             start, stop, work_ns = self._enqueue(work, prepare, cold, delay_ns)
             in_time = not start.done
             self._stream.synchronize()
             if in_time:
-                self._delay_ns[kind] = _next_delay(work_ns, cold)
+                self._delay_ns[cold] = _next_delay(work_ns, cold)
                 return self._stream.elapsed_ns(start, stop)
             tries_left -= delay_ns >= LONGEST_DELAY_NS
             if not tries_left:
@@ -85,21 +84,22 @@ class QueuedPairs:
         return start, stop, stream.host_ns() - began
 
     def run_once(self, work: Work) -> None:
-        """Run it untimed, and wait.  Raises ``TimerError`` if other streams always go on when this one is done.
+        """Run it untimed, and wait.  Raises ``TimerError`` if other streams go on when this one is done, in every try.
 
         What it does there would not be timed, and the graph that times the rest would not show it.
         """
-        for _ in range(TRIES_TO_KEEP_UP):
-            work()
-            self._stream.mark().synchronize()
-            before = self._stream.host_ns()
-            self._stream.synchronize()
-            if self._stream.host_ns() - before <= LAG_NS:
-                return
-        raise TimerError(
-            "the workload goes on when the stream that is timed is done: it launches on another one, which is not "
-            "timed. Launch on gpu.stream, or have the current stream wait for the others by events"
-        )
+        if all(self._goes_on_elsewhere(work) for _ in range(TRIES_TO_KEEP_UP)):
+            raise TimerError(
+                "the workload goes on when the stream that is timed is done: it launches on another one",
+                "launch on gpu.stream, or have the current stream wait for the others by events",
+            )
+
+    def _goes_on_elsewhere(self, work: Work) -> bool:
+        work()
+        self._stream.mark().synchronize()
+        before = self._stream.host_ns()
+        self._stream.synchronize()
+        return self._stream.host_ns() - before > LAG_NS
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""

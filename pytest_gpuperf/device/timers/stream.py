@@ -81,8 +81,7 @@ class CudaStream:
         try:
             work()
         except BaseException:
-            # Leave capture mode, or every later call on the stream fails. The error in flight is the one that
-            # matters; what it did to the capture is its consequence.
+            # Leave capture mode, or every later call on the stream fails.
             with contextlib.suppress(self._cupy.cuda.runtime.CUDARuntimeError):
                 self._stream.end_capture()
             raise
@@ -102,12 +101,12 @@ class CudaStream:
 
 
 class Graph:
-    """A captured CUDA graph, ready to be replayed; ``nodes`` counts its kernels, copies, memsets and child graphs."""
+    """A captured CUDA graph, ready to be replayed; ``nodes`` counts its kernels, copies and the like."""
 
     def __init__(self, graph: Any, stream: Any) -> None:
         self._graph = graph
         self._stream = stream
-        self.nodes = _working_nodes(graph.graph)
+        self.nodes = _nodes(graph.graph)
         graph.upload(stream)
 
     def launch(self) -> None:
@@ -115,23 +114,13 @@ class Graph:
         self._graph.launch(self._stream)
 
 
-def _working_nodes(handle: int) -> int:
+def _nodes(handle: int) -> int:
     try:
         from cuda.bindings import driver  # noqa: PLC0415 an extra
     except ImportError as error:
-        raise TimerError(
-            f"the nodes of a graph are listed by the driver's binding, which cannot be imported ({error})",
-            "pip install cuda-bindings",
-        ) from error
-    names = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH")
-    working = {getattr(driver.CUgraphNodeType, f"CU_GRAPH_NODE_TYPE_{name}") for name in names}
-    graph = driver.CUgraph(handle)
-    _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
-    _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))
-    return sum(_checked(driver.cuGraphNodeGetType(node))[1] in working for node in nodes or ())
-
-
-def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
-    if int(answer[0]) != 0:
-        raise TimerError(f"the CUDA driver cannot tell the nodes of a captured graph: {answer[0]}")
-    return answer
+        reason = f"the nodes of a graph are counted by the driver's binding, which cannot be imported ({error})"
+        raise TimerError(reason, "pip install cuda-bindings") from error
+    status, _, count = driver.cuGraphGetNodes(driver.CUgraph(handle), 0)
+    if int(status) != 0:
+        raise TimerError(f"the CUDA driver cannot count the nodes of a captured graph: {status}")
+    return int(count)

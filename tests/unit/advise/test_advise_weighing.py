@@ -13,7 +13,7 @@ from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_ca
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
-from pytest_gpuperf.explain.compare import Explained
+from pytest_gpuperf.explain.workload_comparison import Explained
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access

@@ -12,7 +12,10 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 
-STATIC = '{{\n  "kind": "static",\n  "schema": 1,\n  "target": "sm_90",\n  "toolchains": {{"nvrtc {}": {{}}}}\n}}\n'
+STATIC = (
+    '{{\n  "kind": "static",\n  "schema": 6,\n  "target": "sm_90",\n'
+    '  "toolchains": {{"nvrtc {}": {{"codes": {{}}, "tests": {{}}}}}}\n}}\n'
+)
 MODULE = "test_x.py"
 
 

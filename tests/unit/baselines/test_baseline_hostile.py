@@ -20,7 +20,7 @@ from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import decode
-from pytest_gpuperf.baselines.rewrite import rewrite, size_of
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.snapshots import OnDisk
 from pytest_gpuperf.baselines.store import BaselineStore
 
@@ -76,7 +76,7 @@ def test_arbitrary_json_is_never_another_exception(value: Any) -> None:
 
 @given(st.dictionaries(st.sampled_from(["kind", "target", "sessions", "tests", "toolchains", "x"]), json_values))
 def test_arbitrary_fields_are_never_another_exception(fields: dict[str, Any]) -> None:
-    tree = {"schema": 1, "kind": "time", "target": H200, **fields}
+    tree = {"schema": SCHEMA_VERSION, "kind": "time", "target": H200, **fields}
     for target in (H200, "sm_90"):
         with contextlib.suppress(BaselineError):
             decode(json.dumps(tree).encode(), PATH, target)
@@ -139,7 +139,7 @@ def test_every_bit_flip_is_read_or_refused(content: bytes, target: str) -> None:
         (b'{"schema": true}', "its schema version is 'True'"),
         (b'{"schema": "1"}', "its schema version is '1', not a whole number"),
         (b'{"schema": [1]}', "its schema version is not text"),
-        (b'{"schema": -3}', "version -3 never existed"),
+        (b'{"schema": -3}', "version is -3, and this pytest-gpuperf reads"),
         (b'<<<<<<< HEAD\n{"schema": 1}\n=======\n', "line 1 is an unresolved merge conflict"),
     ],
     ids=lambda value: repr(value[:20]) if isinstance(value, bytes) else None,
@@ -158,17 +158,15 @@ def test_malformed_content_is_named(content: bytes, words: str) -> None:
         (["kind"], "evil\x1b[2J", r"the text 'evil\x1b[2J' with control characters"),
         (["tests"], [], "Expected `object`, got `array` - at `$.tests`"),
         (["surprise"], 1, "unknown field `surprise`"),
-        ([*ROUNDS, "midmeans", "0", 0], "fast", "Expected `float`, got `str`"),
-        ([*ROUNDS, "midmeans", "0", 0], 0, "a time is outside"),
-        ([*ROUNDS, "midmeans", "0", 0], 1e300, "a time is outside"),
-        ([*ROUNDS, "midmeans", "0"], 1.5, "Expected `array`, got `float`"),
-        ([*ROUNDS, "midmeans", "zero"], [5.0], "a process that is no number"),
-        ([*ROUNDS, "midmeans", "\u00b2"], [5.0], "a process that is no number"),
+        ([*ROUNDS, "midmeans", 0], "fast", "Expected `float`, got `str`"),
+        ([*ROUNDS, "midmeans", 0], 0, "a time is outside"),
+        ([*ROUNDS, "midmeans", 0], 1e300, "a time is outside"),
+        ([*ROUNDS, "midmeans"], 1.5, "Expected `array`, got `float`"),
         ([*ROUNDS, "sm_clock_mhz"], [[1980, 1980]] * 5, "2 rounds and 5 clocks"),
         ([*ROUNDS, "sm_clock_mhz"], [[1980, 1.5]], "Expected `int`, got `float`"),
         ([*ROUNDS, "sm_clock_mhz"], [[1980, True]], "Expected `int`, got `bool`"),
         ([*ROUNDS, "sm_clock_mhz"], [[1980]], "length 2"),
-        ([*USE, "rounds", "gone"], {"midmeans": {"0": [5.0]}}, "session 'gone', which is not in the file"),
+        ([*USE, "rounds", "gone"], {"midmeans": [5.0]}, "session 'gone', which is not in the file"),
         ([*USE, "code"], "gone", "the workload 'padded' has the code 'gone', which is not in the file"),
         ([*USE, "counters"], {"a*": {"b": 1}, "ab": 2}, "the metric 'ab' appears twice"),
         ([*USE, "counters"], {"a": {"b": 1}}, "have no '*'"),
@@ -244,9 +242,8 @@ def test_a_link_to_a_big_folder_is_refused_before_it_is_walked(root: Path, place
     store = BaselineStore(root)
     ways = {
         "list": store.archs, "keys": lambda: store.keys(H200 if place == H200 else "sm_90"),
-        "cubins": lambda: stored_cubins(root), "size": lambda: size_of(root),
+        "cubins": lambda: stored_cubins(root),
         "diff": lambda: OnDisk(root, "sha1"), "write": lambda: store.write(static_update(make_static(40))),
-        "migrate": lambda: rewrite(store),
     }  # fmt: skip
     refused = {}
     began = time.perf_counter()
@@ -261,8 +258,8 @@ def test_a_link_to_a_big_folder_is_refused_before_it_is_walked(root: Path, place
 
 
 REFUSED = {
-    "sm_90": ["list", "keys", "diff", "write", "migrate"], H200: ["list", "keys", "diff", "write", "migrate"],
-    "cubins": ["cubins", "migrate"], "cubins/ab": ["cubins", "migrate"], ".work": ["write", "migrate"],
+    "sm_90": ["list", "keys", "diff", "write"], H200: ["list", "keys", "diff", "write"],
+    "cubins": ["cubins"], "cubins/ab": ["cubins"], ".work": ["write"],
 }  # fmt: skip
 """What has to do with a place; the folder itself is refused to all."""
 

@@ -17,9 +17,9 @@ from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, Unreadabl
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merge_static, merge_time
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.baselines.rounding import round_time
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.evidence import Identity, Session, StaticRecord, TimeRecord
@@ -55,18 +55,15 @@ counts = st.integers(0, 2**40)
 @st.composite
 def time_records(draw: st.DrawFn, session: Session) -> TimeRecord:
     rounds = []
-    for process in range(draw(st.integers(1, 3))):
+    for _ in range(draw(st.integers(1, 3))):
         low, *quantiles, high = sorted(draw(st.lists(finite, min_size=7, max_size=7)))
         rounds.append(
             msgspec.structs.replace(
-                make_round(session, process),
+                make_round(session),
                 midmean=draw(finite),
-                median=quantiles[2],
                 quantiles=tuple(quantiles),
                 minimum=low,
                 maximum=high,
-                rho1=draw(st.floats(-1, 1)),
-                drift=draw(st.floats(-1, 1)),
             )
         )
     counters = draw(st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False), max_size=3))
@@ -106,7 +103,7 @@ def test_bytes_do_not_depend_on_the_order_of_recording() -> None:
 
 def test_what_no_judge_reads_of_a_round_is_not_written() -> None:
     session = make_session()
-    other = msgspec.structs.replace(make_round(session), rho1=0.5, drift=0.1, samples=7, maximum=9e9)
+    other = msgspec.structs.replace(make_round(session), samples=7, maximum=9e9)
     plain = time_file(("a", make_time(session, rounds=[make_round(session)])), sessions=[session])
     assert canonical_bytes(time_file(("a", make_time(session, rounds=[other])), sessions=[session])) == (
         canonical_bytes(plain)
@@ -171,7 +168,7 @@ def test_nan_in_static_evidence_is_never_written() -> None:
     [
         ({"midmean": 0.0}, "a time is outside"),
         ({"midmean": 1e16}, "a time is outside"),
-        ({"process": -1}, "below zero"),
+        ({"sm_clock_mhz": (-1, 1980)}, "below zero"),
         ({"sm_clock_mhz": (1980, 2**63)}, "beyond 64 bits"),
     ],
 )
@@ -249,7 +246,6 @@ def test_appended_sessions_keep_order() -> None:
     file = recorded(one, two, three)
     assert ids(file) == [one.id, two.id, three.id]
     assert [entry.session for entry in only(file).rounds] == [one.id] * 2 + [two.id] * 2 + [three.id] * 2
-    assert [entry.process for entry in only(file).rounds] == [0, 1, 0, 1, 0, 1]
 
 
 def test_merge_of_two_sessions_sorts_them_by_date() -> None:

@@ -43,10 +43,15 @@ def test_the_sessions_that_stay_are_the_latest_by_date_and_not_by_name() -> None
 
 def test_rounds_of_one_record_are_put_in_the_order_of_their_sessions() -> None:
     early, late = make_session(1), make_session(2)
-    rounds = [make_round(late, 0), make_round(early, 0), make_round(late, 1), make_round(early, 1)]
+    rounds = [
+        make_round(late, midmean=3e4),
+        make_round(early, midmean=1e4),
+        make_round(late, midmean=4e4),
+        make_round(early, midmean=2e4),
+    ]
     file = merged(None, make_time(late, rounds=rounds), late, early)
-    assert [(entry.session, entry.process) for entry in padded(file).rounds] == [
-        (early.id, 0), (early.id, 1), (late.id, 0), (late.id, 1),
+    assert [(entry.session, entry.midmean) for entry in padded(file).rounds] == [
+        (early.id, 1e4), (early.id, 2e4), (late.id, 3e4), (late.id, 4e4),
     ]  # fmt: skip
 
 

@@ -108,7 +108,10 @@ def test_finding_sees_what_another_process_has_written_since(store: BaselineStor
 def test_an_empty_file_is_pruned_only_if_its_module_was_collected(tmp_path: Path) -> None:
     path = tmp_path / "sm_90/test_x.json"
     path.parent.mkdir()
-    path.write_text('{"kind": "static", "schema": 1, "target": "sm_90", "toolchains": {"nvrtc 13.0.88": {}}}')
+    path.write_text(
+        '{"kind": "static", "schema": 6, "target": "sm_90", '
+        '"toolchains": {"nvrtc 13.0.88": {"codes": {}, "tests": {}}}}'
+    )
     store = BaselineStore(tmp_path)
     assert unused(store, [], modules_collected=[]) == []
     found = unused(store, [], modules_collected=["test_x.py"])
@@ -196,7 +199,7 @@ def test_a_workload_that_went_in_between_is_not_reported_as_removed(store: Basel
 def test_a_file_that_got_a_test_in_between_stays(tmp_path: Path) -> None:
     path = tmp_path / "sm_90/test_x.json"
     path.parent.mkdir()
-    path.write_text('{"kind": "static", "schema": 1, "target": "sm_90", "toolchains": {}}')
+    path.write_text('{"kind": "static", "schema": 6, "target": "sm_90", "toolchains": {}}')
     store = BaselineStore(tmp_path)
     found = unused(store, [], modules_collected=["test_x.py"])
     recorded = make_key(module="test_x.py")

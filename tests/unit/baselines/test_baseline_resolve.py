@@ -19,8 +19,8 @@ from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.resolve import resolve
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_static
 from pytest_gpuperf.baselines.unmerged import sides, unmerged

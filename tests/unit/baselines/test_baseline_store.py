@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 import zlib
 from pathlib import Path
 from unittest.mock import Mock
@@ -291,7 +292,7 @@ def test_a_file_too_large_to_be_read_again_is_not_written(
 
 def test_rounds_of_a_real_size_stay_within_the_size_bound(store: BaselineStore) -> None:
     session = make_session()
-    record = make_time(session, rounds=[make_round(session, process) for process in range(10)])
+    record = make_time(session, rounds=[make_round(session)] * 10)
     records = {(H200, make_key(f"test_many[{number}]")): record for number in range(100)}
     written = store.write(Update(time=records, sessions=[session], cubins=[CUBIN]))
     assert max(file.stat().st_size for file in written) < 100 * 10 * 400
@@ -382,3 +383,19 @@ def test_recording_unchanged_times_leaves_a_reformatted_file_alone(store: Baseli
     file.write_bytes(crlf)
     assert store.write(time_update(make_session())) == []
     assert file.read_bytes() == crlf
+
+
+def test_a_file_that_was_written_since_a_moment_is_told_by_its_module(store: BaselineStore) -> None:
+    module = make_key().module
+    store.write(static_update())
+    store.write(time_update(make_session()))
+    paths = [layout.evidence_path(store.root, target, module) for target in store.targets()]
+    first, last = sorted(path.stat().st_ctime for path in paths)
+    assert store.written_since(first - 1, module) in paths
+    assert store.written_since(last, module) is None
+    assert store.written_since(first - 1, "other/test_it.py") is None
+    time.sleep(0.02)
+    moment = time.time()
+    time.sleep(0.02)
+    store.write(Update(static={("sm_90", "nvrtc 13.0.88", make_key("test_new")): make_static(40)}))
+    assert store.written_since(moment, module) == layout.evidence_path(store.root, "sm_90", module)

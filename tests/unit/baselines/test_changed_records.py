@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import msgspec
 import pytest
 from baseline_samples import CUBIN, H200, NVRTC, make_key, make_session, make_static, make_time
 from git_samples import commit
@@ -71,29 +69,16 @@ def test_a_workload_that_equal_files_have_is_known(root: Path) -> None:
     assert [one.architectures for one in (old, new) if one] == [("sm_90",), ("sm_90", "sm_120")]
 
 
-def test_a_file_of_an_old_schema_is_migrated(root: Path) -> None:
-    path = root / "sm_90" / "suite" / "test_a.json"
-    new = json.loads(path.read_text())
-    record = msgspec.to_builtins(make_static())
-    old = {"schema": 1, "kind": "static", "target": "sm_90",
-           "toolchains": {NVRTC: {FIRST.test: {FIRST.workload: record}}}}  # fmt: skip
-    path.write_text(json.dumps(old))
-    commit(root.parent)
-    path.write_text(json.dumps(new))
-    found, skipped = against_disk(root)
-    assert skipped == []
-    assert found.before == found.after
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"", "it is empty"),
         (b'{"schema": 99}', "knows up to version"),
+        (b'{"schema": 1}', "its schema version is 1"),
         (b"<<<<<<< HEAD\n{", "line 1 is an unresolved merge conflict"),
         (b" " * (parsing.MAX_JSON_BYTES + 1), "it is larger than 16 MB"),
     ],
-    ids=["empty", "newer", "conflict", "too large"],
+    ids=["empty", "newer", "older", "conflict", "too large"],
 )
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_compared(

@@ -18,8 +18,8 @@ from baseline_samples import (
 
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
-from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, StaticRecord
@@ -30,10 +30,10 @@ STATIC = msgspec.structs.replace(
     make_static(config="BLOCK=64"), symbol="_Z9transposeILi64EEvv", dynamic_shared_bytes=2048, grid=(16, 2, 1),
     block=(64, 1, 1), cubin="ab" * 32,
 )  # fmt: skip
-CLOCKS = ((0, (1980, 1980)), (1, (1980, 1965)), (2, (1950, 1950)), (11, None))
+CLOCKS = ((1980, 1980), (1980, 1965), (1950, 1950), None)
 ROUNDS = tuple(
-    RecordedRound(session=SESSION.id, process=process, midmean=50000.0 + process, sm_clock_mhz=clocks)
-    for process, clocks in CLOCKS
+    RecordedRound(session=SESSION.id, midmean=50000.0 + number, sm_clock_mhz=clocks)
+    for number, clocks in enumerate(CLOCKS)
 )
 TIME = make_time(
     SESSION,

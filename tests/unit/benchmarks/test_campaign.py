@@ -14,21 +14,21 @@ import pytest
 from loaded_scripts import load_script
 
 ROOT = Path(__file__).parents[3]
-MACHINE = ROOT / "tests" / "unit" / "selftest"
+FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest")
+"""Of the simulated machine."""
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    (tmp_path / "machines").mkdir()
-    monkeypatch.setenv("SIMULATED_MACHINES", str(tmp_path / "machines"))
-    monkeypatch.setenv("PYTHONPATH", str(MACHINE), prepend=os.pathsep)
-    for folder in (MACHINE, ROOT / "benchmarks"):
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for folder in FOLDERS:
+        monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    for folder in (*FOLDERS, ROOT / "benchmarks"):
         monkeypatch.syspath_prepend(str(folder))
     return load_script(ROOT / "benchmarks" / "paired_campaign.py")
 
 
 def run(script: ModuleType, command: str, folder: Path, *more: str) -> int:
-    common = ["--out", str(folder), "--device", "simulated_machine:open_device", "--turns", "1", *more]
+    common = ["--out", str(folder), "--device", "campaign_machine:open_device", "--turns", "1", *more]
     return int(script.main([command, *common]))
 
 
@@ -39,7 +39,7 @@ def test_kernels_are_confirmed_in_a_second_process(script: ModuleType, tmp_path:
     for one in verdicts:
         assert one["verdict"] == ("SLOWER" if one["percent"] else "SAME"), one
         assert ("in two processes" in one["reason"]) == (one["percent"] > 0)
-        assert one["ratio"] == pytest.approx(1 + one["percent"] / 100, abs=0.002)
+        assert one["ratio"] == pytest.approx(1 + one["percent"] / 100, abs=0.005)
     assert "* +1 %: 2 of 2 SLOWER, wanted 1.98" in (tmp_path / "kernels.md").read_text()
     blocks = json.loads((tmp_path / "blocks" / "softmax.json").read_text())
     (same,) = blocks["sequences"]

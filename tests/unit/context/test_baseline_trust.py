@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from git_samples import commit, git
-from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
+from pytest_gpuperf.revision.recorded import NotPaired, recorded_commit
 
 CI = Options(ci=True)
 
@@ -69,7 +69,7 @@ def test_a_commit_that_only_the_change_has_is_not_run(project: Path) -> None:
     trust = BaselineTrust(CI, project)
     assert trust.why_not_run(git(project, "rev-parse", "main")) == ""
     with pytest.raises(NotPaired, match=r"the commit of its record came with this change .*--gpuperf-trust-cubins"):
-        opponent_revision(*callable_recorded_at(project, git(project, "rev-parse", "change"), trust))
+        recorded_commit(*callable_recorded_at(project, git(project, "rev-parse", "change"), trust))
 
 
 def callable_recorded_at(project: Path, name: str, trust: BaselineTrust) -> Any:

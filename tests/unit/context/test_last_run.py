@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -11,8 +12,9 @@ from pytest_gpuperf.context import last_run
 from pytest_gpuperf.context.last_run import LastRun, LastRunError
 from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 
+Method = Literal["identity", "paired", "record"]
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
 
 
@@ -90,10 +92,11 @@ def test_a_file_that_went_away_is_said(tmp_path: Path) -> None:
         last_run.read(tmp_path / "none.json")
 
 
-def undecided(root: Path, verdict: Verdict, code: str = "aa") -> dict[str, int]:
+def undecided(root: Path, verdict: Verdict, code: str = "aa", method: Method = "paired") -> dict[str, int]:
     """Keep a run in which one workload had this verdict; returns the tries in a row."""
     key = Key("test_a.py", "test_b", "copy")
-    judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=verdict)
+    time = TimeFigures(method=method)
+    judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=verdict, time=time)
     identity = Identity(code=code, launch="grid=(1, 1, 1)")
     work = WorkloadEvidence(key=key, identity=identity, judgements=(judged,))
     tests = (TestEvidence(module="test_a.py", test="test_b", workloads=(work,)),)
@@ -108,6 +111,7 @@ def test_runs_in_a_row_that_decide_nothing_are_counted(tmp_path: Path) -> None:
     assert undecided(tmp_path, Verdict.SAME) == {}
     assert undecided(tmp_path, Verdict.INCONCLUSIVE) == {name: 1}
     assert undecided(tmp_path, Verdict.INCONCLUSIVE, "bb") == {name: 1}  # other code: another question
+    assert undecided(tmp_path, Verdict.INCONCLUSIVE, method="record") == {}  # no further try decides it
 
 
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])

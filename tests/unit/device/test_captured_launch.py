@@ -14,19 +14,17 @@ from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.cute_code import read_cute
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
-from pytest_gpuperf.device.driver_calls import Captured, CapturedKernel, capture_call
-from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
+from pytest_gpuperf.device.interface import Configuration, LaunchAttributes, LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.limits import PLAIN, LaunchAttributes
 from pytest_gpuperf.device.other_compilers import CuteKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SYMBOL = "kernel_cutlass_add_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1__0"
 CONTENTS = (bytes(range(16)), bytes(16), b"\xff" * 16, b"\x00\x10\x00\x00")
-ADDED = CapturedKernel(SYMBOL, (16, 1, 1), (256, 1, 1), 0, PLAIN, CONTENTS)
-UNPAIRED = "Give gpuperf the function itself; its time is then compared without pairs"
-ON_STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
+ADDED = CapturedKernel(SYMBOL, Configuration((16, 1, 1), (256, 1, 1)), CONTENTS)
+ON_STREAM = "It has to enqueue this one kernel on gpu.stream, and neither wait nor use the default stream"
 
 
 class Result(enum.Enum):
@@ -88,9 +86,9 @@ class CapturingDriver:
         self._alive += [buffers, addresses]
         self.node = node
         return Result.CUDA_SUCCESS, SimpleNamespace(
-            func=5, kern=0, gridDimX=node.grid[0], gridDimY=node.grid[1], gridDimZ=node.grid[2],
-            blockDimX=node.block[0], blockDimY=node.block[1], blockDimZ=node.block[2],
-            sharedMemBytes=node.dynamic_shared_bytes, kernelParams=ctypes.addressof(addresses) if buffers else 0,
+            func=5, kern=0, **dict(zip(("gridDimX", "gridDimY", "gridDimZ"), node.launch.grid, strict=True)),
+            **dict(zip(("blockDimX", "blockDimY", "blockDimZ"), node.launch.block, strict=True)),
+            sharedMemBytes=node.launch.dynamic_shared_bytes, kernelParams=ctypes.addressof(addresses) if buffers else 0,
         )  # fmt: skip
 
     def cuKernelGetFunction(self, kernel: int) -> tuple[Result, int]:
@@ -107,8 +105,8 @@ class CapturingDriver:
         return Result.CUDA_SUCCESS, 0, len(contents[number])
 
     def cuGraphKernelNodeGetAttribute(self, node: CapturedKernel, kind: AttributeKind) -> tuple[Result, Any]:
-        x, y, z = node.attributes.cluster or (0, 0, 0)
-        cooperative = int(node.attributes.cooperative)
+        x, y, z = node.launch.attributes.cluster or (0, 0, 0)
+        cooperative = int(node.launch.attributes.cooperative)
         return Result.CUDA_SUCCESS, SimpleNamespace(cooperative=cooperative, clusterDim=SimpleNamespace(x=x, y=y, z=z))
 
 
@@ -120,7 +118,7 @@ class CapturingDevice(PlaceholderDevice):
         self.driver = CapturingDriver()
         self.launched: list[tuple[Any, ...]] = []
 
-    def capture(self, call: Any) -> Captured:
+    def capture(self, call: Any) -> CapturedKernel:
         return capture_call(self.driver, 7, call)
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
@@ -136,9 +134,10 @@ def cute_kernel(device: PlaceholderDevice) -> CuteKernel:
 
 def test_a_capture_tells_all_of_a_launch_and_leaves_no_graph() -> None:
     driver = CapturingDriver()
-    clustered = CapturedKernel("work", (8, 2, 1), (64, 1, 2), 4224, LaunchAttributes(True, (2, 1, 1)), (b"12345678",))
-    found = capture_call(driver, 7, lambda: driver.enqueued.extend([ADDED, "fill", clustered]))
-    assert found == Captured((ADDED, clustered), 1)
+    launch = Configuration((8, 2, 1), (64, 1, 2), 4224, LaunchAttributes(True, (2, 1, 1)))
+    clustered = CapturedKernel("work", launch, (b"12345678",))
+    found = capture_call(driver, 7, lambda: driver.enqueued.append(clustered))
+    assert found == clustered
     assert driver.said == ["begin 7 2", "end 7", "destroy graph"]
 
 
@@ -152,13 +151,13 @@ def test_a_kernel_that_is_known_by_its_library_s_handle_is_read_too() -> None:
         return status, given
 
     driver.cuGraphKernelNodeGetParams = by_handle  # type: ignore[method-assign]
-    assert capture_call(driver, 7, lambda: driver.enqueued.append(ADDED)).kernels == (ADDED,)
+    assert capture_call(driver, 7, lambda: driver.enqueued.append(ADDED)) == ADDED
 
 
 def test_a_kernel_without_parameters_has_none() -> None:
     driver = CapturingDriver()
-    bare = CapturedKernel("bare", (1, 1, 1), (32, 1, 1), 0, PLAIN, ())
-    assert capture_call(driver, 7, lambda: driver.enqueued.append(bare)).kernels == (bare,)
+    bare = CapturedKernel("bare", Configuration((1, 1, 1), (32, 1, 1)), ())
+    assert capture_call(driver, 7, lambda: driver.enqueued.append(bare)) == bare
 
 
 def test_parameters_in_one_buffer_are_refused() -> None:
@@ -171,7 +170,7 @@ def test_parameters_in_one_buffer_are_refused() -> None:
         return status, given
 
     driver.cuGraphKernelNodeGetParams = in_one_buffer  # type: ignore[method-assign]
-    with pytest.raises(LaunchError, match="its parameters were passed in one buffer"):
+    with pytest.raises(LaunchError, match="its parameters cannot be told apart"):
         capture_call(driver, 7, lambda: driver.enqueued.append(ADDED))
 
 
@@ -233,8 +232,8 @@ def test_a_launch_is_as_the_library_makes_it_and_runs_without_the_library() -> N
     launch()
     launch()
     assert calls == [(x, 4096)]
-    grid, block, values, shared = device.launched[-1]
-    assert (grid, block, shared) == ((16, 1, 1), (256, 1, 1), 0)
+    configuration, values = device.launched[-1]
+    assert configuration == Configuration((16, 1, 1), (256, 1, 1))
     assert tuple(value.tobytes() for value in values) == CONTENTS
     assert len(device.launched) == 2
 
@@ -260,11 +259,12 @@ def test_a_launch_keeps_its_arrays_alive() -> None:
 @pytest.mark.parametrize(
     ("enqueued", "words"),
     [
-        ([], f"add_kernel: the call enqueued no kernel on gpu.stream, not one kernel: {ON_STREAM}"),
-        ([ADDED, ADDED], f"enqueued {SYMBOL}, {SYMBOL} on gpu.stream, not one kernel: {UNPAIRED}"),
-        ([ADDED, "fill"], f"enqueued {SYMBOL} and 1 other operations on gpu.stream, not one kernel: {UNPAIRED}"),
-        ([ADDED._replace(symbol="other")], "the call launched other .* hand over what the call launches"),
-        ([ADDED._replace(parameters=CONTENTS[:3])], r"parameters of \[16, 16, 16\] bytes, which is not the kernel"),
+        ([], f"the call enqueued 0 kernels, copies and the like on gpu.stream. {ON_STREAM}"),
+        ([ADDED, ADDED], "the call enqueued 2 kernels"),
+        ([ADDED, "fill"], "the call enqueued 2 kernels"),
+        (["fill"], "the call enqueued 1 kernels, copies"),
+        ([ADDED._replace(symbol="other")], f"add_kernel: the call launched other, not the kernel {SYMBOL}"),
+        ([ADDED._replace(parameters=CONTENTS[:3])], r"add_kernel takes 4 arguments .*, and 3 were given"),
     ],
 )
 def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
@@ -276,7 +276,7 @@ def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[A
 
 def test_a_block_that_the_device_cannot_hold_is_refused_as_for_any_launch() -> None:
     device = CapturingDevice()
-    device.driver.enqueued.append(ADDED._replace(dynamic_shared_bytes=300_000))
+    device.driver.enqueued.append(ADDED._replace(launch=ADDED.launch._replace(dynamic_shared_bytes=300_000)))
     with pytest.raises(LaunchError, match="beyond the device's limit of 232448"):
         cute_kernel(device).launch(lambda: None)
 

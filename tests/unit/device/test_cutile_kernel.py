@@ -51,7 +51,7 @@ def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> No
     kernel = cutile_kernel("softmax", device, {"stride_divisible_by": [8, 1]})
     launch = kernel.launch(64, (x, out, 1024))
     launch()
-    ((grid, block, values, shared),) = device.launched
+    (((grid, block, shared, _), values),) = device.launched
     assert (grid, block, shared) == ((64, 1, 1), (256, 1, 1), 0)
     assert [int(value) for value in values] == [x.data.ptr, 64, 1000, 1000, 1, out.data.ptr, 64, 1024, 1024, 1]
     assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
@@ -60,8 +60,8 @@ def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> No
 def test_numbers_take_the_type_of_the_signature() -> None:
     device = NotingDevice()
     cutile_kernel("scale", device).launch((4, 1), (array(4096), array(4096), 2.5, 1024))()
-    ((grid, _, values, _),) = device.launched
-    assert grid == (4, 1, 1)
+    ((launch, values),) = device.launched
+    assert launch.grid == (4, 1, 1)
     assert (values[-1].dtype.name, float(values[-1])) == ("float32", 2.5)
 
 
@@ -71,7 +71,7 @@ def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
     view = DeviceArray(whole[:, :1024], 0x7F0000000200)
     launch = cutile_kernel("softmax", device).launch(64, (view, array(64, 1024), 1024))
     launch()
-    ((_, _, values, _),) = device.launched
+    ((_, values),) = device.launched
     assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
     assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
 
@@ -90,7 +90,7 @@ def test_launches_are_formed_without_a_gpu() -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((array(64, 1024), array(64, 1024)), r"softmax takes 3 arguments \(constants included\), and 2 were given"),
+        ((array(64, 1024), array(64, 1024)), r"softmax takes 3 arguments \(1, 2, 3\), and 2 were given"),
         ((array(64, 1024), array(64, 1024), 512), "argument 3 is 512, and 1024 was compiled in: compile it with"),
         ((array(64, 1024), array(64, 1024), array(4)), "argument 3 is an array, and 1024 was compiled in"),
         ((3, array(64, 1024), 1024), "softmax takes 10 arguments .* and 6 were given"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from device_samples import DeviceArray, make_binary
@@ -15,6 +16,7 @@ from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import declared
 from pytest_gpuperf.device.placeholder import without_data
+from pytest_gpuperf.model.evidence import Parameter
 
 ADDRESS_OR_NUMBER = "64-bit integer or pointer"
 
@@ -40,13 +42,11 @@ def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
     binary = make_binary("float const*", "float*", "int")
     with pytest.raises(LaunchError) as caught:
         prepare(binary, (floats(8), np.float64(2)), lambda array: True)
-    assert str(caught.value) == (
-        "work takes 3 arguments (float const*, float*, int), and 2 were given (float32 array, float64)"
-    )
+    assert str(caught.value) == ("work takes 3 arguments (float const*, float*, int), and 2 were given")
 
 
 def test_sizes_stand_in_for_types_that_are_not_known() -> None:
-    with pytest.raises(LaunchError, match=r"2 arguments \(8 bytes, 4 bytes\), and 1 were given \(str\)"):
+    with pytest.raises(LaunchError, match=r"2 arguments \(8 bytes, 4 bytes\), and 1 were given"):
         prepare(make_binary(8, 4), ("x",), lambda array: True)
 
 
@@ -77,7 +77,6 @@ def test_an_array_of_the_pointed_to_type_fits(parameter: str | int, dtype: str) 
     [
         ("float const*", "float64"), ("double*", "float32"), ("int*", "float32"), ("float*", "int32"),
         ("int*", "int64"), ("__half*", "float32"), ("float4*", "float64"), ("float**", "float32"), ("char*", "int16"),
-        ("float2*", "complex128"),
     ],
 )  # fmt: skip
 def test_an_array_of_another_type_is_refused_with_both_names(parameter: str, dtype: str) -> None:
@@ -88,7 +87,7 @@ def test_an_array_of_another_type_is_refused_with_both_names(parameter: str, dty
 
 @pytest.mark.parametrize("parameter", [4, "int", "unsigned long", "32-bit integer", "double"])
 def test_an_array_where_no_pointer_is_declared_is_refused(parameter: str | int) -> None:
-    assert refusal(parameter, floats(8, dtype="uint64")).endswith(", which is no pointer")
+    assert "is an array of uint64, but" in refusal(parameter, floats(8, dtype="uint64"))
 
 
 def test_a_strided_view_is_refused_and_a_transposed_array_is_noted() -> None:
@@ -132,8 +131,8 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
         assert fit(parameter, memory) == (np.uint64(0x7F10), "address align=16")
     assert fit("float*", None) == (np.uint64(0), "null")
     assert fit("float*", np.uint64(0x7F10)).entry == "address align=16"
-    assert "no pointer" in refusal("double", memory)
-    assert "None" in refusal("int", None)
+    assert "is SimpleNamespace" in refusal("float", memory)
+    assert "is NoneType" in refusal("int", None)
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
         ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, 7, np.int32), (4, -7, np.int32),
         (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (8, -1, np.int64), (1, 255, np.uint8), (1, True, np.bool_),
         (2, -1, np.int16), (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32),
-        ("32-bit integer", 7, np.int32), ("32-bit integer", 2**32 - 1, np.uint32), ("8-bit integer", True, np.bool_),
+        ("32-bit integer", 7, np.int32), ("32-bit integer", 2**32 - 1, np.uint32), ("8-bit integer", True, np.int8),
         ("16-bit integer", -1, np.int16), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
     ],
 )  # fmt: skip
@@ -161,29 +160,25 @@ def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, v
 @pytest.mark.parametrize(
     ("parameter", "value", "words"),
     [
-        ("int", 2**31, "which int32 cannot hold"), ("unsigned int", -1, "which uint32 cannot hold"),
-        (4, 2**32, "which uint32 cannot hold"), (4, -(2**31) - 1, "which int32 cannot hold"),
-        ("float", 1e39, "which float32 cannot hold"), ("float", 10**400, "which float32 cannot hold"),
-        ("__half", 1e6, "which float16 cannot hold"), ("int", 1.0, "the floating-point number 1.0"),
-        (2, 0.5, "pass a NumPy scalar"), (12, 1, "pass a NumPy scalar"), ("Pixel", 1, "pass a NumPy scalar"),
-        ("32-bit integer", 1.5, "the floating-point number 1.5"), ("32-bit integer", 2**40, "which uint32 cannot hold"),
-        (ADDRESS_OR_NUMBER, 1.5, "the floating-point number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
+        ("int", 2**31, "the number 2147483648"), ("unsigned int", -1, "the number -1"), (4, 2**32, "the number"),
+        (4, -(2**31) - 1, "the number"), ("float", 1e39, "the number"), ("float", 10**400, "the number"),
+        ("__half", 1e6, "the number"), ("int", 1.0, "the number 1.0"), (2, 0.5, "or a NumPy scalar of that type"),
+        (12, 1, "a NumPy scalar"), ("32-bit integer", 1.5, "the number 1.5"), ("32-bit integer", 2**40, "the number"),
+        (ADDRESS_OR_NUMBER, 1.5, "the number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
         ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
+        ("float2", (1.0, 2.0), "is tuple"),
     ],
 )  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any, words: str) -> None:
     assert words in refusal(parameter, value)
 
 
-def test_a_number_that_its_type_cannot_hold_reads_as_a_sentence() -> None:
-    assert ", which int32 cannot hold" in refusal("int", 2**31)
-
-
 def test_a_refused_number_is_told_with_kernel_position_and_both_types() -> None:
     with pytest.raises(LaunchError) as caught:
         prepare(make_binary("pointer", "32-bit integer"), (floats(8), 1.5), lambda array: True)
     assert str(caught.value) == (
-        "work: argument 2 is the floating-point number 1.5, but the kernel declares 32-bit integer (4 bytes)"
+        "work: argument 2 is the number 1.5, but the kernel declares 32-bit integer (4 bytes): pass a number that its "
+        "type holds, or a NumPy scalar of that type"
     )
 
 
@@ -214,10 +209,10 @@ def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(parameter: st
 @pytest.mark.parametrize(
     ("parameter", "value", "words"),
     [
-        ("int", np.int64(3), "int64 of 8 bytes"), ("float", np.int32(3), "is int32"),
-        ("int", np.float32(3), "is float32"), (8, np.float32(3), "float32 of 4 bytes"),
-        ("float*", np.float64(3), "pass an array"), ("32-bit integer", np.float32(3), "is float32"),
-        ("pointer", np.float64(3), "pass an array"), (ADDRESS_OR_NUMBER, np.float64(3), "is float64"),
+        ("int", np.int64(3), "is int64"), ("float", np.int32(3), "is int32"),
+        ("int", np.float32(3), "is float32"), (8, np.float32(3), "is float32"),
+        ("float*", np.float64(3), "is float64"), ("32-bit integer", np.float32(3), "is float32"),
+        ("pointer", np.float64(3), "is float64"), (ADDRESS_OR_NUMBER, np.float64(3), "is float64"),
     ],
 )  # fmt: skip
 def test_a_numpy_scalar_of_another_size_or_kind_is_refused(parameter: str | int, value: Any, words: str) -> None:
@@ -241,13 +236,14 @@ def test_opaque_bytes_are_passed_as_they_are_and_known_by_their_size() -> None:
         assert argument.value.tobytes() == content
         assert argument.entry == "opaque[128]"
     assert fit("unsigned long", bytes(8)).entry == "opaque[8]"
-    assert "opaque[64] (64 bytes)" in refusal(128, bytes(64))
-    assert "opaque[8] (8 bytes)" in refusal("float const*", bytes(8))
+    vector = msgspec.structs.replace(make_binary(), parameters=(Parameter(offset=0, size=16, type="float4"),))
+    factors = opaque(np.array([1, 2, 3, 4], "float32"), vector.parameters[0])
+    assert prepare(vector, (factors,), lambda _: True)[0].value.nbytes == 16
+    assert "is 64 bytes, but" in refusal(128, bytes(64))
 
 
 def test_types_are_read_from_demangled_names() -> None:
     assert declared(None).is_pointer is None
-    assert declared("unsigned long const").element == np.uint64
+    assert declared("unsigned long const").types == (np.uint64,)
     assert declared("float const*").is_pointer
-    assert declared("float4").lanes == 4
-    assert declared("Pixel") == (False, None, 1, True)
+    assert declared("Pixel") == (False, ())

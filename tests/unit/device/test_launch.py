@@ -9,7 +9,7 @@ import pytest
 from device_samples import FakeCupy, make_binary
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.interface import PLAIN, LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -28,9 +28,7 @@ class HostDevice(PlaceholderDevice):
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         self.loaded.append(binary)
-        return lambda grid, block, args, dynamic_shared_bytes: self.launched.append(
-            (grid, block, args, dynamic_shared_bytes)
-        )
+        return lambda launch, args: self.launched.append((launch, args))  # type: ignore[return-value]
 
 
 def make_kernel(*parameters: str | int, device: Any = None, native: str | None = None, **binary: Any) -> Kernel:
@@ -77,11 +75,13 @@ def test_what_is_no_grid_is_refused(given: Any) -> None:
 @pytest.mark.parametrize(
     ("configuration", "words"),
     [
-        ({"grid": 2**31, "block": 1}, "grid=(2147483648, 1, 1) is beyond the device's limit of 2147483647 in x"),
-        ({"grid": (1, 65536), "block": 1}, "limit of 65535 in y"),
-        ({"grid": 1, "block": (1, 1, 65)}, "limit of 64 in z"),
-        ({"grid": 1, "block": 1025}, "limit of 1024 in x"),
-        ({"grid": 1, "block": (32, 33)}, "has 1056 threads, and the device allows 1024"),
+        (
+            {"grid": 2**31, "block": 1},
+            "grid=(2147483648, 1, 1) is beyond the device's limit of (2147483647, 65535, 65535)",
+        ),
+        ({"grid": (1, 65536), "block": 1}, "grid=(1, 65536, 1) is beyond"),
+        ({"grid": 1, "block": (1, 1, 65)}, "limit of (1024, 1024, 64)"),
+        ({"grid": 1, "block": (32, 33)}, "has 1056 threads, and the device or its __launch_bounds__ allow 1024"),
         ({"grid": 1, "block": 1, "shared_bytes": -1}, "shared_bytes=-1"),
         ({"grid": 1, "block": 1, "shared_bytes": 1.5}, "shared_bytes=1.5"),
         ({"grid": 1, "block": 1, "shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
@@ -103,7 +103,7 @@ def test_static_and_dynamic_shared_memory_add_up() -> None:
 def test_launch_bounds_are_kept() -> None:
     kernel = make_kernel(bound=256)
     kernel.launch(grid=1, block=256)
-    with pytest.raises(LaunchError, match=r"288 threads, and its __launch_bounds__ allow 256"):
+    with pytest.raises(LaunchError, match=r"288 threads, and the device or its __launch_bounds__ allow 256"):
         kernel.launch(grid=1, block=(32, 9))
 
 
@@ -155,8 +155,8 @@ def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
     launch()
     launch()
     assert [binary.arch for binary in device.loaded] == ["sm_90"]
-    grid, block, (given, number), shared = device.launched[1]
-    assert (grid, block, shared) == ((2, 1, 1), (4, 1, 1), 0)
+    configuration, (given, number) = device.launched[1]
+    assert configuration == launch.configuration == ((2, 1, 1), (4, 1, 1), 0, PLAIN)
     assert given is array
     assert isinstance(number, np.int32)
     assert launch.arguments == (array, 8)
@@ -167,7 +167,7 @@ def test_another_kernel_can_run_with_the_configuration_of_a_launch() -> None:
     other: list[Any] = []
     launch = make_kernel(4, device=device).launch(grid=2, block=4, args=[3], shared_bytes=16)
     launch.run_with(lambda *given: other.append(given))  # type: ignore[arg-type]
-    assert other == [((2, 1, 1), (4, 1, 1), (np.int32(3),), 16)]
+    assert other == [(launch.configuration, (np.int32(3),))]
 
 
 def test_without_a_gpu_a_launch_can_be_formed_but_not_run() -> None:

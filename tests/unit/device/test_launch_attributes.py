@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from device_samples import make_binary
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.driver_calls import launch_extended
+from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchAttributes
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.limits import PLAIN, LaunchAttributes, attributes_of
+from pytest_gpuperf.device.limits import attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -23,10 +23,7 @@ class Loaded:
         self._log = log
 
     def __call__(self, *launch: Any) -> None:
-        self._log.append(("plain", *launch))
-
-    def launch_as(self, *launch: Any) -> None:
-        self._log.append(("extended", *launch))
+        self._log.append(launch)
 
 
 class Noting(PlaceholderDevice):
@@ -46,7 +43,7 @@ def test_a_plain_launch_is_what_it_was() -> None:
     device = Noting()
     launch = kernel_for(device).launch(4, 32)
     launch()
-    assert device.log == [("plain", (4, 1, 1), (32, 1, 1), (), 0)]
+    assert device.log == [(Configuration((4, 1, 1), (32, 1, 1)), ())]
     assert launch.identity().launch == "grid=(4, 1, 1) block=(32, 1, 1) shared=0"
     assert attributes_of(launch.identity().launch) == launch.attributes == PLAIN
 
@@ -70,7 +67,7 @@ def test_attributes_reach_the_driver_and_the_identity(
     launch = kernel_for(device).launch((4, 2), 32, **given)
     launch()
     launch.with_arguments(())()
-    assert device.log == [("extended", (4, 2, 1), (32, 1, 1), (), 0, *attributes)] * 2
+    assert device.log == [(Configuration((4, 2, 1), (32, 1, 1), 0, attributes), ())] * 2
     words = launch.identity().launch
     assert words == f"grid=(4, 2, 1) block=(32, 1, 1) shared=0{entry}"
     assert attributes_of(words) == attributes
@@ -79,30 +76,6 @@ def test_attributes_reach_the_driver_and_the_identity(
 
 def test_the_name_of_a_variable_is_no_attribute() -> None:
     assert attributes_of("grid=(1, 1, 1) block=(1, 1, 1) shared=0 constant cooperative=0123") == PLAIN
-
-
-@pytest.mark.parametrize(
-    ("arch", "grid", "given", "told"),
-    [
-        ("sm_80", 4, {"cluster": 2}, "sm_80 has no clusters, sm_90 is the first"),
-        ("sm_90", 5, {"cluster": 2}, r"grid=\(5, 1, 1\) is no multiple of cluster=\(2, 1, 1\)"),
-        ("sm_90", 16, {"cluster": 16}, "has more than 8 blocks"),
-        ("sm_90", 4, {"cluster": 0}, "cluster=0: it takes 1 to 3 whole numbers above 0"),
-        ("sm_90", 4, {"cooperative": 1}, "cooperative=1: it takes True or False"),
-    ],
-)
-def test_what_is_refused(arch: str, grid: int, given: dict[str, Any], told: str) -> None:
-    with pytest.raises(LaunchError, match=told):
-        kernel_for(PlaceholderDevice(arch), arch).launch(grid, 32, **given)
-
-
-def test_a_cooperative_grid_has_to_be_resident_at_once() -> None:
-    device = PlaceholderDevice()
-    kernel = kernel_for(device)
-    most = occupancy(kernel.profile, "sm_90", 256, 0).blocks_per_sm * device.facts.sm_count
-    assert kernel.launch(most, 256, cooperative=True).grid == (most, 1, 1)
-    with pytest.raises(LaunchError, match=rf"cooperative launch of {most + 1} blocks, and {most} are resident at once"):
-        kernel.launch(most + 1, 256, cooperative=True)
 
 
 def test_without_a_gpu_it_is_formed_and_ends_where_it_is_launched() -> None:
@@ -148,8 +121,8 @@ class Driver:
 def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: list[Any]) -> None:
     driver = Driver(pytest.importorskip("cuda.bindings.driver"))
     structure = np.array((1, 2), dtype=[("a", "i4"), ("b", "i4")])
-    launch_extended(driver, 77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), structure], 100,
-                    LaunchAttributes(cooperative, cluster))  # fmt: skip
+    launch = Configuration((4, 2, 1), (32, 1, 1), 100, LaunchAttributes(cooperative, cluster))
+    launch_extended(driver, 77, 5, launch, [np.int32(6), structure])
     assert driver.seen == {
         "grid": (4, 2, 1), "block": (32, 1, 1), "shared": 100, "stream": 5, "function": 77, "attributes": attributes,
         "count": len(attributes), "values": [np.int32(6).tobytes(), structure.tobytes()],
@@ -158,8 +131,9 @@ def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: li
 
 def test_a_launch_that_the_driver_refuses_and_a_machine_without_the_binding() -> None:
     driver = Driver(pytest.importorskip("cuda.bindings.driver"), "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
-    arguments: Any = (77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), np.int64(1)], 0)
+    launch = Configuration((4, 2, 1), (32, 1, 1), 0, LaunchAttributes(cooperative=True))
+    arguments: Any = (77, 5, launch, [np.int32(6), np.int64(1)])
     with pytest.raises(LoadError, match=r"refuses the launch of grid=\(4, 2, 1\).*COOPERATIVE_LAUNCH_TOO_LARGE"):
-        launch_extended(driver, *arguments, LaunchAttributes(cooperative=True))
+        launch_extended(driver, *arguments)
     with pytest.raises(LoadError, match="pip install cuda-bindings"):
-        launch_extended(None, *arguments, LaunchAttributes(cooperative=True))
+        launch_extended(None, *arguments)

@@ -139,8 +139,7 @@ def test_shape_and_strides_follow_the_order_of_the_array(numba: NumbaCuda) -> No
         ("axpy", (2.5, array(8, dtype="float64"), array(8)), r"argument x is an array of float64, .* declares float\*"),
         ("axpy", (2.5, array(8, 8), array(8)), "axpy takes 15 arguments .* and 17 were given"),
         ("axpy", ("a", array(8), array(8)), "argument a is str"),
-        ("transpose", (array(4, 4, order="F"), array(4, 4), 1, 1j, True), "argument x has the order F, .* it for C"),
-        ("transpose", (array(4, 4), array(4, 4), 2**40, 1j, True), "argument n is 1099511627776"),
+        ("transpose", (array(4, 4), array(4, 4), 2**40, 1j, True), "argument n is the number 1099511627776"),
     ],
 )
 def test_arguments_that_numba_did_not_compile_for_are_refused(

@@ -36,7 +36,7 @@ class PeakDevice:
         return self.random(shape, "float32", seed=0)
 
     def load(self, binary: Any) -> Any:
-        return lambda grid, block, args, shared: self.ran.append((binary.name, grid, block, *args))
+        return lambda launch, args: self.ran.append((binary.name, launch.grid, launch.block, *args))
 
     def timer(self) -> Any:
         return self

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as npst
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.placeholder import PlaceholderArray, PlaceholderDevice, without_data
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 
@@ -143,12 +144,12 @@ def test_the_device_gives_facts_and_refuses_the_rest(device: PlaceholderDevice) 
     assert device.state().sm_clock_mhz is None
     kernel = device.load(make_binary())
     for use, words in (
-        (lambda: kernel((1, 1, 1), (1, 1, 1), (), 0), "work is launched"),
+        (lambda: kernel(Configuration((1, 1, 1), (1, 1, 1)), ()), "work is launched"),
         (device.timer, "timed"),
         (device.synchronize, "waits"),
         (device.lock, "for itself"),
         (lambda: device.profiler_range("gpuperf:0"), "profiled"),
-        (lambda: device.peak("copy_bandwidth"), "copy bandwidth is measured"),
+        (lambda: device.peak("copy_bandwidth"), "a peak is measured"),
         (lambda: device.to_host(None), "data"),
     ):
         with pytest.raises(DeviceNeeded, match=rf"^needs a GPU: .*{words}"):

@@ -76,16 +76,15 @@ def test_values_follow_the_arrays_to_other_addresses() -> None:
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ((FLOATS, FLOATS), "the record names 2 arguments, and its kernel takes 3"),
+        ((FLOATS, FLOATS), r"takes 3 arguments \(.*\), and 2 were given"),
         ((FLOATS, "float32[65]", "int32=64"), r"the record names 1 arrays float32\[64\], and this launch has 2"),
         ((FLOATS, "float64[64]", "int32=64"), r"names 1 arrays float32\[64\], and this launch has 2"),
         ((FLOATS, "float32[8,8] order=F", "int32=64"), "and this launch has"),
-        ((FLOATS, FLOATS, "void96=0x00"), "argument 3 was 'void96=0x00', of which the record has no contents"),
+        ((FLOATS, FLOATS, "void96=0x00"), "argument 3 was 'void96=0x00', which the record alone does not form again"),
         ((FLOATS, FLOATS, "address align=16"), "argument 3 was 'address align=16'"),
-        ((FLOATS, FLOATS, "int32=2147483648"), "argument 3 was 'int32=2147483648', which is no such number"),
-        ((FLOATS, FLOATS, "bool=maybe"), "argument 3 was 'bool=maybe', which is no such number"),
+        ((FLOATS, FLOATS, "int32=2147483648"), "argument 3 was 'int32=2147483648', which the record"),
         ((FLOATS, FLOATS, "int32=" + "9" * 5000), "argument 3 was 'int32=9"),
-        ((FLOATS, FLOATS, "int64=64"), "int64 of 8 bytes, but the kernel declares a parameter of 4 bytes"),
+        ((FLOATS, FLOATS, "int64=64"), "int64, but the kernel declares a parameter of 4 bytes"),
         ((FLOATS, FLOATS, FLOATS), "names 3 arrays"),
     ],
 )

@@ -30,7 +30,7 @@ class NotingDevice(PlaceholderDevice):
         self.launched: list[tuple[Any, ...]] = []
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
-        return lambda grid, block, args, shared_bytes: self.launched.append((grid, block, args, shared_bytes))
+        return lambda launch, args: self.launched.append((launch, args))  # type: ignore[return-value]
 
 
 def kernel_of(one: Any, device: PlaceholderDevice | None = None) -> TritonKernel:
@@ -94,7 +94,7 @@ def test_a_launch_has_triton_s_block_and_shared_memory_and_null_for_scratch_memo
     x, y, out = (array(address=0x7F0000000000 + 4096 * n) for n in range(3))
     launch = kernel_of(compiled(stem), device).launch(4, (x, y, out, 4096, 1024))
     launch()
-    (grid, block, args, shared), *_ = device.launched
+    ((grid, block, shared, _), args), *_ = device.launched
     assert (grid, block, shared) == ((4, 1, 1), (128, 1, 1), 0)
     assert [int(value) for value in args[:4]] == [x.data.ptr, y.data.ptr, out.data.ptr, 4096]
     assert all(value == 0 and value.dtype == np.uint64 for value in args[4:])
@@ -135,51 +135,18 @@ def test_a_launch_can_be_repeated_on_other_arguments() -> None:
             "add: argument BLOCK is 512, and 1024 was compiled in",
         ),
         ((array(), array(), array(), 4096, array()), "argument BLOCK is an array, and 1024 was compiled in"),
-        ((array(), array(), array()), r"add takes 5 arguments \(x: \*fp32, .*, BLOCK: constexpr\), and 3 were given"),
+        ((array(), array(), array()), r"add takes 5 arguments \(x, y, out, n, BLOCK\), and 3 were given"),
         ((array(), array(), array(), 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
         ((array("float64"), array(), array(), 4096), r"argument x is an array of float64, but .* float\* \(8 bytes\)"),
         ((array(), 5, array(), 4096), "argument y is the number 5.* pass an array"),
-        ((array(), array(), array(), 2.5), "argument n is the floating-point number 2.5"),
-        ((array(), array(), array(), 2**40), "argument n is 1099511627776, .* int32 cannot hold"),
+        ((array(), array(), array(), 2.5), "argument n is the number 2.5"),
+        ((array(), array(), array(), 2**40), "argument n is the number 1099511627776, but the kernel declares int"),
         (array(), "args takes a tuple"),
     ],
 )
 def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         kernel_of(compiled("add-3.6.0")).launch(4, args)
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        ((array(), array(), 1000, 1000), "argument stride: it is 1000, .* compiled the kernel for multiples of 16"),
-        ((array(), array(), np.int32(1001), 1000), "argument stride: it is 1001"),
-        ((array(), array(address=0x7F0000000204), 1024, 9), "argument x: its address is 139637976728068, .* of 16"),
-        ((array(), SimpleNamespace(ptr=24), 1024, 9), "argument x: its address is 24"),
-    ],
-)  # fmt: skip
-def test_what_was_compiled_for_multiples_of_16_is_held_to_it(args: Any, words: str) -> None:
-    with pytest.raises(LaunchError, match=words):
-        kernel_of(compiled("softmax-3.6.0")).launch(4, args)
-
-
-def test_arguments_without_that_promise_are_free() -> None:
-    kernel = kernel_of(compiled("add-3.6.0"))
-    assert kernel.launch(4, (array(address=0x7F0000000204), array(), array(), 1001)).arguments[3] == 1001
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {(2,): [["tt.divisibility", 16]], (3,): []},
-        SimpleNamespace(arg_properties={"tt.divisibility": [2], "tt.equal_to": []}),
-        SimpleNamespace(divisible_by_16=(2,), equal_to_1=()),
-    ],
-)
-def test_each_triton_s_way_of_saying_multiples_is_understood(attributes: Any) -> None:
-    one = compiled("softmax-3.6.0")
-    one.src.attrs = attributes
-    assert [argument.divisor for argument in read_triton(one).arguments] == [1, 1, 16, 1, 1]
 
 
 def test_a_constant_may_be_an_object_that_compares_itself() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.explain.compare import side_of
+from pytest_gpuperf.explain.workload_comparison import side_of
 from pytest_gpuperf.model.evidence import Identity, StaticProfile, StaticRecord, TimeRecord
 
 PROFILE = StaticProfile(

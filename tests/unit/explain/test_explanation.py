@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.explain.explanation import Compared, explained
+from pytest_gpuperf.explain.explanation import ComparedWith, explained
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -12,10 +12,10 @@ from pytest_gpuperf.report.advice_lines import WIDTH
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 TIMED = Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)
-SAME_CODE = Compared("the machine code is the same", known=True)
+SAME_CODE = ComparedWith("the machine code is the same", known=True)
 
 
-def text(work: WorkloadEvidence, side: Side = TIMED, compared: Compared | None = SAME_CODE) -> str:
+def text(work: WorkloadEvidence, side: Side = TIMED, compared: ComparedWith | None = SAME_CODE) -> str:
     lines = explained(work, side, {}, compared=compared)
     assert all(len(line) <= WIDTH for line in lines)
     return " ".join(" ".join(lines).split())
@@ -32,7 +32,7 @@ def test_state_roofline_figures_and_causes() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    found = text(WorkloadEvidence(key=KEY), compared=Compared("none for this workload", known=False))
+    found = text(WorkloadEvidence(key=KEY), compared=ComparedWith("none for this workload", known=False))
     assert "state: unknown: no ceiling was measured beside it" in found
     assert "cause: none can be named without a baseline" in found
     state = State(bound="latency", why="SM 20% and memory 31% of what they could do")

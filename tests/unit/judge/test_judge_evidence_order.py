@@ -19,7 +19,7 @@ COUNTED = one("counters", "nvidia-h200", Verdict.WORSE)
 EVIDENCE = [WORSE_HERE, one("static", "sm_90a", Verdict.WORSE), WORSE_ELSEWHERE, COUNTED]
 
 
-@pytest.mark.parametrize("proven", [Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER])
+@pytest.mark.parametrize("proven", [Verdict.SAME, Verdict.FASTER])
 def test_worse_and_proven_not_slower_is_a_note(proven: Verdict) -> None:
     time = one("time", "nvidia-h200", proven)
     here, variant, elsewhere, counted, last = in_order([*EVIDENCE, time], "sm_90")
@@ -28,7 +28,7 @@ def test_worse_and_proven_not_slower_is_a_note(proven: Verdict) -> None:
     assert (elsewhere, last) == (WORSE_ELSEWHERE, time)
 
 
-@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER}, key=str))
+@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {Verdict.SAME, Verdict.FASTER}, key=str))
 def test_any_other_verdict_on_time_outranks_nothing(verdict: Verdict) -> None:
     given = (*EVIDENCE, one("time", "nvidia-h200", verdict))
     assert in_order(given, "sm_90") == given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from record_samples import identity_of, records_of, static_of
 
-from pytest_gpuperf.judge.continued import moved_workloads, renamed_and_changed
+from pytest_gpuperf.judge.continued import moved_workloads
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
@@ -32,22 +32,23 @@ def test_a_renamed_workload_is_found() -> None:
     }
 
 
-def test_other_code_and_another_launch_are_no_move() -> None:
-    old = {key("test_x"): records_of()}
-    assert moved_workloads(old, {key("test_y"): records_of(code="d1" * 32)}) == {}
-    assert moved_workloads(old, {key("test_y"): records_of(block=(64, 1, 1))}) == {}
+def test_other_code_and_another_launch_are_no_move_to_another_module() -> None:
+    old, new = {key("test_x"): records_of()}, key("test_y", module="test_b.py")
+    assert moved_workloads(old, {new: records_of(code="d1" * 32)}) == {}
+    assert moved_workloads(old, {new: records_of(block=(64, 1, 1))}) == {}
 
 
-def test_of_several_that_would_do_none_moves() -> None:
+def test_no_record_moves_twice() -> None:
     two = {key("test_x[1]"): records_of(), key("test_x[2]"): records_of()}
-    assert moved_workloads(two, {key("test_y[3]"): records_of()}) == {}
-    assert moved_workloads({key("test_y[3]"): records_of()}, two) == {}
+    assert moved_workloads({key("test_y[2]"): records_of()}, two) == {key("test_x[1]"): key("test_y[2]")}
+    assert moved_workloads(two, {key("test_y[2]"): records_of()}) == {key("test_y[2]"): key("test_x[2]")}
 
 
 def test_equal_code_on_other_arguments_is_no_move() -> None:
     old, new = records_of(identity=identity_of("int32=7")), records_of(identity=identity_of("int32=8"))
-    assert moved_workloads({key("test_x"): old}, {key("test_y"): new}) == {}
-    assert moved_workloads({key("test_x"): old}, {key("test_y"): old}) == {key("test_y"): key("test_x")}
+    there = key("test_y", module="test_b.py")
+    assert moved_workloads({key("test_x"): old}, {there: new}) == {}
+    assert moved_workloads({key("test_x"): old}, {there: old}) == {there: key("test_x")}
 
 
 def test_a_callable_is_not_followed_for_nothing_tells_what_it_runs() -> None:
@@ -61,10 +62,5 @@ def spilling() -> WorkloadRecords:
 
 def test_a_workload_whose_code_changed_with_its_name_is_the_only_one_of_its_kernel() -> None:
     old, new = {key(f"test_x[{n}]"): records_of() for n in (1, 2)}, {key("test_y[1]"): spilling()}
-    assert renamed_and_changed(old, new) == {key("test_y[1]"): key("test_x[1]")}
-    assert renamed_and_changed(old, {**new, key("test_z[1]"): spilling()}) == {}
-    assert renamed_and_changed(old, {key("test_y[1]", module="test_b.py"): spilling()}) == {}
-    assert renamed_and_changed(old, {key("test_y[1]"): records_of(code="d1" * 32)}) == {}, "there is no figure to show"
-    assert (
-        renamed_and_changed({key("test_x"): records_of(static=False)}, {key("test_y"): records_of(static=False)}) == {}
-    )
+    assert moved_workloads(old, new) == {key("test_y[1]"): key("test_x[1]")}
+    assert moved_workloads(old, {key("test_y[1]", module="test_b.py"): spilling()}) == {}

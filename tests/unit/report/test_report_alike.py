@@ -35,7 +35,7 @@ def test_other_reasons_other_evidence_and_other_verdicts_are_not_put_together() 
     others = [
         judged("x", "the cache state changed"),
         judged("x", kind="static"),
-        judged("x", verdict=Verdict.ENV_SHIFT),
+        judged("x", verdict=Verdict.INCONCLUSIVE),
     ]
     assert shared_obstacles([*few, *others]) == {}
     assert obstacle_of(others[-1]) is None

@@ -124,19 +124,6 @@ def test_every_cause_fits_beside_a_ratio_and_four_changes(cause) -> None:  # typ
     assert rows(text.splitlines()) <= SCREEN_ROWS
 
 
-@pytest.mark.parametrize(
-    ("reason", "budget"),
-    [
-        ("neither slower nor not slower is proven after 43 blocks; the source changed", True),
-        ("suspected slower, not confirmed: the second process failed; proven to be more than 0.5 % slower", False),
-        ("the rounds were disturbed, so they prove nothing (power cap)", False),
-    ],
-)
-def test_more_time_is_advised_only_where_time_was_lacking(reason: str, budget: bool) -> None:
-    undecided = Judgement(key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.INCONCLUSIVE, reason=reason)
-    assert ("a larger --gpuperf-budget decides it" in failure_message([undecided])) == budget
-
-
 def test_a_new_kernel_is_told_once_for_all_architectures() -> None:
     new = [missing_static(KEY, target, "nvrtc 13.0.88") for target in ("sm_80", "sm_90", "sm_120")]
     assert failure_message(new).splitlines() == [

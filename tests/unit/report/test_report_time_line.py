@@ -19,15 +19,10 @@ def test_a_paired_line_has_blocks_and_evidence() -> None:
     )
 
 
-def test_what_was_not_paired_has_its_clock_cycles() -> None:
-    figures = TimeFigures(
-        before_ns=51_200.0, after_ns=52_736.0, ratio=1.03, interval=(1.02, 1.04), tolerance=0.005, method="identity",
-        cycles_ratio=1.0004,
-    )  # fmt: skip
-    assert time_line(figures) == (
-        "x1.030 [1.020, 1.040] (95 %)  51.2 us -> 52.7 us  cycles +0.04 %  tolerance 0.5 %  identity"
-    )
+def test_a_time_beside_its_record_has_no_blocks() -> None:
+    figures = TimeFigures(before_ns=51_200.0, after_ns=52_736.0, ratio=1.03, tolerance=0.005, method="record")
+    assert time_line(figures) == "x1.030  51.2 us -> 52.7 us  tolerance 0.5 %  record"
 
 
 def test_a_time_without_anything_to_compare_it_with_is_its_method() -> None:
-    assert time_line(TimeFigures()) == "unpaired"
+    assert time_line(TimeFigures(method="identity")) == "identity"

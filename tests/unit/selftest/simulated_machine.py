@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Dim3, LaunchLog, Slot, Timer
+from pytest_gpuperf.device.interface import Configuration, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -40,7 +40,7 @@ class SimulatedKernel:
         self._machine = machine
         self.duration_ns = FIXED_NS + NS_PER_COUNT[found[1]] * int(found[2])
 
-    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
         self._machine.elapsed_ns += self.duration_ns
 
 

@@ -18,8 +18,8 @@ from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.selftest import run
 from pytest_gpuperf.selftest.kernels import KERNELS
-from pytest_gpuperf.selftest.report import Control, KernelReport, SelftestReport, TimerReport, as_text
 from pytest_gpuperf.selftest.run import LIMITS, Trials
+from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
 
 Use = Callable[[SimulatedMachine], None]
 

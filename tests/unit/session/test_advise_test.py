@@ -15,7 +15,7 @@ from pytest_gpuperf.session import advise_test
 
 CAUSE = Advice(cause="bank conflicts", evidence=(), gain=0.4)
 STATE = State(bound="memory", why="it copies")
-TELLING = [Verdict.SLOWER, Verdict.SUSPECT, Verdict.WORSE, Verdict.BETTER, Verdict.SAME]
+TELLING = [Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME]
 
 
 @pytest.fixture

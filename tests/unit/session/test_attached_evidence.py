@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pytest_gpuperf.workload.opponent_process import OPPONENT
 from record_samples import time_of
 from run_samples import H200, MODULE, Run, judgement, workload
 
@@ -19,6 +18,7 @@ from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_book, shared_kernels
 
 
@@ -201,7 +201,7 @@ def test_what_it_shares_and_its_own_are_judged_by_how_it_ended(
 def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
     left: list[str] = []
     ended(run.item())
-    run.config.stash[OPPONENT] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
+    run.config.stash[RUNNING] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
     ended(run.item("test_b"))
     assert left == ["the test"]
 

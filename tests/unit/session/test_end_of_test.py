@@ -17,12 +17,14 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.judge.suspects import Suspect
 from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
-from pytest_gpuperf.model.task import RecordTask
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import advise_test, end_of_test, static_gate
-from pytest_gpuperf.workload import second_process
+from pytest_gpuperf.workload import confirm as confirmation
 
 Raised = BaseException | None
 
@@ -47,11 +49,11 @@ def second(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
 
     def give_up(state: Any, book: TestBook) -> None:
-        assert (list(state.pending), book.test) == ([key()], TEST)
+        assert (state.has_suspects, book.test) == (True, TEST)
         settled.append("given up")
 
-    monkeypatch.setattr(second_process, "confirm", confirm)
-    monkeypatch.setattr(second_process, "give_up", give_up)
+    monkeypatch.setattr(confirmation, "confirm", confirm)
+    monkeypatch.setattr(confirmation, "give_up", give_up)
     return settled
 
 
@@ -77,13 +79,7 @@ def test_a_test_with_nothing_against_it_passes_and_is_whole(run: Run, advised: l
     item = run.item()
     assert ended(item) is None
     book = stash.book_of(item)
-    assert (book.ended_in, book.whole, book.status, book.unreached, book.red_on_time) == (
-        "call",
-        True,
-        "complete",
-        (),
-        False,
-    )
+    assert (book.ended_in, book.whole, book.status, book.unreached) == ("call", True, "complete", ())
     assert advised == [book]
 
 
@@ -114,7 +110,6 @@ def test_a_regression_fails_the_test_with_the_gates_message(run: Run) -> None:
     assert isinstance(raised, pytest.fail.Exception)
     assert not raised.pytrace
     assert str(raised).startswith("copy  SLOWER  on nvidia-h200 (time)")
-    assert stash.book_of(item).red_on_time
 
 
 def test_causes_are_in_the_message(run: Run) -> None:
@@ -124,17 +119,9 @@ def test_causes_are_in_the_message(run: Run) -> None:
     assert "bank conflicts" in str(ended(item))
 
 
-def test_a_test_is_red_on_time_if_nothing_else_is_against_it(run: Run) -> None:
-    item = slower_item(run)
-    stash.book_of(item).add(workload("other", judgement(Verdict.WORSE, "counters", "other")))
-    assert isinstance(ended(item), pytest.fail.Exception)
-    assert not stash.book_of(item).red_on_time
-
-
 def test_a_regression_that_is_expected_does_not_fail(run: Run) -> None:
     item = slower_item(run, xfail="known")
     assert ended(item) is None
-    assert not stash.book_of(item).red_on_time
 
 
 def test_verdicts_of_a_run_that_measures_nothing_are_judged_all_the_same(run: Run, advised: list[TestBook]) -> None:
@@ -218,7 +205,7 @@ def test_counters_alone_judge_no_machine_code(run: Run, advised: list[TestBook])
 
 
 def test_a_child_looks_for_no_causes(run: Run, advised: list[TestBook]) -> None:
-    task = RecordTask(folder=run.config.rootpath, nodes=(), index=0, processes=1, rounds=1)
+    task = ConfirmTask(folder=run.config.rootpath, places=())
     assert ended(run.with_options(task=task).item()) is None
     assert advised == []
 
@@ -236,7 +223,6 @@ def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Ru
     raised = ended(strict, StaticOnly("needs a GPU: data"))
     assert isinstance(raised, pytest.fail.Exception)
     assert "later  NOT-MEASURED" in str(raised)
-    assert not stash.book_of(strict).red_on_time
 
 
 def test_a_test_that_passes_without_a_workload_on_record_says_so(without_gpu: Run) -> None:
@@ -315,8 +301,14 @@ def test_an_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run:
 # --- confirmation --------------------------------------------------------------------------------
 
 
+def wait(run: Run) -> None:
+    """A workload that was slower waits for a second process."""
+    identity = Identity(code="c0" * 32, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0")
+    run.state.suspect([Suspect(judgement(Verdict.SLOWER), identity, lambda found: None, budget_s=1.0), None])
+
+
 def test_what_is_slower_is_confirmed_before_the_test_is_judged(run: Run, second: list[str]) -> None:
-    run.state.pending[key()] = object()  # type: ignore[assignment]
+    wait(run)
     assert isinstance(ended(run.item()), pytest.fail.Exception)
     assert second == ["confirmed"]
 
@@ -337,13 +329,13 @@ def test_nothing_is_settled_where_nothing_waits(run: Run, second: list[str]) -> 
 def test_only_a_test_that_was_failed_on_purpose_is_not_confirmed(
     run: Run, second: list[str], problem: Raised, became: str
 ) -> None:
-    run.state.pending[key()] = object()  # type: ignore[assignment]
+    wait(run)
     ended(run.item(), problem)
     assert second == [became]
 
 
 def test_what_still_waits_when_a_test_is_reported_is_given_up(run: Run, second: list[str]) -> None:
-    run.state.pending[key()] = object()  # type: ignore[assignment]
+    wait(run)
     end_of_test.attach(run.item(), report())
     assert second == ["given up"]
 
@@ -455,18 +447,17 @@ def test_the_evidence_travels_on_the_report(run: Run) -> None:
     item, said = run.item(xfail="known"), report()
     reading = SelfPairReading(workload="copy", ratio=1.0, blocks=20, log_e_slower=0.0, log_e_faster=0.0, seed=3)
     run.state.self_pair_readings[item.nodeid] = reading
-    run.state.canary_shifts["fma"] = 0.1
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     book = stash.book_of(item)
     book.add(workload("copy", judgement(Verdict.SLOWER)))
     book.cubins, book.unrecorded = {"a": b"machine code", "b": b"other"}, {"a"}
     book.unreached = (judgement(Verdict.NOT_MEASURED, workload="later"),)
-    book.red_on_time = book.whole = True
+    book.whole = True
     book.stop("checked only", "no times")
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(book.workloads.values()),
-        xfail="known", self_pair=reading, red_on_time=True, unreached=book.unreached, whole=True,
+        xfail="known", self_pair=reading, unreached=book.unreached, whole=True,
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
     assert run.state.self_pair_readings == {}
@@ -475,14 +466,13 @@ def test_the_evidence_travels_on_the_report(run: Run) -> None:
 
 def test_the_gpu_and_its_state_travel_with_times_alone(run: Run) -> None:
     item = run.item()
-    run.state.canary_shifts["fma"] = 0.1
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     run.worker.session = "session"
     assert end_of_test.evidence_of(run.worker, run.state, stash.book_of(item), item).session is None
     stash.book_of(item).add(SimpleNamespace(key=key(), time=object()))  # type: ignore[arg-type]
     found = end_of_test.evidence_of(run.worker, run.state, stash.book_of(item), item)
     assert (found.device, found.session) == (run.worker.device.facts, "session")
-    assert (found.canaries, found.peaks, found.xfail) == ({"fma": 0.1}, {"copy_bandwidth": 4e12}, "")
+    assert (found.peaks, found.xfail) == ({"copy_bandwidth": 4e12}, "")
 
 
 def test_a_run_that_measures_nothing_reports_nothing(run: Run) -> None:
@@ -542,19 +532,3 @@ def test_nothing_is_added_to_a_report_without_a_failure_or_a_regression(run: Run
     ):
         end_of_test.attach(item, said)
         assert said.sections == []
-
-
-def test_distrust_of_a_workload_travels_with_it_once(run: Run) -> None:
-    item, said = run.item(), report()
-    book = stash.book_of(item)
-    for name in ("distrusted", "plain"):
-        book.add(workload(name))
-    run.state.distrusted[key("distrusted")] = "it came with the change"
-    end_of_test.attach(item, said)
-    found = {one.key.workload: one.distrusted for one in evidence_in(said).workloads}
-    assert found == {"distrusted": "it came with the change", "plain": ""}
-    assert run.state.distrusted == {}
-
-
-def evidence_in(said: Any) -> TestEvidence:
-    return msgspec.json.decode(said.gpuperf, type=TestEvidence)

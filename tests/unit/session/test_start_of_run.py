@@ -14,7 +14,7 @@ from run_samples import Run
 
 from pytest_gpuperf.context import child_process, stash
 from pytest_gpuperf.context.tests_found import FindingTests
-from pytest_gpuperf.model.task import RecordTask
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.session import early_exit, interrupt, start_of_run
 from pytest_gpuperf.session.early_exit import note_early_exit
 from pytest_gpuperf.session.start_of_run import begin
@@ -89,7 +89,7 @@ def test_another_compiler_is_chosen_before_anything_compiles(run: Run, done: lis
 
 
 def test_a_child_ends_with_its_parent_and_finds_tests(run: Run, done: list[Any]) -> None:
-    task = RecordTask(folder=Path("/task"), nodes=(), index=0, processes=1, rounds=1)
+    task = ConfirmTask(folder=Path("/task"), places=())
     found = names(run, done, enabled=False, task=task)
     assert found[:3] == ["end_with_parent", "serve_if_opponent", FINDING]
     assert done[:2] == [("end_with_parent", run.config), ("serve_if_opponent", run.config, task)]

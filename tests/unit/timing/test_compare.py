@@ -108,7 +108,6 @@ def test_rare_slow_samples_show_in_the_mean() -> None:
     (block,) = blocks_of(["AB"], [[100.0] * 10, [100.0] * 9 + [500.0]], 0.1)
     assert block.r == pytest.approx(0.0)
     assert block.mean == pytest.approx(math.log(1.4))
-    assert (block.slow[0].number, block.slow[1].number) == (0, 1)
 
 
 @pytest.mark.parametrize("lost", [[], [100.0, math.nan, 100.0], [100.0, 0.0, 100.0]])
@@ -184,7 +183,7 @@ def test_rare_slow_launches_are_slower() -> None:
     bench = Bench(noise=jitter(0.001), of_candidate=lambda index: 5.0 if slow[index] else 1.0)
     found = compared(bench)
     assert decision(found) is Decision.SLOWER
-    assert "times as long as most (0 % of the baseline's)" in found.comparison.slow
+    assert float(np.mean(np.exp(found.comparison.means))) > 1.5
 
 
 # --- blocks of real GPUs -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_gpuperf.workload.array_bytes import array_bytes
+from pytest_gpuperf.workload.figures import array_bytes
 
 
 def on_device(address: int, elements: int) -> Any:

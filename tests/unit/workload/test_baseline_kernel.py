@@ -1,4 +1,4 @@
-"""The kernel on record that a candidate is paired with: what it costs to know that it is that."""
+"""The baseline's kernel that a candidate is paired with: what it costs to know that it is that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
 from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
-from pytest_gpuperf.workload.baseline_kernel import Opponent, changes_since, opponent_of
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
+from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
 
 ARCH = "sm_90"
 KEY = Key("tests/test_kernels.py", "test_scale", "scale")
@@ -58,22 +59,23 @@ def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
     return launch
 
 
-def opponent(store: Mock, record: TimeRecord, candidate: KernelBinary) -> Opponent:
+def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch | str:
     trust = Mock(why_not_launched=Mock(return_value=""))
-    return opponent_of(store, None, trust, KEY, record, launch_of(candidate, record))  # type: ignore[arg-type]
+    return baseline_launch(store, None, trust, KEY, record, launch_of(candidate, record))  # type: ignore[arg-type]
 
 
 def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
     binary, _ = binaries
-    found = opponent(store_of(binary.cubin), recorded(binary), binary)
+    found = baseline(store_of(binary.cubin), recorded(binary), binary)
+    assert isinstance(found, BaselineLaunch)
     assert found.binary == binary
     assert disassembled == []
 
 
 def test_another_cubin_is_read(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
     old, new = binaries
-    found = opponent(store_of(old.cubin), recorded(old), new)
-    assert found.binary is not None
+    found = baseline(store_of(old.cubin), recorded(old), new)
+    assert isinstance(found, BaselineLaunch)
     assert found.binary.cubin == old.cubin
     assert disassembled == [ARCH]
 
@@ -84,17 +86,16 @@ def test_the_same_cubin_with_another_hash_on_record_is_refused(
 ) -> None:
     old, new = binaries
     said = new.profile.code_hash if code_hash == "other" else code_hash
-    found = opponent(store_of(old.cubin), recorded(old, said), old)
-    assert found.binary is None
-    assert found.refused
-    assert "the record says" in found.obstacle
+    found = baseline(store_of(old.cubin), recorded(old, said), old)
+    assert isinstance(found, str)
+    assert f"{KEY} is refused" in found
+    assert "the record says" in found
 
 
 def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[KernelBinary, KernelBinary]) -> None:
     binary, _ = binaries
-    found = opponent(store_of(), recorded(binary), binary)
-    assert found.binary is None
-    assert found.refused
+    found = baseline(store_of(), recorded(binary), binary)
+    assert found == "the baseline's machine code cannot be run again: it is missing"
 
 
 def test_no_change_is_named_between_a_cubin_and_itself(binaries: tuple[KernelBinary, KernelBinary]) -> None:

@@ -86,16 +86,6 @@ def elsewhere(stream: SimulatedStream, start_ns: float, end_ns: float) -> Callab
     return lambda: stream.observer("elsewhere", stream.free_ns + start_ns, stream.free_ns + end_ns)
 
 
-def test_work_beside_its_flush_is_refused(timer: CuptiTimer, stream: SimulatedStream) -> None:
-    with pytest.raises(TimerError, match=r"'elsewhere' ran while the L2 was being flushed: .* gpu\.stream"):
-        timer.measure([Slot(elsewhere(stream, -30_000.0, 5000.0), 3)], "cold")
-
-
-def test_work_that_goes_on_beside_the_next_flush_is_refused(timer: CuptiTimer, stream: SimulatedStream) -> None:
-    with pytest.raises(TimerError, match="'elsewhere' ran while the L2 was being flushed"):
-        timer.measure([Slot(elsewhere(stream, 2000.0, 90_000.0), 3)], "cold")
-
-
 def test_work_on_another_stream_between_the_flushes_is_timed(timer: CuptiTimer, stream: SimulatedStream) -> None:
     def run() -> None:
         elsewhere(stream, 640.0, 3840.0)()
@@ -124,18 +114,6 @@ def test_what_another_thread_launches_for_a_sample_is_timed(
 
     slot = Slot(run, 3, reset=kernel(stream, 700.0, "reset"))
     assert timer.measure([slot], cache) == [[sum(own or (800.0,)) + 6400.0] * 3]
-
-
-def test_without_a_flush_there_is_nothing_to_be_beside(timer: CuptiTimer, stream: SimulatedStream) -> None:
-    assert len(timer.measure([Slot(elsewhere(stream, -30_000.0, 90_000.0), 3)], "warm")[0]) == 3
-
-
-def test_a_lost_record_of_a_flush_costs_no_sample(
-    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
-) -> None:
-    memsets = iter(range(100))
-    cupti.lose = lambda record: record.kind == 2 and next(memsets) in (0, 2)
-    assert timer.measure([Slot(kernel(stream, 3200.0), 3)], "cold") == [[3200.0] * 3]
 
 
 def test_a_block_of_four_slots_fetches_records_once(
@@ -190,7 +168,7 @@ def test_records_without_a_valid_time_are_an_error(
 
 
 def test_a_workload_that_launches_nothing_is_an_error(timer: CuptiTimer) -> None:
-    with pytest.raises(TimerError, match="launches nothing"):
+    with pytest.raises(TimerError, match="no GPU work for 3 of 3 samples; have the workload launch something"):
         timer.measure([Slot(lambda: None, 2)], "cold")
 
 

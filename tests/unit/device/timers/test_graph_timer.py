@@ -356,17 +356,3 @@ def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: Simulat
 
     (times,) = GraphTimer(stream).measure([Slot(run, 6)], "cold")
     assert times == pytest.approx([5000.0] * 6, abs=100)
-
-
-@pytest.mark.parametrize("cache", ["cold", "warm"])
-def test_a_run_that_launches_less_when_it_is_called_again_is_refused(stream: SimulatedStream, cache: CacheMode) -> None:
-    """One computation for many calls that are captured in one graph, or for each graph."""
-    calls = itertools.count(1)
-
-    def run() -> None:
-        stream.kernel(500.0)
-        if next(calls) < 3:
-            stream.kernel(20_000.0)
-
-    with pytest.raises(TimerError, match=r"did not do the same whenever it was called: of \d+ kernels"):
-        GraphTimer(stream).measure([Slot(run, 12)], cache)

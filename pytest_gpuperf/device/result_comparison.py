@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +16,8 @@ from pytest_gpuperf.config.call_arguments import number_of
 
 PIECE = 1 << 24
 """Elements compared at once, unless a single row of the first axis has more."""
-
-Wrong = Callable[[Any, Any], Any]
-"""Two arrays of one shape to an array of bool: which elements fail."""
-
-
-class _Worst(NamedTuple):
-    """The failing element whose difference is largest; NaN counts as infinitely far."""
-
-    distance: float
-    place: tuple[int, ...]
-    got: Any
-    wanted: Any
+FORMATS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
+"""Bits of precision, the implicit one included, and exponent of the smallest normal number."""
 
 
 def assert_equal(actual: Any, expected: Any) -> None:
@@ -63,30 +53,32 @@ def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> 
     _compare(actual, expected, too_far, f"are beyond rtol={rtol:g}, atol={atol:g}")
 
 
-def _compare(actual: Any, expected: Any, wrong_of: Wrong, how: str) -> None:
+def _compare(actual: Any, expected: Any, wrong_of: Callable[[Any, Any], Any], how: str) -> None:
+    """Raise ``AssertionError`` that names the number of elements which ``wrong_of`` finds, and the worst of them."""
     __tracebackhide__ = True
     if tuple(actual.shape) != tuple(expected.shape):
         raise AssertionError(f"shapes differ: the result is {tuple(actual.shape)}, expected {tuple(expected.shape)}")
-    count, worst = 0, None
+    count, largest, words = 0, -1.0, ""
     for start, got, wanted in _pieces(actual, expected):
         wrong = wrong_of(got, wanted)
         failing = int(wrong.sum())
         if failing:
             count += failing
-            found = _worst(got, wanted, wrong, start)
-            worst = found if worst is None or found.distance > worst.distance else worst
-    if worst is not None:
+            distance, index = _farthest(got, wanted, wrong)
+            if distance > largest:
+                place = f" at {[index[0] + start, *index[1:]]}" if actual.ndim else ""
+                off = f" (off by {distance:.3g})" if 0 < distance < float("inf") else ""
+                words = f"{place}: got {got[index].item()!r}, expected {wanted[index].item()!r}{off}"
+                largest = distance
+    if count:
         share = f"{count} of {actual.size} elements {how} ({count / actual.size:.2%})"
-        place = f" at {list(worst.place)}" if worst.place else ""
-        off = f" (off by {worst.distance:.3g})" if 0 < worst.distance < float("inf") else ""
-        raise AssertionError(f"{share}; the worst{place}: got {worst.got!r}, expected {worst.wanted!r}{off}")
+        raise AssertionError(f"{share}; the worst{words}")
 
 
 def _pieces(actual: Any, expected: Any) -> Iterator[tuple[int, Any, Any]]:
     """Both arrays in slices of the first axis, each with the position of its first row."""
     if actual.ndim == 0:
-        yield 0, actual.reshape(1), expected.reshape(1)
-        return
+        actual, expected = actual.reshape(1), expected.reshape(1)
     rows = max(1, PIECE * actual.shape[0] // max(actual.size, 1))
     for start in range(0, actual.shape[0], rows):
         yield start, actual[start : start + rows], expected[start : start + rows]
@@ -102,63 +94,42 @@ def _differs(got: Any, wanted: Any) -> Any:
     return (got != wanted) | (sign(got) != sign(wanted))
 
 
-def _worst(got: Any, wanted: Any, wrong: Any, start: int) -> _Worst:
+def _farthest(got: Any, wanted: Any, wrong: Any) -> tuple[float, tuple[int, ...]]:
+    """The largest difference among those that are wrong, NaN as an infinite one, and its index."""
     with np.errstate(invalid="ignore", over="ignore"):
         distance = abs(_double(got) - _double(wanted))
     distance[distance != distance] = float("inf")
     distance[~wrong] = -1.0
-    flat = int(distance.argmax())
-    index = tuple(int(position) for position in np.unravel_index(flat, wrong.shape))
-    values = got[index].item(), wanted[index].item()
-    return _Worst(float(distance[index]), (index[0] + start, *index[1:]), *values)
+    index = tuple(map(int, np.unravel_index(int(distance.argmax()), wrong.shape)))
+    return float(distance[index]), index
 
 
 def _double(array: Any) -> Any:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64")
 
 
-class _Format(NamedTuple):
-    precision: int
-    """Bits, the implicit one included."""
-    least: int
-    """Exponents of the smallest normal number, and of the largest."""
-    most: int
-
-
-FORMATS = {
-    "float16": _Format(11, -14, 15), "bfloat16": _Format(8, -126, 127), "float32": _Format(24, -126, 127),
-    "float64": _Format(53, -1022, 1023),
-}  # fmt: skip
-"""IEEE 754's, and bfloat16."""
-
-
 class UlpError(float):
     """The largest error of an array, in units in the last place."""
 
-    quantile: float
+    quantile = 0.0
     """That which the share asked for of all elements does not exceed."""
-    share: float
-    """That share, 0 to 1."""
-    place: tuple[int, ...]
+    place: tuple[int, ...] = ()
     """Index of the largest."""
-    got: float
+    got = 0.0
     """There."""
-    wanted: float
+    wanted = 0.0
     """There, as the reference has it."""
 
     def __repr__(self) -> str:
         where = f" at {list(self.place)}" if self.place else ""
-        return (
-            f"{float(self):.3g} ulp{where} (got {self.got!r}, expected {self.wanted!r}; {self.share:g} of all within "
-            f"{self.quantile:.3g})"
-        )
+        return f"{float(self):.3g} ulp{where} (got {self.got!r}, expected {self.wanted!r})"
 
 
 def ulp_error(actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
     """The largest error of ``actual``, a NumPy array, and the one at ``quantile``.
 
     ``dtype`` names the format whose units count, by default that of ``actual``.  NaN on either side is an infinite
-    error.  An infinity is right where the reference rounds to it, and infinitely wrong elsewhere; 0.0 is -0.0.
+    error, and so is an infinity on one side; 0.0 is -0.0.
     Raises ``ValueError`` for another format or quantile, ``AssertionError`` where shapes differ.
     """
     __tracebackhide__ = True
@@ -169,32 +140,22 @@ def ulp_error(actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str
         raise ValueError(f"ulp_error: quantile={quantile!r} takes a number from 0 to 1")
     if actual.shape != reference.shape:
         raise AssertionError(f"shapes differ: the result is {actual.shape}, expected {reference.shape}")
-    wide = np.dtype(np.longdouble) if reference.dtype == np.longdouble else np.dtype(np.float64)
+    wide = np.longdouble if reference.dtype == np.longdouble else np.float64
     got, wanted = actual.astype(wide), reference.astype(wide)
-    errors = _errors(got, wanted, FORMATS[name])
+    errors = _errors(got, wanted, *FORMATS[name])
     found = UlpError(errors.max(initial=0.0))
-    found.share, found.quantile, found.place, found.got, found.wanted = quantile, 0.0, (), 0.0, 0.0
     if errors.size:
         found.quantile = float(np.quantile(errors, quantile, method="inverted_cdf"))
-        found.place = tuple(int(index) for index in np.unravel_index(int(errors.argmax()), errors.shape))
+        found.place = tuple(map(int, np.unravel_index(int(errors.argmax()), errors.shape)))
         found.got, found.wanted = float(got[found.place]), float(wanted[found.place])
     return found
 
 
-def _errors(got: Any, wanted: Any, of: _Format) -> Any:
+def _errors(got: Any, wanted: Any, precision: int, least_exponent: int) -> Any:
     """In the units of a format, by element."""
     with np.errstate(invalid="ignore", over="ignore"):
-        _, exponent = np.frexp(wanted)  # of the fraction in [0.5, 1)
-        exponent = np.where(wanted == 0, of.least, np.clip(exponent - 1, of.least, of.most))
-        steps = np.ldexp(abs(got - wanted), of.precision - 1 - exponent)
-        past_largest = abs(wanted) >= _rounds_to_infinity(of, wanted.dtype)
-    right = (got == wanted) | (np.isinf(got) & past_largest & (np.signbit(got) == np.signbit(wanted)))
-    wrong = np.isnan(got) | np.isnan(wanted) | np.isinf(got) | np.isinf(wanted)
-    return np.where(right, 0.0, np.where(wrong, np.inf, steps)).astype(np.float64)
-
-
-def _rounds_to_infinity(of: _Format, wide: np.dtype[Any]) -> Any:
-    """The least number that rounds to infinity: half a unit above the largest; infinite where ``wide`` has it not."""
-    half = np.ldexp(wide.type(0.5), of.most + 1 - of.precision)
-    largest = np.ldexp(wide.type(2) - np.ldexp(wide.type(1), 1 - of.precision), of.most)
-    return largest + half
+        exponent = np.frexp(wanted)[1] - 1
+        exponent = np.where(wanted == 0, least_exponent, np.maximum(exponent, least_exponent))
+        steps = np.ldexp(abs(got - wanted), precision - 1 - exponent)
+    steps = np.where(np.isfinite(got) & np.isfinite(wanted), steps, np.inf)
+    return np.where(got == wanted, 0.0, steps).astype(np.float64)

@@ -1,0 +1,220 @@
+"""From comparisons to a verdict on a workload's time: by blocks, by processes, by its record."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from judge_samples import KEY
+
+from pytest_gpuperf.judge.decision import Comparison
+from pytest_gpuperf.judge.time_verdict import (
+    TimeCase,
+    by_blocks,
+    by_processes,
+    by_record,
+    new,
+    not_comparable,
+    not_confirmed,
+    record_bound,
+    unchanged,
+)
+from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+
+CASE = TimeCase(key=KEY, target="nvidia-h200", limits=PROFILES["tight"], alpha=6e-4, record_ns=1000.0)
+CHANGED = dataclasses.replace(CASE, cause="the source changed")
+OBSTACLE = "its record names no commit: record it in a git repository, after a commit"
+
+
+def comparison(ratio: float, blocks: int = 30, time_ns: float = 1000.0, mean: float = 0.0, seed: int = 1) -> Comparison:
+    """Blocks of one ratio, with means that are ``mean`` above the midmeans."""
+    r = (math.log(ratio),) * blocks
+    return Comparison(r=r, means=tuple(one + mean for one in r), seed=seed, time_ns=time_ns, remarks=("a remark",))
+
+
+def undecided(ratio: float, time_ns: float = 1000.0) -> Comparison:
+    """Blocks on either side of the ratio: they decide nothing."""
+    r = tuple(math.log(ratio) + side for side in (0.05, -0.05) * 8)
+    return Comparison(r=r, means=r, seed=2, time_ns=time_ns)
+
+
+def test_a_workload_without_a_record_is_new() -> None:
+    found = new(dataclasses.replace(CASE, record_ns=0.0), 1000.0)
+    assert found == Judgement(
+        key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.NEW,
+        reason="no time baseline for nvidia-h200: record one with pytest --update-baselines=new",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("now_ns", "notes"), [
+    (1040.0, ()), (1060.0, ("x1.06 of its recorded time",)), (900.0, ("x0.90 of its recorded time",)),
+])  # fmt: skip
+def test_equal_code_is_unchanged_whatever_its_time(now_ns: float, notes: tuple[str, ...]) -> None:
+    found = unchanged(CASE, "the machine code is that of the baseline", now_ns)
+    assert (found.verdict, found.notes) == (Verdict.UNCHANGED, notes)
+    assert found.time is not None
+    assert (found.time.method, found.time.record_ratio, found.time.before_ns) == ("identity", now_ns / 1000, 1000.0)
+    assert unchanged(CASE, "not timed").time is None
+
+
+def test_what_cannot_run_beside_its_baseline_shows_both_times() -> None:
+    found = not_comparable(CHANGED, "the baseline's machine code is missing", 1500.0)
+    assert (found.verdict, found.reason) == (
+        Verdict.NOT_COMPARABLE, "the baseline's machine code is missing; the source changed"
+    )  # fmt: skip
+    assert found.time is not None
+    assert (found.time.method, found.time.before_ns, found.time.after_ns) == ("record", 1000.0, 1500.0)
+    assert found.notes == ()  # the ratio is what is shown
+
+
+# --- blocks --------------------------------------------------------------------------------------
+
+
+def test_slower_blocks_are_final_with_a_second_process() -> None:
+    one, two = comparison(1.02), comparison(1.018, 12, seed=7)
+    alone, both = by_blocks(CHANGED, one), by_blocks(CHANGED, one, two)
+    assert alone.verdict is both.verdict is Verdict.SLOWER
+    assert alone.reason == "proven to be more than 0.5 % slower in one process; the source changed"
+    assert both.reason == "proven to be more than 0.5 % slower, in two processes; the source changed"
+    assert both.notes == ("a remark",)
+    figures = both.time
+    assert figures is not None
+    assert (figures.blocks, figures.confirm_blocks, figures.seeds) == (30, 12, (1, 7))
+    assert (figures.ratio, figures.before_ns) == (pytest.approx(1.02), pytest.approx(1000 / 1.02))
+    assert figures.log_e is not None
+    assert figures.log_e_needed is not None
+    assert figures.log_e > figures.log_e_needed == pytest.approx(-math.log(6e-4))
+    assert len(figures.log_e_path) == len(figures.block_ratios) == 30
+
+
+def test_a_second_process_that_is_not_slower_acquits() -> None:
+    found = by_blocks(CASE, comparison(1.02), comparison(1.0))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == ("proven to be more than 0.5 % slower in one process and not in a second: x1.020 and x1.000")
+
+
+def test_a_second_process_that_trends_slower_and_is_undecided_does_not() -> None:
+    found = by_blocks(CASE, comparison(1.02), comparison(1.02, 3))
+    assert (found.verdict, found.reason) == (
+        Verdict.SLOWER,
+        "not confirmed: a second process was undecided after 3 blocks; proven to be more than 0.5 % slower",
+    )
+    assert by_blocks(CASE, comparison(1.02), undecided(1.0)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_loss_without_a_second_process_stands() -> None:
+    found = not_confirmed(by_blocks(CASE, comparison(1.02)), "the second process failed")
+    assert (found.verdict, found.reason) == (
+        Verdict.SLOWER,
+        "not confirmed: the second process failed; proven to be more than 0.5 % slower in one process",
+    )
+
+
+@pytest.mark.parametrize(("ratio", "verdict", "reason"), [
+    (0.9, Verdict.FASTER, "proven to be more than 0.5 % faster"),
+    (1.0, Verdict.SAME, "proven to be less than 1 % slower"),
+    (0.998, Verdict.SAME, "proven to be less than 1 % slower"),
+])  # fmt: skip
+def test_a_pass_says_what_is_proven(ratio: float, verdict: Verdict, reason: str) -> None:
+    found = by_blocks(CASE, comparison(ratio))
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+def test_blocks_that_decide_nothing_are_inconclusive() -> None:
+    found = by_blocks(CASE, undecided(1.0075))
+    assert (found.verdict, found.is_undecided) == (Verdict.INCONCLUSIVE, True)
+    assert found.reason == (
+        "neither slower nor not slower is proven after 16 blocks: raise --gpuperf-budget, or make the launch longer"
+    )
+
+
+def test_rounds_far_above_the_record_accuse_no_equal_blocks() -> None:
+    """Forty blocks at x0.9999 while rounds are 6 % above the record came out red once."""
+    found = by_blocks(CASE, comparison(0.9999, 40, time_ns=1060.0))
+    assert (found.verdict, found.notes) == (Verdict.SAME, ("a remark", "x1.06 of its recorded time"))
+    assert found.time is not None
+    assert (found.time.record_ratio, found.time.ratio) == (pytest.approx(1.06), pytest.approx(0.9999))
+
+
+def test_means_that_prove_it_alone_are_named() -> None:
+    found = by_blocks(CASE, comparison(1.0, 60, mean=0.4))
+    assert found.verdict is Verdict.SLOWER
+    assert found.reason.endswith(": rare slow samples, the mean is x1.49 and the midmean x1")
+    assert found.time is not None
+    assert found.time.mean_ratio == pytest.approx(math.exp(0.4))
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+CALLABLE = dataclasses.replace(CASE, by_process=True)
+
+
+def test_a_gain_of_a_callable_has_to_exceed_what_processes_differ_by() -> None:
+    assert by_blocks(CASE, comparison(0.99)).verdict is Verdict.FASTER
+    assert by_blocks(CALLABLE, comparison(0.99)).verdict is Verdict.SAME
+    assert by_blocks(CALLABLE, comparison(0.8)).verdict is Verdict.FASTER
+
+
+def test_a_slower_callable_is_slower_in_several_pairs() -> None:
+    found = by_processes(CALLABLE, [comparison(1.5), comparison(1.49)])
+    assert found is not None
+    assert (found.verdict, found.reason) == (
+        Verdict.SLOWER, "proven to be more than 0.5 % slower, by 2 pairs of processes: x1.500, x1.490"
+    )  # fmt: skip
+
+
+def test_fresh_pairs_that_are_not_slower_acquit() -> None:
+    assert by_processes(CALLABLE, [comparison(1.03), comparison(1.0)]) is None
+    found = by_processes(CALLABLE, [comparison(1.03), *[comparison(1.0)] * 4])
+    assert found is not None
+    assert found.verdict is Verdict.SAME
+    assert "not in fresh ones, by 5 pairs of processes: x1.030, x1.000" in found.reason
+
+
+def test_pairs_that_scatter_end_undecided() -> None:
+    pairs = [comparison(ratio) for ratio in (1.03, 1.04, 0.99, 1.03, 0.98, 1.04, 0.99, 1.03)]
+    found = by_processes(CALLABLE, pairs)
+    assert found is not None
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.startswith("neither slower nor not slower is proven by 8 pairs of processes: x1.030, x1.040")
+
+
+# --- the record ----------------------------------------------------------------------------------
+
+
+def rounds(*midmeans: float) -> list[RecordedRound]:
+    return [RecordedRound(session="s", midmean=one) for one in midmeans]
+
+
+def test_the_bound_of_a_record_is_wide() -> None:
+    assert record_bound(rounds(1000.0)) == pytest.approx(1.1)
+    assert record_bound(rounds(1000.0, 1001.0, 999.0)) == pytest.approx(1.1)
+    assert record_bound(rounds(950.0, 1050.0, 1000.0)) > 1.25
+
+
+@pytest.mark.parametrize(("times", "verdict"), [
+    ([2000.0, 2010.0], Verdict.SLOWER), ([1020.0], Verdict.INCONCLUSIVE), ([2000.0, 1020.0], Verdict.INCONCLUSIVE),
+])  # fmt: skip
+def test_a_callable_that_cannot_be_paired_is_slower_only_far_beyond_its_record(
+    times: list[float], verdict: Verdict
+) -> None:
+    found = by_record(CASE, times, 1.1, OBSTACLE)
+    assert (found.verdict, found.is_undecided) == (verdict, False)
+    assert found.reason.endswith(f"not paired: {OBSTACLE}")
+    assert found.time is not None
+    assert (found.time.method, found.time.ratio, found.time.tolerance) == (
+        "record",
+        times[0] / 1000,
+        pytest.approx(0.1),
+    )
+
+
+def test_a_verdict_by_the_record_says_in_how_many_processes() -> None:
+    one, two = by_record(CASE, [2000.0], 1.1, OBSTACLE), by_record(CASE, [2000.0, 2010.0], 1.1, OBSTACLE)
+    assert one.reason.startswith("slower against its record by more than 10 %, in one process; not paired: ")
+    assert two.reason.startswith("slower against its record by more than 10 %, in two processes; not paired: ")
+    weak = by_record(CASE, [1020.0], 1.1, OBSTACLE)
+    assert weak.reason.startswith("x1.020 of its recorded time, which proves nothing below x1.10; not paired: ")

@@ -1,0 +1,196 @@
+"""What becomes of a suspect by what a second process finds, leaves out or cannot say; no process is started."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.device.device_errors import LockTimeout
+from pytest_gpuperf.judge.suspects import Confirmation, Suspect
+from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.workload import confirm
+
+KEY = Key(module="test_a.py", test="test_a", workload="copy")
+CODE = Identity(code="c0" * 32, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0")
+CHANGE = Change(what="registers", before=32, after=40)
+Settle = Callable[[Sequence[Confirmation]], Judgement | None]
+
+
+def judged(verdict: Verdict, reason: str = "proven slower", kind: EvidenceKind = "time") -> Judgement:
+    return Judgement(key=KEY, target="nvidia-h200", kind=kind, verdict=verdict, reason=reason)
+
+
+def confirmed(_: Sequence[Confirmation]) -> Judgement:
+    return judged(Verdict.SLOWER, "in two processes")
+
+
+class Test:
+    """One test at its end, and what its confirming processes leave."""
+
+    __test__ = False
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = RunState(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
+        self.book = TestBook("test_a.py", "test_a")
+        self.tasks: list[ConfirmTask] = []
+        self.sections: list[str] = []
+        self.left: list[list[Confirmation]] = []
+        """Of each process, in their order."""
+        self.status: int | None = 0
+        self.log = ""
+        self.lock: Any = contextlib.nullcontext
+        self.item: Any = SimpleNamespace(
+            nodeid="test_a.py::test_a", config=None,
+            add_report_section=lambda when, name, text: self.sections.append(text),
+        )  # fmt: skip
+        memory = SimpleNamespace(peak=4, free=6, unused=2)
+        self.worker: Any = SimpleNamespace(
+            give_memory_back=lambda: None, child_environment=dict,
+            device=SimpleNamespace(memory=lambda: memory, lock=lambda: self.lock()),
+        )  # fmt: skip
+        monkeypatch.setattr(confirm, "run_task", self._run)
+
+    def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:
+        self.tasks.append(task)
+        log.write_text(self.log)
+        for one in self.left.pop(0) if self.left else ():
+            with contextlib.suppress(CheckedOnly):
+                confirm.leave(task, one)
+        return self.status
+
+    def settled(self, verdict: Verdict = Verdict.SLOWER, settle: Settle = confirmed, **fields: Any) -> Judgement:
+        """The verdict on a workload's time, which was this and waited."""
+        waiting = msgspec.structs.replace(judged(verdict), changes=(CHANGE,))
+        self.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
+        self.state.suspect([Suspect(waiting, CODE, settle, budget_s=1.0, **fields)])
+        confirm.confirm(self.item, self.worker, self.state, self.book)
+        assert not self.state.has_suspects
+        static, time = self.book.workloads["copy"].judgements
+        assert static.verdict is Verdict.SAME
+        return time
+
+
+@pytest.fixture
+def test(monkeypatch: pytest.MonkeyPatch) -> Test:
+    return Test(monkeypatch)
+
+
+def finding(**fields: Any) -> Confirmation:
+    return Confirmation(**{"key": KEY, "kind": "time", "identity": CODE, "time_ns": 5.0, **fields})
+
+
+def test_what_a_second_process_finds_settles_it(test: Test) -> None:
+    test.left = [[finding()]]
+    seen: list[Confirmation] = []
+    found = test.settled(settle=lambda left: seen.extend(left) or confirmed(left))
+    assert (found.verdict, found.reason, found.changes) == (Verdict.SLOWER, "in two processes", (CHANGE,))
+    assert seen == [finding()]
+    (task,) = test.tasks
+    assert [one.key for one in task.places] == [KEY]
+    assert (task.by_process, task.together) == ((), True)
+    assert test.state.confirmed == 1
+
+
+def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
+    test.left = [[finding()]]
+    assert test.settled(settle=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
+    assert test.state.confirmed == 0
+
+
+def test_further_processes_are_asked_until_it_is_settled(test: Test) -> None:
+    test.left = [[finding(time_ns=float(number))] for number in range(3)]
+    found = test.settled(settle=lambda left: confirmed(left) if len(left) == 3 else None, by_process=True)
+    assert (found.reason, len(test.tasks)) == ("in two processes", 3)
+    assert all(task.by_process == (KEY,) for task in test.tasks)
+
+
+def test_a_later_process_that_leaves_nothing_ends_it(test: Test) -> None:
+    test.left = [[finding()]]
+    found = test.settled(settle=lambda _: None)
+    assert found.reason == "not confirmed: the second process did not reach this workload; proven slower"
+    assert len(test.tasks) == 2
+
+
+@pytest.mark.parametrize(("status", "log", "why"), [
+    (0, "", "the second process did not reach this workload"),
+    (3, "", "the second process failed (pytest exit status 3)"),
+    (1, "E   MemoryError: too large\n", "the second process failed (pytest exit status 1): MemoryError: too large"),
+])  # fmt: skip
+def test_a_loss_stands_where_no_second_process_speaks(test: Test, status: int, log: str, why: str) -> None:
+    test.status, test.log = status, log
+    found = test.settled()
+    assert (found.verdict, found.reason) == (Verdict.SLOWER, f"not confirmed: {why}; proven slower")
+    assert found.changes == (CHANGE,)
+    assert test.sections == ([] if status == 0 else [log.rstrip()])
+
+
+def test_a_process_that_does_not_end_is_not_waited_for(test: Test) -> None:
+    test.status = None
+    assert "not confirmed: the second process was not done after 12" in test.settled().reason
+
+
+def test_a_gpu_that_is_not_free_confirms_nothing(test: Test) -> None:
+    def taken() -> Any:
+        raise LockTimeout("it is taken")
+
+    test.lock = taken
+    assert test.settled().reason == "not confirmed: a second process did not get the GPU (it is taken); proven slower"
+
+
+def test_a_gain_does_not_stand_where_no_second_process_speaks(test: Test) -> None:
+    found = test.settled(Verdict.BETTER)
+    assert (found.verdict, found.reason) == (
+        Verdict.SAME, "not confirmed: the second process did not reach this workload"
+    )  # fmt: skip
+
+
+def test_other_code_confirms_nothing(test: Test) -> None:
+    test.left = [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]
+    assert "a second process ran other code or other arguments: seed what is random" in test.settled().reason
+
+
+def test_an_obstacle_of_the_second_process_is_named(test: Test) -> None:
+    test.left = [[finding(problem="its baseline was removed")]]
+    found = test.settled()
+    assert found.reason == (
+        "not confirmed: a second process could not pair the two: its baseline was removed; proven slower"
+    )
+
+
+def test_only_so_many_tests_are_confirmed(test: Test) -> None:
+    test.state.confirmed = confirm.MOST_CONFIRMED
+    assert test.settled().reason == (
+        "not confirmed: 20 tests of this process were confirmed already; run this one by itself; proven slower"
+    )
+    assert test.settled(Verdict.BETTER).verdict is Verdict.SAME
+    assert test.tasks == []
+
+
+def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
+    test.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SLOWER),)))
+    test.state.suspect([Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0)])
+    confirm.give_up(test.state, test.book)
+    (found,) = test.book.workloads["copy"].judgements
+    assert found.reason == "not confirmed: the test was failed or stopped by pytest's own means; proven slower"
+
+
+def test_a_confirming_process_ends_with_its_last_finding(tmp_path: Any) -> None:
+    host = finding(kind="host")
+    task = ConfirmTask(folder=tmp_path, places=(finding().place, host.place))
+    confirm.leave(task, finding())
+    confirm.leave(task, finding(kind="memory"))  # nobody asked
+    with pytest.raises(CheckedOnly):
+        confirm.leave(task, host)
+    assert [msgspec.json.decode(file.read_bytes(), type=Confirmation) for file in task.files()] == [finding(), host]
