@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.driver_calls import Captured, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.driver_calls import CapturedKernel, PersistingL2, capture_call, launch_extended
 from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import GpuLock
@@ -50,8 +50,9 @@ class CudaKernel:
         """Of dynamic shared memory."""
 
     def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
-        """See ``LoadedKernel``.  On the current stream of CuPy."""
-        self._ask_for(launch.dynamic_shared_bytes)
+        """On the current stream of CuPy."""
+        if launch.dynamic_shared_bytes > self._granted_bytes:
+            self._function.max_dynamic_shared_size_bytes = self._granted_bytes = launch.dynamic_shared_bytes
         if self._in_tiles:  # the driver knows the threads itself
             launch = launch._replace(block=(1, 1, 1))
         if launch.attributes == PLAIN:
@@ -60,19 +61,13 @@ class CudaKernel:
             stream = int(self._cupy.cuda.get_current_stream().ptr)
             launch_extended(self._driver, self._function.kernel.ptr, stream, launch, args)
 
-    def _ask_for(self, dynamic_shared_bytes: int) -> None:
-        if dynamic_shared_bytes > self._granted_bytes:
-            self._function.max_dynamic_shared_size_bytes = dynamic_shared_bytes
-            self._granted_bytes = dynamic_shared_bytes
-
     def write(self, symbol: str, content: bytes) -> None:
-        """See ``LoadedKernel``."""
         buffer = ctypes.create_string_buffer(content, len(content))
         try:
             self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
         except _errors(self._cupy) as problem:
             raise LoadError(
-                f"the driver gives no access to the variable {symbol}: {problem}. Declare it without static"
+                f"the driver gives no access to {symbol}: {problem}. Declare it without static"
             ) from problem
 
 
@@ -104,7 +99,6 @@ class CudaDevice:
         self._loads = itertools.count()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
-        """See ``Device``."""
         with scratch_folder("gpuperf-") as folder:  # only this user can enter it
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
@@ -114,7 +108,7 @@ class CudaDevice:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
 
     def timer(self, name: TimerName | None = None) -> Timer:
-        """See ``Device``.  Calibrated at first use, and kept."""
+        """Calibrated at first use, and kept."""
         if name not in self._timers:
             timer = timers.open_timer(self, name)
             self._timers[name] = self._timers.setdefault(timer.name, timer)
@@ -126,7 +120,7 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """See ``Device``.  Other libraries have to be told by their user (``gpu.stream``)."""
+        """Other libraries have to be told by their user (``gpu.stream``)."""
         self.synchronize()
         before = self._cupy.cuda.get_current_stream()
         try:
@@ -142,7 +136,7 @@ class CudaDevice:
         self.launches.answered()
 
     def fault(self) -> str:
-        """See ``Device``.  An error that waiting once has cleared is no fault of the context."""
+        """An error that waiting once has cleared is no fault of the context."""
         for _ in range(2):
             try:
                 self.synchronize()
@@ -152,13 +146,12 @@ class CudaDevice:
                 return ""
         return found
 
-    def capture(self, call: Callable[[], Any]) -> Captured:
-        """See ``Device``."""
+    def capture(self, call: Callable[[], Any]) -> CapturedKernel:
         with self.current():
             return capture_call(self._driver, self.stream_pointer, call)
 
     def is_idle(self) -> bool:
-        """See ``Device``.  While a graph is captured, a query of the default stream would void it.
+        """While a graph is captured, a query of the default stream would void it.
 
         CuPy's query raises nothing: after a fault, when nothing runs any more, it returns that fault.
         """
@@ -167,34 +160,31 @@ class CudaDevice:
             return all(query(int(one.ptr)) != _NOT_READY for one in (self.stream, self._cupy.cuda.Stream.null))
 
     def memory(self) -> DeviceMemory:
-        """See ``Device``."""
         return self._memory.now()
 
     def begin_peak(self) -> None:
-        """See ``Device``."""
         self.release_unused()
         self._memory.begin()
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
-        """See ``Device``."""
         self.synchronize()
         found = self._memory.of_run(run)
         self.synchronize()
         return found
 
     def release_unused(self) -> None:
-        """See ``Device``.  Of CuPy's own pool and of PyTorch's; arrays that live are not touched."""
+        """Of CuPy's own pool and of PyTorch's; arrays that live are not touched."""
         self._memory.empty()
 
     def state(self) -> DeviceState:
         return self._nvml.state()
 
     def lock(self) -> AbstractContextManager[None]:
-        """See ``Device``.  Raises ``LockTimeout`` and ``LockUnavailable``."""
+        """Raises ``LockTimeout`` and ``LockUnavailable``."""
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """See ``Device``.  Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
+        """Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)
@@ -205,7 +195,7 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
-        """See ``Device``.  In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
+        """In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
         from cupyx.profiler import time_range  # noqa: PLC0415 only under ncu
 
         with time_range(name), _backward_in_this_thread():

@@ -55,8 +55,7 @@ def open_device(
 ) -> CudaDevice:
     """This process's GPU; under pytest-xdist that of worker number ``worker``.  Raises ``NoDevice``.
 
-    The other parameters are what it touches of the machine: the environment, which it narrows to the worker's
-    GPU, and the loaders of Python modules and of the driver.
+    ``environ`` is narrowed to the worker's GPU; the loaders are of Python modules and of the driver.
     """
     environ = os.environ if environ is None else environ
     if visible_devices(environ) == []:
@@ -143,11 +142,10 @@ def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
 
 
 def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> int:
-    """Narrow the variable to the GPU of one worker, and return its position in the caller's list.
+    """Narrow the variable to the GPU of one worker, before CUDA starts; its position in the caller's list.
 
-    Workers beyond the list start again at its head, and the GPU's lock keeps them apart.  Takes effect only before
-    CUDA starts in this process.  ``installed`` gives the UUIDs of all GPUs; it is asked where the variable is not set.
-    Without workers, or if nothing is known of the GPUs, nothing is changed.
+    Workers beyond the list start again at its head, and the GPU's lock keeps them apart.  ``installed`` gives the UUIDs
+    of all GPUs where the variable is not set.  Without workers, or if no GPU is known, nothing is changed.
     """
     if worker is None:
         return 0

@@ -22,25 +22,18 @@ REMEDY = (
 
 
 class CapturedKernel(NamedTuple):
-    """One kernel that a call enqueued."""
+    """A kernel that a call enqueued."""
 
     symbol: str
     launch: Configuration
     parameters: tuple[bytes, ...]
 
 
-class Captured(NamedTuple):
-    """All that a call enqueued."""
+def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> CapturedKernel:
+    """The one kernel that ``call`` enqueues on ``stream``.
 
-    kernels: tuple[CapturedKernel, ...]
-    others: int
-    """Copies, fills and the like."""
-
-
-def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
-    """What ``call`` enqueues on ``stream``.
-
-    Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured.
+    Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured, or
+    enqueues anything else.
     """
     if driver is None:
         raise LoadError("capturing a launch needs the driver's binding: pip install cuda-bindings")
@@ -59,12 +52,13 @@ def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> Captured:
         driver.cuGraphDestroy(graph)
 
 
-def _read(driver: Any, graph: Any) -> Captured:
+def _read(driver: Any, graph: Any) -> CapturedKernel:
     _, count = _checked(driver, driver.cuGraphGetNodes(graph))
     nodes = _checked(driver, driver.cuGraphGetNodes(graph, count))[0] if count else []
-    kernel_type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
-    kernels = [node for node in nodes if _checked(driver, driver.cuGraphNodeGetType(node))[0] == kernel_type]
-    return Captured(tuple(_kernel(driver, node) for node in kernels), len(nodes) - len(kernels))
+    kernel = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    if [_checked(driver, driver.cuGraphNodeGetType(node))[0] for node in nodes] != [kernel]:
+        raise LaunchError(f"the call enqueued {count} kernels, copies and the like on gpu.stream. {REMEDY}")
+    return _kernel(driver, nodes[0])
 
 
 def _kernel(driver: Any, node: Any) -> CapturedKernel:

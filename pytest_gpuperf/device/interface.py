@@ -18,7 +18,7 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.driver_calls import Captured
+    from pytest_gpuperf.device.driver_calls import CapturedKernel
 
 Dim3 = tuple[int, int, int]
 COOPERATIVE = " cooperative"
@@ -55,28 +55,17 @@ class Configuration(NamedTuple):
     attributes: LaunchAttributes = PLAIN
 
 
-class SeenLaunch(NamedTuple):
-    """A launch, as messages name it."""
-
-    kernel: str
-    grid: Dim3
-    block: Dim3
-
-    def __str__(self) -> str:
-        return f"{self.kernel}  grid {self.grid}  block {self.block}"
-
-
 class LaunchLog:
     """The last launches, and a number that grows with each and with each answer of the GPU."""
 
     def __init__(self) -> None:
         self.steps = 0
-        self._last: deque[SeenLaunch] = deque(maxlen=4)
+        self._last: deque[str] = deque(maxlen=4)
 
     def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
         """Note a launch before it is enqueued."""
         self.steps += 1
-        self._last.append(SeenLaunch(kernel, grid, block))
+        self._last.append(f"{kernel}  grid {grid}  block {block}")
 
     def answered(self) -> None:
         """Note that all that was enqueued is done."""
@@ -87,7 +76,7 @@ class LaunchLog:
         self._last.clear()
 
     @property
-    def last(self) -> tuple[SeenLaunch, ...]:
+    def last(self) -> tuple[str, ...]:
         """The last few launches of this test, each once, the newest first."""
         return tuple(dict.fromkeys(reversed(self._last)))
 
@@ -186,8 +175,8 @@ class Device(Protocol):
     @property
     def launches(self) -> LaunchLog: ...
 
-    def capture(self, call: Callable[[], Any]) -> Captured:
-        """What ``call`` enqueues on this GPU's stream; none of it is executed.  Raises ``LaunchError``."""
+    def capture(self, call: Callable[[], Any]) -> CapturedKernel:
+        """The kernel that ``call`` enqueues on this GPU's stream, and does not execute.  Raises ``LaunchError``."""
 
     def synchronize(self) -> None: ...
 

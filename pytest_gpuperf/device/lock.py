@@ -10,7 +10,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -47,16 +49,10 @@ class GpuLock:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the GPU.  Raises ``LockTimeout``, and ``LockUnavailable`` if the lock file cannot be used."""
-        if self._held_for_us:
+        with contextlib.nullcontext() if self._held_for_us else self._acquired():
             yield
-            return
-        lock = self._acquired()
-        try:
-            yield
-        finally:
-            lock.release()
 
-    def _acquired(self) -> FileLock:
+    def _acquired(self) -> AbstractContextManager[Any]:
         try:
             with contextlib.suppress(FileExistsError):
                 self.path.parent.mkdir()
@@ -66,11 +62,8 @@ class GpuLock:
                 FileLock(path, mode=_SHARED_FILE, is_singleton=True)
                 for path in (self.path, self.path.with_suffix(".next"))
             )
-            if lock.is_locked:  # by this process
-                lock.acquire()
-            else:
-                with door.acquire(timeout=self._wait_s):
-                    lock.acquire(timeout=self._wait_s)
+            with contextlib.nullcontext() if lock.is_locked else door.acquire(timeout=self._wait_s):
+                return lock.acquire(timeout=self._wait_s)
         except Timeout:
             raise LockTimeout(
                 f"other processes have held this GPU for {self._wait_s:g} s (lock {self.path}): wait until they are "
@@ -78,7 +71,6 @@ class GpuLock:
             ) from None
         except OSError as problem:
             raise LockUnavailable(
-                f"the lock of this GPU, {self.path}, cannot be used ({problem}): make its folder writable for all who "
-                f"measure on this machine, or let {LOCK_VARIABLE} name one that is"
+                f"the lock of this GPU, {self.path}, cannot be used ({problem}): let {LOCK_VARIABLE} name a folder "
+                "that is writable for all who measure on this machine"
             ) from problem
-        return lock

@@ -27,7 +27,7 @@ CONFIRMING_ALPHA = 1e-2
 """Rate of false SLOWER of a second process by itself."""
 PASSING = math.log(200)
 """Natural log of the e-value that SAME and FASTER take: wrong for at most 0.5 % of the kernels at the limit."""
-RATES = (0.25, 0.5, 0.75, 0.9, 1.0)
+RATES = (0.2, 0.4, 0.6, 0.8, 1.0)
 """Shares of the money that are bet on each block; the evidence is the mean over them."""
 MOST_BLOCKS = 128
 TIE = 1e-12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import time
 import types
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -142,16 +140,11 @@ def test_48_kb_of_dynamic_shared_memory_beside_static_is_granted(cuda_device: Cu
     assert gpu.to_host(out).tolist() == [36 - lane for lane in range(32)]
 
 
-def test_another_architecture_and_a_changed_cubin_are_refused(cuda_device: CudaDevice) -> None:
-    binary = compiled(cuda_device, "scale").binary
+def test_machine_code_of_another_architecture_is_refused(cuda_device: CudaDevice) -> None:
     other = "sm_80" if cuda_device.facts.arch != "sm_80" else "sm_90"
     foreign = compile_for(KernelSource(text=SCALE, name="scale"), [other])[other]
-    with pytest.raises(LoadError, match=f"compiled for {other}, and this GPU is {cuda_device.facts.arch}"):
+    with pytest.raises(LoadError, match=rf"scale \({other}\): the driver refuses its cubin"):
         cuda_device.load(foreign)
-    cuda_device.load(binary, sha256=hashlib.sha256(binary.cubin).hexdigest())
-    with pytest.raises(LoadError, match="changed or damaged"):
-        cuda_device.load(msgspec.structs.replace(binary, cubin=binary.cubin + b"\0"), sha256=hashlib.sha256(
-            binary.cubin).hexdigest())  # fmt: skip
 
 
 def split_mix_floats(seed: int, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

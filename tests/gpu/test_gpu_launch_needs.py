@@ -66,8 +66,8 @@ __global__ void part(Range part, const float* start, float4 factors, float* to)
 
 def test_structures_vectors_and_null_pointers_arrive_by_value(cuda_device: CudaDevice, gpu: Gpu) -> None:
     part = np.array((16, 0.5), dtype=np.dtype([("first", "i4"), ("weight", "f8")], align=True))[()]
-    to = gpu.zeros(4)
-    compiled(cuda_device, "part", BY_VALUE).launch(1, 4, (part, None, (2.0, 0.0, 0.0, 3.0), to))()
+    factors, to = np.array([2.0, 0.0, 0.0, 3.0], "float32"), gpu.zeros(4)
+    compiled(cuda_device, "part", BY_VALUE).launch(1, 4, (part, None, factors, to))()
     gpu.assert_equal(to, np.full(4, 26.0, dtype="float32"))
 
 

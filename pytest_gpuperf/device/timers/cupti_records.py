@@ -1,10 +1,8 @@
 """CUPTI's activity records: pieces of GPU work, and the tags of the API calls that launched them.
 
-They are read as they lie in CUPTI's buffers, about a microsecond each.  cupti-python 13.0.1 makes an object
-of every record, of API calls too, which must be recorded for tags to exist: 28 us for a kernel, 3 us for another one,
-2 us for each field that is read (timed on a host without a GPU).  A paired block of twenty-four samples has some 150.
-So callbacks of our own are registered with the library that it has loaded.  The offsets of fields come from its data
-types, the steps from record to record from CUPTI.
+They are read as they lie in CUPTI's buffers, about a microsecond each: cupti-python 13.0.1 makes an object of every
+record, which takes 28 us for a kernel and 3 us for an API call.  So callbacks of our own are registered with the
+library that it has loaded.  The offsets of fields come from its data types, the steps from record to record from CUPTI.
 
 The callbacks only lend buffers and take them back, whichever thread calls them.  Calls into the library release the
 interpreter lock, for CUPTI may wait meanwhile for a thread that is in a callback.

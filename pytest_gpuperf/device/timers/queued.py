@@ -42,7 +42,7 @@ class QueuedPairs:
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream
         self._ns_per_cycle = self._spin_rate()
-        self._delay_ns = {"cold": 0.0, "warm": FIRST_DELAY_NS}
+        self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
 
     def read(self, work: Work, *, prepare: Work | None = None, cold: bool = False) -> float:
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
@@ -50,14 +50,13 @@ class QueuedPairs:
         ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises ``TimerError`` if
         ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times in a row.
         """
-        kind = "cold" if cold else "warm"
-        delay_ns, tries_left = self._delay_ns[kind], TRIES_AT_LONGEST
+        delay_ns, tries_left = self._delay_ns[cold], TRIES_AT_LONGEST
         while True:
             start, stop, work_ns = self._enqueue(work, prepare, cold, delay_ns)
             in_time = not start.done
             self._stream.synchronize()
             if in_time:
-                self._delay_ns[kind] = _next_delay(work_ns, cold)
+                self._delay_ns[cold] = _next_delay(work_ns, cold)
                 return self._stream.elapsed_ns(start, stop)
             tries_left -= delay_ns >= LONGEST_DELAY_NS
             if not tries_left:

@@ -44,11 +44,9 @@ def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
     """
     ordered = np.sort(np.asarray(samples_ns, dtype=np.float64))
     distinct = _distinct(ordered)
-    if distinct.size > 1:
-        rounded_ticks = tick_ns > 8 * JITTER_NS and _on_grid(
-            distinct, tick_ns, TICK_SLACK_NS
-        )  # few would show their rounding alone
-        return tick_ns if rounded_ticks else min(tick_ns, tick_of(samples_ns))
+    if distinct.size > 1:  # few on the grid of the clock would show their rounding alone
+        on_grid = tick_ns > 8 * JITTER_NS and _on_grid(distinct, tick_ns, TICK_SLACK_NS)
+        return tick_ns if on_grid else min(tick_ns, tick_of(samples_ns))
     apart = ordered.size and ordered[-1] - ordered[0] > 2 * ROUNDING_NS
     return min(tick_ns, ROUNDING_NS) if apart else tick_ns
 

@@ -361,7 +361,7 @@ def test_a_variable_of_the_module_is_written(device: CudaDevice, cupy: FakeCupy,
     kernel = device.load(binary)
     kernel.write("weights", b"\0\1\2\0")
     assert cupy.log[-1] == ("write", "weights", b"\0\1\2\0")
-    with pytest.raises(LoadError, match=r"no access to the variable hidden: CUDA_ERROR_NOT_FOUND.*without static"):
+    with pytest.raises(LoadError, match=r"no access to hidden: CUDA_ERROR_NOT_FOUND.*without static"):
         kernel.write("hidden", b"\0")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from device_samples import DeviceArray, make_binary
@@ -15,6 +16,7 @@ from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import declared
 from pytest_gpuperf.device.placeholder import without_data
+from pytest_gpuperf.model.evidence import Parameter
 
 ADDRESS_OR_NUMBER = "64-bit integer or pointer"
 
@@ -234,6 +236,9 @@ def test_opaque_bytes_are_passed_as_they_are_and_known_by_their_size() -> None:
         assert argument.value.tobytes() == content
         assert argument.entry == "opaque[128]"
     assert fit("unsigned long", bytes(8)).entry == "opaque[8]"
+    vector = msgspec.structs.replace(make_binary(), parameters=(Parameter(offset=0, size=16, type="float4"),))
+    factors = opaque(np.array([1, 2, 3, 4], "float32"), vector.parameters[0])
+    assert prepare(vector, (factors,), lambda _: True)[0].value.nbytes == 16
     assert "is 64 bytes, but" in refusal(128, bytes(64))
 
 
