@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import zlib
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
 from suite_under_test import RECORD, REFUSING
 
+from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
@@ -44,7 +44,7 @@ def store_cubin(suite, binary):
     sha256 = hashlib.sha256(cubin).hexdigest()
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(zlib.compress(cubin))
+    path.write_bytes(compressed(cubin))
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
     edit_baseline(suite, lambda record: record["identity"].update(code=binary.profile.code_hash))
 
@@ -168,7 +168,7 @@ def take_cubin_off_the_record(suite):
 
 def alter_cubin(suite):
     path = stored_cubin(suite)
-    path.write_bytes(zlib.compress(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
+    path.write_bytes(compressed(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
 
 
 def store_other_parameters(suite):
