@@ -264,6 +264,6 @@ def test_a_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -
     result.stdout.fnmatch_lines(
         [
             "*INCONCLUSIVE*",
-            "*not paired: it was recorded with uncommitted changes to * commit, then record it with pytest --update-baselines=all",
+            "*not paired: it was recorded with uncommitted changes to * commit, then record it with pytest *=all",
         ]
     )
