@@ -91,7 +91,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _Piece:
+class _FixedWorkPiece:
     """What the fixed work makes and calls."""
 
     def __init__(self, number: int, name: str) -> None:
@@ -110,7 +110,7 @@ def interpreter_work() -> None:
     """
     found: dict[str, tuple[int, str]] = {}
     for number in range(PIECES):
-        one = _Piece(number, str(number))
+        one = _FixedWorkPiece(number, str(number))
         found[one.name] = one.both()
         _ = tuple(found)
 

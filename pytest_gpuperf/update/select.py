@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
-from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counters import Counts, replaced
