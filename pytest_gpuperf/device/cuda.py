@@ -201,18 +201,14 @@ class CudaDevice:
         with time_range(name), _backward_in_this_thread():
             yield
 
-    @property
-    def has_persisting_lines(self) -> bool:
-        """Whether there is a part of the L2 for lines that outlast a flush."""
-        return self._persisting.in_use
-
-    def end_persistence(self) -> None:
-        """Wait until the workload is over, and make the lines that persist ordinary ones."""
-        self.stream.synchronize()
-        self._persisting.reset()
-
     def flush_l2(self) -> None:
-        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
+        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory.
+
+        Lines that the workload made persist outlast it: they are made ordinary ones first, when the workload is over.
+        """
+        if self._persisting.in_use:
+            self.stream.synchronize()
+            self._persisting.reset()
         self._flush_buffer.memset_async(0, FLUSH_FACTOR * self.facts.l2_bytes, self.stream)
 
     @cached_property

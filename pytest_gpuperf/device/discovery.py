@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-_NEEDS_GPU = "for times run on a machine with an NVIDIA GPU (in a container: start it with --gpus all)"
 _INSTALL_CUPY = "install CuPy for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
 _SIGNS = (
@@ -59,18 +58,21 @@ def open_device(
     """
     environ = os.environ if environ is None else environ
     if visible_devices(environ) == []:
-        raise NoDevice(f"{VARIABLE}={environ[VARIABLE]!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
+        raise NoDevice(f"{VARIABLE}={environ[VARIABLE]!r} hides every GPU; unset {VARIABLE}, or name a GPU in it")
     try:
         driver_library = load_library(DRIVER_LIBRARY)
     except OSError as problem:
-        raise NoDevice(f"there is no NVIDIA driver ({problem})", _NEEDS_GPU) from None
+        raise NoDevice(
+            f"there is no NVIDIA driver ({problem}); for times run on a machine with an NVIDIA GPU (in a container: "
+            "start it with --gpus all)"
+        ) from None
     nvml, driver = (_module_or_none(name, load_module) for name in ("pynvml", "cuda.bindings.driver"))
     index = bind_worker(environ, worker, lambda: _installed(nvml))
     try:
         with _starting(driver_library):
             cupy = load_module("cupy")
     except ImportError as problem:
-        raise NoDevice(f"CuPy cannot be imported ({problem})", _INSTALL_CUPY) from problem
+        raise NoDevice(f"CuPy cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
     # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
     ordinal = index % _count(cupy)
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
@@ -80,8 +82,7 @@ def open_device(
     try:
         limits_of(facts.arch)
     except UnknownArchitecture as problem:
-        remedy = "use another GPU, or a newer pytest-gpuperf"
-        raise NoDevice(f"{facts.name} cannot be used: {problem}", remedy) from None
+        raise NoDevice(f"{facts.name} cannot be used: {problem}; take another one, or a newer pytest-gpuperf") from None
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
@@ -103,10 +104,12 @@ def _count(cupy: Any) -> int:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError as problem:
         able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
-        reason = f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}"
-        raise NoDevice(reason, f"{_CHECK}; where the driver is too old, {_INSTALL_CUPY}") from problem
+        raise NoDevice(
+            f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}; {_CHECK}; "
+            f"where the driver is too old, {_INSTALL_CUPY}"
+        ) from problem
     if count == 0:
-        raise NoDevice("the driver lists no GPU", _CHECK)
+        raise NoDevice(f"the driver lists no GPU; {_CHECK}")
     return count
 
 
