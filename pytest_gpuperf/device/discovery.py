@@ -73,8 +73,7 @@ def open_device(
             cupy = load_module("cupy")
     except ImportError as problem:
         raise NoDevice(f"CuPy cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
-    # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
-    ordinal = index % _count(cupy)
+    ordinal = index % _count(cupy)  # one GPU is left, unless nothing was narrowed or CUDA had been started before
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
@@ -89,7 +88,7 @@ def open_device(
 @contextlib.contextmanager
 def _starting(driver_library: Any) -> Iterator[None]:
     """CUDA's driver takes 0.6 s to start, and the work inside goes on meanwhile; what it says is asked for later."""
-    start = threading.Thread(target=getattr(driver_library, "cuInit", int), args=(0,), daemon=True)
+    start = threading.Thread(target=driver_library.cuInit, args=(0,), daemon=True)
     start.start()
     try:
         yield

@@ -32,18 +32,15 @@ class Nvml:
 
     def __init__(self, library: Any, uuid: str) -> None:
         """``library`` is the module ``pynvml`` or None without it; ``uuid`` as the driver has it, without a prefix."""
-        self._nvml = library
-        self._handle: Any = None
+        self._nvml, self._handle = library, None
         self.uuid = f"GPU-{uuid}"
         """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
-        for prefix in ("GPU-", "MIG-") if library is not None else ():
-            try:
+        for known in (f"GPU-{uuid}", f"MIG-{uuid}") if library is not None else ():
+            with contextlib.suppress(library.NVMLError):
                 library.nvmlInit()
-                self._handle = library.nvmlDeviceGetHandleByUUID(prefix + uuid)
-            except library.NVMLError:
-                continue
-            self.uuid = prefix + uuid
-            return
+                self._handle = library.nvmlDeviceGetHandleByUUID(known)
+                self.uuid = known
+                return
 
     def _ask(self, function: str, *constant: str) -> Any:
         """Answer of ``nvmlDeviceGet...`` for a constant of NVML's; None if it has no such function, or refuses."""
@@ -86,7 +83,7 @@ class Nvml:
             "driver": self._nvml.nvmlSystemGetDriverVersion(),
             "power_limit_w": None if limit_mw is None else round(limit_mw / 1000),
             "ecc": None if ecc is None else bool(ecc[0]),
-            "mig": True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
+            "mig": self.uuid.startswith("MIG-") or (None if mig is None else bool(mig[0])),
         }
 
 

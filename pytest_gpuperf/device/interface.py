@@ -63,12 +63,12 @@ class LaunchLog:
         self._last: deque[str] = deque(maxlen=4)
 
     def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
-        """Note a launch before it is enqueued."""
+        """A launch is about to be enqueued."""
         self.steps += 1
         self._last.append(f"{kernel}  grid {grid}  block {block}")
 
     def answered(self) -> None:
-        """Note that all that was enqueued is done."""
+        """All that was enqueued is done."""
         self.steps += 1
 
     def forget(self) -> None:
@@ -207,7 +207,7 @@ class Device(Protocol):
 
     def state(self) -> DeviceState: ...
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[Any]:
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:

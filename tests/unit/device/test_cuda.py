@@ -246,6 +246,7 @@ def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
 ) -> None:
     """Else a second process lacks that memory, and arrays lie where the tests before left room."""
+    torch.cuda.max_memory_reserved = lambda: 0
     torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
     device.release_unused()
     assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
@@ -255,6 +256,7 @@ def test_a_fault_of_the_gpu_is_not_told_by_who_gives_memory_back(device: CudaDev
     def faulty() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
+    torch.cuda.max_memory_reserved = lambda: 0
     torch.cuda.empty_cache = faulty
     device.release_unused()
 
