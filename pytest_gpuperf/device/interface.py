@@ -133,20 +133,6 @@ class Timer(Protocol):
         """
 
 
-class Arrays(Protocol):
-    """Makes device arrays; every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``."""
-
-    def random(
-        self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
-    ) -> Any: ...
-    def empty(self, shape: Any, dtype: Any = "float32") -> Any: ...
-    def zeros(self, shape: Any, dtype: Any = "float32") -> Any: ...
-    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any: ...
-    def empty_like(self, array: Any) -> Any: ...
-    def array(self, host: Any) -> Any:
-        """Copy a host array (or nested sequence) to the device."""
-
-
 class Device(Protocol):
     """One GPU, held by one process."""
 
@@ -154,7 +140,11 @@ class Device(Protocol):
     def facts(self) -> DeviceFacts: ...
 
     @property
-    def arrays(self) -> Arrays: ...
+    def arrays(self) -> Any:
+        """Makes arrays by ``random``, ``empty``, ``zeros``, ``full``, ``empty_like`` and ``array``, as ``gpu.Gpu`` does.
+
+        Every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``.
+        """
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
-from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
+from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.evidence import CacheMode
@@ -33,7 +33,6 @@ LEAST_PAUSE_NS = 200_000.0
 all, those included in which the host was late, lasted 106 us (docs/results/recordings.md)."""
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
 _CALIBRATION_SAMPLES = 20
-_TICK_SAMPLES = 64
 
 
 def open_cupti(stream: CudaStream) -> CuptiTimer:
@@ -96,10 +95,10 @@ class CuptiTimer:
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
         )
         pairs = QueuedPairs(stream)  # first, because it wakes the GPU
-        lengths = iter(varied_lengths(_TICK_SAMPLES + 1))
+        lengths = varied_lengths()
         empty = Slot(stream.empty, _CALIBRATION_SAMPLES)
         self.measure([empty], "warm")  # the first tracing loads CUPTI's own code
-        varied = Slot(lambda: stream.spin(next(lengths)), _TICK_SAMPLES)
+        varied = Slot(lambda: stream.spin(next(lengths)), TICK_READINGS)
         readings, lengths_read = self.measure([empty, varied], "warm")
         self.tick_ns = tick_of(lengths_read)
         self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.device_errors import TimerError
@@ -27,7 +27,7 @@ TRIES_TO_KEEP_UP = 8
 WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
-_TICK_READINGS = 64
+TICK_READINGS = 64
 _FEW_LAUNCHES = 20
 _MANY_LAUNCHES = 120
 _EMPTY_READINGS = 9
@@ -101,9 +101,8 @@ class QueuedPairs:
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""
-        lengths = itertools.cycle(varied_lengths(_TICK_READINGS))  # a reading that is retaken takes another one
-        readings = [self.read(lambda: self._stream.spin(next(lengths))) for _ in range(_TICK_READINGS)]
-        return tick_of(readings)
+        lengths = varied_lengths()
+        return tick_of([self.read(lambda: self._stream.spin(next(lengths))) for _ in range(TICK_READINGS)])
 
     def _spin_rate(self) -> float:
         """Nanoseconds per cycle of the spin kernel, once the GPU has been busy for 10 ms and left its idle clocks.
@@ -127,9 +126,9 @@ def _longer(delay_ns: float) -> float:
     return min(max(2 * delay_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
 
-def varied_lengths(count: int) -> list[int]:
+def varied_lengths() -> Iterator[int]:
     """Lengths in cycles, irregularly spaced from 500 to 20,500: their readings fall on many different ticks."""
-    return [500 + 37 * index * index * index % 20_000 for index in range(count)]
+    return (500 + 37 * index**3 % 20_000 for index in itertools.count())
 
 
 class EmptyKernel(NamedTuple):

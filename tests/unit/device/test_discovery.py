@@ -48,7 +48,11 @@ class Machine:
         return types.SimpleNamespace(cuInit=lambda flags: self.visible_at_start.append(self.environ.get(VARIABLE)))
 
     def open(self, worker: int | None = None) -> Any:
-        return open_device(worker, environ=self.environ, load_module=self.load_module, load_library=self.load_library)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(discovery.os, "environ", self.environ)
+            patch.setattr(discovery.importlib, "import_module", self.load_module)
+            patch.setattr(discovery.ctypes, "CDLL", self.load_library)
+            return open_device(worker)
 
     def refusal(self) -> str:
         with pytest.raises(NoDevice) as caught:
