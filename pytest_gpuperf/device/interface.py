@@ -141,7 +141,7 @@ class Device(Protocol):
 
     @property
     def arrays(self) -> Any:
-        """Makes arrays by ``random``, ``empty``, ``zeros``, ``full``, ``empty_like`` and ``array``, as ``gpu.Gpu`` does.
+        """Makes arrays by ``random``, ``empty``, ``zeros``, ``full``, ``empty_like`` and ``array``, as ``Gpu`` does.
 
         Every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``.
         """

@@ -74,8 +74,6 @@ class SimulatedStream:
         self.elsewhere_ns = 0.0
         """When other streams are done."""
         self.flushes = 0
-        self.persisting = False
-        """Whether the workload set a part of the L2 aside."""
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
         self.capturable = True
@@ -106,9 +104,6 @@ class SimulatedStream:
         self.kernel(EMPTY + cycles * self.rate(self.now_ns), "spin")
 
     def flush_l2(self) -> None:
-        if self.persisting:
-            self.synchronize()
-            self.log.append("persistence ended")
         self.flushes += 1
         self.now_ns += LAUNCH_COST
         self.execute("flush", FLUSH)

@@ -255,18 +255,6 @@ def test_opening_where_cupti_does_not_start_says_why(
         open_cupti(stream)  # type: ignore[arg-type]
 
 
-def test_lines_that_persist_are_made_ordinary_before_each_cold_sample(
-    timer: CuptiTimer, stream: SimulatedStream
-) -> None:
-    slot = Slot(kernel(stream, 3200.0), 3, dropped=1)
-    timer.measure([slot], "cold")
-    stream.persisting = True
-    timer.measure([slot], "warm")
-    assert "persistence ended" not in stream.log
-    timer.measure([slot], "cold")
-    assert stream.log.count("persistence ended") == 4
-
-
 @pytest.mark.parametrize(("lost_ns", "late_ns", "pauses"), [
     (2_400_000.0, 0.0, [2_400_000.0]), (190_000.0, 0.0, []), (2_400_000.0, 3_000_000.0, []),
 ], ids=["another process's turn", "short", "late host"])  # fmt: skip

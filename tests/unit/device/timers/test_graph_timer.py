@@ -326,12 +326,12 @@ def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
     assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
 
 
-def test_lines_that_persist_from_a_reset_are_ordinary_before_the_flush(stream: SimulatedStream) -> None:
-    timer, stream.persisting = GraphTimer(stream), True
+def test_the_flush_comes_right_behind_the_reset(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
     timer.measure([Slot(lambda: stream.kernel(5000.0), 4, lambda: stream.kernel(900.0, "reset"))], "cold")
     behind = [after for one, after in itertools.pairwise(stream.log) if one == "reset"]
     assert len(behind) >= 4
-    assert set(behind) == {"persistence ended"}
+    assert set(behind) == {"flush"}
 
 
 @pytest.mark.parametrize("cache", ["cold", "warm"])
