@@ -132,7 +132,7 @@ def test_all_and_changed_exclude_each_other(recorded):
 
 @pytest.mark.parametrize(
     ("marker", "ini", "steps", "tolerance"),
-    [("tolerance=0.5", "", 160, "50"), ("profile='loose'", "", 104, "2"), ("", "gpuperf_tolerance = 0.5", 160, "50")],
+    [("tolerance=0.5", "", 160, "50"), ("profile='loose'", "", 103, "2"), ("", "gpuperf_tolerance = 0.5", 160, "50")],
 )
 def test_what_passes_by_a_wider_tolerance_is_named(recorded, marker, ini, steps, tolerance):
     """Whoever makes a kernel slower may widen its tolerance in the same change."""
@@ -203,7 +203,7 @@ OBSTACLES = {
     store_other_parameters: "*the parameters changed from (8 bytes, 8 bytes, 8 bytes, 4 bytes) to (8 bytes, *",
     store_other_kernel: "*it has no kernel work; it has other*",
     store_other_architecture: "*for sm_80*",
-    record_impossible_launch: "the baseline cannot be launched as it was: *beyond the device*s limit of 1024*",
+    record_impossible_launch: "the baseline cannot be launched as it was: *is beyond the device*s limit of (1024, *",
     refuse: "the baseline's machine code cannot be loaded: no kernel image*",
 }
 
@@ -241,7 +241,7 @@ def test_slower_machine_is_no_slower_kernel(recorded):
     recorded.change_code()
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
-    result.stdout.re_match_lines([r"  work .* x(1.00|0.99)\d \[.*\] +SAME", r"  doubling .* x1.1\d\d +UNCHANGED"])
+    result.stdout.re_match_lines([r"  work .* x(1.00|0.99)\d \[.*\] +SAME", r"  doubling .* x1\.(09|1)\d* +UNCHANGED"])
     noted = [one["notes"] for one in judgements_of(recorded) if one["kind"] == "time"]
     assert noted == [["x1.10 of its recorded time"]] * 3
 
