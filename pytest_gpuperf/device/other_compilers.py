@@ -6,7 +6,8 @@ granted beyond it (alignments, multiples, strides) is the test's to keep: a wron
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +17,14 @@ from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.interface import Configuration, Device
-from pytest_gpuperf.device.launch import Launch, MachineCode, as_tuple
-from pytest_gpuperf.device.limits import dim3, dynamic_shared
+from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
+from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.cute_code import CuteCode
-    from pytest_gpuperf.compile.cutile_code import CutileCode
+    from pytest_gpuperf.compile.cutile_code import CutileCode, TileArgument
     from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction
     from pytest_gpuperf.compile.triton_code import TritonCode
 
@@ -47,17 +48,15 @@ class TritonKernel(MachineCode):
         Raises ``LaunchError`` if one is not, and as ``Kernel.launch``.
         """
         code, given = self._code, as_tuple(self.name, args)
-        optional = all(argument.is_constant for argument in code.arguments[len(given) :])
-        known = code.arguments[: len(given)] if optional else code.arguments
-        parameters = []
-        for argument, value in _pairs(self.name, [(one.name, one) for one in known], given):
-            if argument.is_constant:
-                _check_constant(f"{self.name}: argument {argument.name}", value, argument.constant)
-            else:
-                parameters.append(value)
-        scratch = [None] * code.scratch_pointers
-        configuration = Configuration(dim3(grid, "grid"), (code.threads, 1, 1), code.shared_bytes)
-        return Launch(self, configuration, [*parameters, *scratch])
+        left_out = code.arguments[len(given) :]
+        if all(argument.is_constant for argument in left_out):
+            given += tuple(argument.constant for argument in left_out)
+        parts = {
+            one.name: partial(_constant, f"{self.name}: argument {one.name}", one.constant) if one.is_constant else _one
+            for one in code.arguments
+        }
+        parameters = [*_parameters(self.name, parts, given), *[None] * code.scratch_pointers]
+        return Launch(self, configuration_of(grid, code.threads, code.shared_bytes), parameters)
 
 
 class CutileKernel(MachineCode):
@@ -66,7 +65,7 @@ class CutileKernel(MachineCode):
     def __init__(self, code: CutileCode, *, device: Device, native: str | None, targets: Sequence[str]) -> None:
         """``code`` is what ``compile_cutile`` made, for ``targets`` and for the ``native`` architecture."""
         super().__init__(code.binaries, device=device, native=native, targets=targets, ptx=self._no_ptx)
-        self._arguments = code.arguments
+        self._parts = {str(place): self._parts_of(place, one) for place, one in enumerate(code.arguments, start=1)}
 
     def launch(self, grid: int | Sequence[int], args: Sequence[Any] = ()) -> Launch:
         """A launch of ``grid`` tile blocks on the arguments of the Python function, in its order.
@@ -75,22 +74,13 @@ class CutileKernel(MachineCode):
         signature, which the compiler took for granted: that is not checked.
         Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
         """
-        block = self.binary.required_block or (1, 1, 1)
-        parameters = tuple(self._parameters(as_tuple(self.name, args)))
-        return Launch(self, Configuration(dim3(grid, "grid"), block), parameters)
+        parameters = _parameters(self.name, self._parts, as_tuple(self.name, args))
+        return Launch(self, configuration_of(grid, self.binary.required_block or 1), parameters)
 
-    def _parameters(self, given: tuple[Any, ...]) -> Iterator[Any]:
-        """An array is its address, shape and strides in elements; one with gaps goes by the bare address."""
-        known = [(str(place), argument) for place, argument in enumerate(self._arguments, start=1)]
-        for place, (argument, value) in enumerate(_pairs(self.name, known, given), start=1):
-            facts = array_facts(value)
-            if isinstance(argument, TileConstant):
-                _check_constant(f"{self.name}: argument {place}", value, argument.value)
-            elif not isinstance(argument, TileArray) or facts is None:
-                yield value
-            else:
-                yield value if facts.order or facts.address is None else np.uint64(facts.address)
-                yield from (*facts.shape, *(stride // facts.dtype.itemsize for stride in facts.strides))
+    def _parts_of(self, place: int, argument: TileArgument) -> _Parts:
+        if isinstance(argument, TileConstant):
+            return partial(_constant, f"{self.name}: argument {place}", argument.value)
+        return _tile_array if isinstance(argument, TileArray) else _one
 
     def _no_ptx(self, arch: str) -> str:
         raise BadArgument(f"{self.name}: cuTile makes machine code out of Tile IR, there is no PTX of it for {arch}")
@@ -104,9 +94,8 @@ class NumbaKernel(MachineCode):
         targets: Sequence[str],
     ) -> None:  # fmt: skip
         """``binaries`` are what ``numba_binary`` makes of ``function``, by architecture."""
-        super().__init__(binaries, device=device, native=native, targets=targets,
-                         ptx=lambda arch: numba_ptx(function, arch))  # fmt: skip
-        self._arguments = function.arguments
+        super().__init__(binaries, device=device, native=native, targets=targets, ptx=partial(numba_ptx, function))
+        self._parts = {one.name: partial(_numba_parts, one) for one in function.arguments}
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
@@ -116,35 +105,8 @@ class NumbaKernel(MachineCode):
         Arrays are device arrays of any library, contiguous in the order that the signature says: that is not checked.
         Raises ``LaunchError`` if arguments do not fit, and as ``Kernel.launch``.
         """
-        known = [(argument.name, argument) for argument in self._arguments]
-        parameters = [part for both in _pairs(self.name, known, as_tuple(self.name, args)) for part in _parts(*both)]
-        shared = dynamic_shared(self.name, shared_bytes)
-        return Launch(self, Configuration(dim3(grid, "grid"), dim3(block, "block"), shared), parameters)
-
-
-def _parts(argument: NumbaArgument, value: Any) -> tuple[Any, ...]:
-    """The parameters that one argument of Numba's becomes."""
-    facts = array_facts(value)
-    if argument.axes is not None and facts is not None:
-        return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
-    if argument.type.startswith("complex"):
-        number = np.dtype(argument.type).type(value)
-        return (number.real, number.imag)
-    return (value,)
-
-
-def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bool) -> dict[str, KernelBinary]:
-    """``numba_binary`` by architecture; raises alike.
-
-    Raises ``DeviceNeeded`` where Numba needs a driver and there is no GPU: it compiles device functions that a kernel
-    calls for the one that is there.  Where there is one, a driver that Numba cannot use is an error as any other.
-    """
-    try:
-        return {arch: numba_binary(function, arch) for arch in archs}
-    except Exception as problem:
-        if has_gpu or type(problem).__name__ != _NO_DRIVER:
-            raise
-        raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
+        parameters = _parameters(self.name, self._parts, as_tuple(self.name, args))
+        return Launch(self, configuration_of(grid, block, shared_bytes), parameters)
 
 
 class CuteKernel(MachineCode):
@@ -162,9 +124,18 @@ class CuteKernel(MachineCode):
         It is called once, here, while the stream is captured: nothing is executed then, and grid, block, shared memory
         and the bytes of all parameters are taken from the graph.  ``args``, arrays above all, are kept alive, and are
         what the identity says of the arguments; other arrays that ``call`` uses are the test's to keep.
-        Raises ``LaunchError`` if the call enqueues anything but this kernel, or cannot be captured.
+        Raises ``LaunchError`` if the call enqueues anything but this kernel, or cannot be captured, and
+        ``DeviceNeeded`` without a GPU.
         """
-        return launch_as_called(self, call, as_tuple(self.name, args))
+        given = as_tuple(self.name, args)
+        one = self.device.capture(lambda: call(*given))
+        if one.symbol != self.binary.symbol:
+            raise LaunchError(f"{self.name}: the call launched {one.symbol}, not the kernel {self.binary.symbol}")
+        entries = [f"as called({', '.join(map(_described, given))})", *["as called"] * len(one.parameters)]
+        values = [
+            Opaque(content, entry, (call, given)) for content, entry in zip(one.parameters, entries, strict=False)
+        ]
+        return Launch(self, one.launch, values)
 
     def _kept_ptx(self, arch: str) -> str:
         if not self._codes[arch].ptx:
@@ -172,40 +143,68 @@ class CuteKernel(MachineCode):
         return self._codes[arch].ptx
 
 
-def launch_as_called(kernel: MachineCode, call: Callable[..., Any], args: Sequence[Any]) -> Launch:
-    """A launch of ``kernel`` as ``call(*args)`` launches it, which is run once for that and executes nothing.
+def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bool) -> dict[str, KernelBinary]:
+    """``numba_binary`` by architecture; raises alike.
 
-    Raises ``LaunchError`` unless that enqueues this kernel and nothing else, and ``DeviceNeeded`` without a GPU.
+    Raises ``DeviceNeeded`` where Numba needs a driver and there is no GPU: it compiles device functions that a kernel
+    calls for the one that is there.  Where there is one, a driver that Numba cannot use is an error as any other.
     """
-    one = kernel.device.capture(lambda: call(*args))
-    if one.symbol != kernel.binary.symbol:
-        raise LaunchError(f"{kernel.name}: the call launched {one.symbol}, not the kernel {kernel.binary.symbol}")
-    entry = f"as called({', '.join(map(_described, args))})"
-    values = [Opaque(content, "as called" if place else entry, (call, args))
-              for place, content in enumerate(one.parameters)]  # fmt: skip
-    return Launch(kernel, one.launch, values)
+    try:
+        return {arch: numba_binary(function, arch) for arch in archs}
+    except Exception as problem:
+        if has_gpu or type(problem).__name__ != _NO_DRIVER:
+            raise
+        raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
+
+
+_Parts = Callable[[Any], Iterable[Any]]
+"""Makes the parameters that an argument becomes of its value."""
+
+
+def _parameters(kernel: str, parts: Mapping[str, _Parts], given: Sequence[Any]) -> list[Any]:
+    """The parameters of all arguments, ``parts`` by name.  Raises ``LaunchError`` unless there are as many."""
+    if len(parts) != len(given):
+        raise LaunchError(f"{kernel} takes {len(parts)} arguments ({', '.join(parts)}), and {len(given)} were given")
+    return [part for parts_of, value in zip(parts.values(), given, strict=True) for part in parts_of(value)]
+
+
+def _one(value: Any) -> Iterable[Any]:
+    return (value,)
+
+
+def _constant(where: str, constant: Any, value: Any) -> Iterable[Any]:
+    """No parameter.  Raises ``LaunchError`` unless the value is the ``constant`` that was compiled in."""
+    is_array = array_facts(value) is not None
+    if value is not constant and (is_array or not bool(value == constant)):
+        raise LaunchError(
+            f"{where} is {'an array' if is_array else repr(value)}, and {constant!r} was compiled in: "
+            "compile it with what it is launched with"
+        )
+    return ()
+
+
+def _tile_array(value: Any) -> Iterable[Any]:
+    """Address, shape and strides in elements; an array with gaps goes by its bare address."""
+    facts = array_facts(value)
+    if facts is None:
+        return (value,)
+    address = value if facts.order or facts.address is None else np.uint64(facts.address)
+    return (address, *facts.shape, *(stride // facts.dtype.itemsize for stride in facts.strides))
+
+
+def _numba_parts(argument: NumbaArgument, value: Any) -> Iterable[Any]:
+    facts = array_facts(value)
+    if argument.axes is not None and facts is not None:
+        return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
+    if argument.type.startswith("complex"):
+        number = np.dtype(argument.type).type(value)
+        return (number.real, number.imag)
+    return (value,)
 
 
 def _described(value: Any) -> str:
-    """An argument of the call, as the identity has it: no addresses."""
+    """An argument of a captured call, as the identity has it: no addresses."""
     facts = array_facts(value)
     if facts is not None:
         return facts.entry
     return repr(value) if isinstance(value, bool | int | float | str | np.generic) else type(value).__name__
-
-
-def _pairs(kernel: str, known: Sequence[tuple[str, Any]], given: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    """Each known argument and the one given for it.  Raises ``LaunchError`` unless there are as many."""
-    if len(known) != len(given):
-        names = ", ".join(name for name, _ in known)
-        raise LaunchError(f"{kernel} takes {len(known)} arguments ({names}), and {len(given)} were given")
-    return zip((argument for _, argument in known), given, strict=True)
-
-
-def _check_constant(where: str, value: Any, constant: Any) -> None:
-    is_array = array_facts(value) is not None
-    if value is not constant and (is_array or not bool(value == constant)):
-        brief = "an array" if is_array else repr(value)
-        raise LaunchError(
-            f"{where} is {brief}, and {constant!r} was compiled in: compile it with what it is launched with"
-        )
