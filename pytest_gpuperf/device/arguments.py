@@ -199,16 +199,17 @@ def _types(names: str) -> tuple[np.dtype[Any], ...]:
 
 
 def _opaque(value: Any, size: int) -> Any:
-    """``Opaque`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
-    if isinstance(value, np.ndarray) and value.nbytes == size > POINTER_BYTES and value.dtype.kind != "V":
+    """``Opaque`` of a structure, of bytes, and of a NumPy array of the parameter's size; another argument as it is."""
+    is_array = isinstance(value, np.ndarray)
+    if isinstance(value, np.void) or (is_array and value.dtype.kind == "V" and value.size == 1):
+        return Opaque(value.tobytes(), f"{value.dtype.name}=0x{value.tobytes().hex()}")
+    if is_array and value.nbytes == size > POINTER_BYTES:
         value = value.tobytes()
     return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 
 
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, str]:
     """The value that the loaded kernel is given, and its entry."""
-    if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
-        value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
     if isinstance(value, Opaque):
         if len(value.content) != site.parameter.size:
             raise site.refuse(f"{len(value.content)} bytes")
@@ -248,15 +249,10 @@ def _alignment(address: int | None) -> str:
 
 
 def _scalar(site: _Site, value: np.generic) -> tuple[Any, str]:
-    is_address = bool(site.is_pointer) and value.dtype.kind in "iu"
-    fits = is_address or (not site.is_pointer and site.takes(value.dtype))
+    fits = value.dtype.kind in "iu" if site.is_pointer else site.takes(value.dtype)
     if value.dtype.itemsize != site.parameter.size or not fits:
         raise site.refuse(f"{value.dtype}")
-    if is_address:
-        return value, f"address{_alignment(int(value.item()))}"
-    if value.dtype.kind not in "biufc":  # CuPy passes others as arrays of one element
-        return np.array(value), f"{value.dtype.name}=0x{value.tobytes().hex()}"
-    return value, f"{value.dtype}={value.item()}"
+    return value, f"address{_alignment(int(value.item()))}" if site.is_pointer else f"{value.dtype}={value.item()}"
 
 
 def _number(site: _Site, value: int | float) -> np.generic:

@@ -6,25 +6,26 @@ granted beyond it (alignments, multiples, strides) is the test's to keep: a wron
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.cutile_code import TileArray, TileConstant
+from pytest_gpuperf.compile.cutile_code import TileConstant
 from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.interface import Device, Dim3
 from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.cute_code import CuteCode
-    from pytest_gpuperf.compile.cutile_code import CutileCode, TileArgument
+    from pytest_gpuperf.compile.cutile_code import CutileCode
     from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction
     from pytest_gpuperf.compile.triton_code import TritonCode
 
@@ -32,55 +33,58 @@ _NO_DRIVER = "CudaSupportError"
 """Numba's exception where there is no driver."""
 
 
-class TritonKernel(MachineCode):
-    """A kernel whose block, shared memory and scratch pointers Triton has settled."""
+class _SettledKernel(MachineCode):
+    """A kernel whose block and shared memory its compiler has settled."""
+
+    _known: Mapping[str, tuple[Any, ...]]
+    _block: int | Dim3 = 1
+    _shared_bytes = 0
+    _scratch_pointers = 0
+
+    def launch(self, grid: int | Sequence[int], args: Sequence[Any] = ()) -> Launch:
+        """A launch of ``grid`` programs or tile blocks on the arguments of the Python function, in its order.
+
+        Constants are among them (of Triton also the integers equal to 1 that it folds); those at the end may be left
+        out.  They are no parameters of the machine code, but must be what it was compiled with.  What else the compiler
+        took for granted of the arrays is not checked.
+        Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
+        """
+        parts = [part for value in _arguments(self.name, self._known, args) for part in self._parts(value)]
+        configuration = configuration_of(grid, self._block, self._shared_bytes)
+        return Launch(self, configuration, [*parts, *[None] * self._scratch_pointers])
+
+    def _parts(self, value: Any) -> Iterable[Any]:
+        """The parameters that an argument becomes."""
+        return (value,)
+
+
+class TritonKernel(_SettledKernel):
+    """A kernel that Triton compiled."""
 
     def __init__(self, binary: KernelBinary, code: TritonCode, *, device: Device, native: str | None) -> None:
         """``binary`` is what ``triton_binary`` makes of ``code``."""
         super().__init__({binary.arch: binary}, device=device, native=native, ptx=lambda _: code.ptx)
-        self._code = code
-
-    def launch(self, grid: int | Sequence[int], args: Sequence[Any] = ()) -> Launch:
-        """A launch of ``grid`` programs on the arguments of the Triton function, in its order.
-
-        Constants are among them, ``tl.constexpr`` as well as the integers equal to 1 that Triton folds; those at
-        the end may be left out.  They are no parameters of the machine code, but must be what it was compiled with.
-        Raises ``LaunchError`` if one is not, and as ``Kernel.launch``.
-        """
-        code, given = self._code, as_tuple(self.name, args)
-        left_out = code.arguments[len(given) :]
-        if all(argument.is_constant for argument in left_out):
-            given += tuple(argument.constant for argument in left_out)
-        parts = {
-            one.name: partial(_constant, f"{self.name}: argument {one.name}", one.constant) if one.is_constant else _one
-            for one in code.arguments
-        }
-        parameters = [*_parameters(self.name, parts, given), *[None] * code.scratch_pointers]
-        return Launch(self, configuration_of(grid, code.threads, code.shared_bytes), parameters)
+        self._known = {one.name: (one.constant,) if one.is_constant else () for one in code.arguments}
+        self._block, self._shared_bytes, self._scratch_pointers = code.threads, code.shared_bytes, code.scratch_pointers
 
 
-class CutileKernel(MachineCode):
-    """A kernel whose block and shared memory cuTile's compiler has settled."""
+class CutileKernel(_SettledKernel):
+    """A kernel that cuTile compiled."""
 
     def __init__(self, code: CutileCode, *, device: Device, native: str | None, targets: Sequence[str]) -> None:
         """``code`` is what ``compile_cutile`` made, for ``targets`` and for the ``native`` architecture."""
         super().__init__(code.binaries, device=device, native=native, targets=targets, ptx=self._no_ptx)
-        self._parts = {str(place): self._parts_of(place, one) for place, one in enumerate(code.arguments, start=1)}
+        arguments = enumerate(code.arguments, start=1)
+        self._known = {str(place): (one.value,) if isinstance(one, TileConstant) else () for place, one in arguments}
+        self._block = self.binary.required_block or 1
 
-    def launch(self, grid: int | Sequence[int], args: Sequence[Any] = ()) -> Launch:
-        """A launch of ``grid`` tile blocks on the arguments of the Python function, in its order.
-
-        Constants are among them, and must be what was compiled in.  Arrays have to meet the constraints of the
-        signature, which the compiler took for granted: that is not checked.
-        Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
-        """
-        parameters = _parameters(self.name, self._parts, as_tuple(self.name, args))
-        return Launch(self, configuration_of(grid, self.binary.required_block or 1), parameters)
-
-    def _parts_of(self, place: int, argument: TileArgument) -> _Parts:
-        if isinstance(argument, TileConstant):
-            return partial(_constant, f"{self.name}: argument {place}", argument.value)
-        return _tile_array if isinstance(argument, TileArray) else _one
+    def _parts(self, value: Any) -> Iterable[Any]:
+        """Of an array address, shape and strides in elements; one with gaps goes by its bare address."""
+        facts = array_facts(value)
+        if facts is None:
+            return (value,)
+        address = value if facts.order or facts.address is None else np.uint64(facts.address)
+        return (address, *facts.shape, *(stride // facts.dtype.itemsize for stride in facts.strides))
 
     def _no_ptx(self, arch: str) -> str:
         raise BadArgument(f"{self.name}: cuTile makes machine code out of Tile IR, there is no PTX of it for {arch}")
@@ -95,7 +99,7 @@ class NumbaKernel(MachineCode):
     ) -> None:  # fmt: skip
         """``binaries`` are what ``numba_binary`` makes of ``function``, by architecture."""
         super().__init__(binaries, device=device, native=native, targets=targets, ptx=partial(numba_ptx, function))
-        self._parts = {one.name: partial(_numba_parts, one) for one in function.arguments}
+        self._arguments = function.arguments
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
@@ -105,8 +109,18 @@ class NumbaKernel(MachineCode):
         Arrays are device arrays of any library, contiguous in the order that the signature says: that is not checked.
         Raises ``LaunchError`` if arguments do not fit, and as ``Kernel.launch``.
         """
-        parameters = _parameters(self.name, self._parts, as_tuple(self.name, args))
-        return Launch(self, configuration_of(grid, block, shared_bytes), parameters)
+        given = _arguments(self.name, {argument.name: () for argument in self._arguments}, args)
+        parts = [part for one, value in zip(self._arguments, given, strict=True) for part in self._parts(one, value)]
+        return Launch(self, configuration_of(grid, block, shared_bytes), parts)
+
+    def _parts(self, argument: NumbaArgument, value: Any) -> Iterable[Any]:
+        facts = array_facts(value)
+        if facts is not None:
+            return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
+        if argument.type.startswith("complex"):
+            number = np.dtype(argument.type).type(value)
+            return (number.real, number.imag)
+        return (value,)
 
 
 class CuteKernel(MachineCode):
@@ -157,49 +171,25 @@ def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bo
         raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
 
 
-_Parts = Callable[[Any], Iterable[Any]]
-"""Makes the parameters that an argument becomes of its value."""
+def _arguments(kernel: str, known: Mapping[str, tuple[Any, ...]], args: Sequence[Any]) -> list[Any]:
+    """The given arguments but the constants; of those ``known`` has the values, of others nothing.
 
-
-def _parameters(kernel: str, parts: Mapping[str, _Parts], given: Sequence[Any]) -> list[Any]:
-    """The parameters of all arguments, ``parts`` by name.  Raises ``LaunchError`` unless there are as many."""
-    if len(parts) != len(given):
-        raise LaunchError(f"{kernel} takes {len(parts)} arguments ({', '.join(parts)}), and {len(given)} were given")
-    return [part for parts_of, value in zip(parts.values(), given, strict=True) for part in parts_of(value)]
-
-
-def _one(value: Any) -> Iterable[Any]:
-    return (value,)
-
-
-def _constant(where: str, constant: Any, value: Any) -> Iterable[Any]:
-    """No parameter.  Raises ``LaunchError`` unless the value is the ``constant`` that was compiled in."""
-    is_array = array_facts(value) is not None
-    if value is not constant and (is_array or not bool(value == constant)):
-        raise LaunchError(
-            f"{where} is {'an array' if is_array else repr(value)}, and {constant!r} was compiled in: "
-            "compile it with what it is launched with"
-        )
-    return ()
-
-
-def _tile_array(value: Any) -> Iterable[Any]:
-    """Address, shape and strides in elements; an array with gaps goes by its bare address."""
-    facts = array_facts(value)
-    if facts is None:
-        return (value,)
-    address = value if facts.order or facts.address is None else np.uint64(facts.address)
-    return (address, *facts.shape, *(stride // facts.dtype.itemsize for stride in facts.strides))
-
-
-def _numba_parts(argument: NumbaArgument, value: Any) -> Iterable[Any]:
-    facts = array_facts(value)
-    if argument.axes is not None and facts is not None:
-        return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
-    if argument.type.startswith("complex"):
-        number = np.dtype(argument.type).type(value)
-        return (number.real, number.imag)
-    return (value,)
+    Raises ``LaunchError`` unless all are given, and constants as they were compiled in.
+    """
+    given = as_tuple(kernel, args)
+    left_out = list(known.values())[len(given) :]
+    given += tuple(itertools.chain(*left_out))
+    if len(known) != len(given):
+        raise LaunchError(f"{kernel} takes {len(known)} arguments ({', '.join(known)}), and {len(args)} were given")
+    for (name, constants), value in zip(known.items(), given, strict=True):
+        for constant in constants:
+            is_array = array_facts(value) is not None
+            if value is not constant and (is_array or not bool(value == constant)):
+                raise LaunchError(
+                    f"{kernel}: argument {name} is {'an array' if is_array else repr(value)}, and {constant!r} was "
+                    "compiled in: compile it with what it is launched with"
+                )
+    return [value for constants, value in zip(known.values(), given, strict=True) if not constants]
 
 
 def _described(value: Any) -> str:
