@@ -2,7 +2,7 @@
 
 An array becomes a pointer, a number takes the type of its parameter, bytes and structures are passed by value.  The
 cubin knows the size of every parameter, a C++ (mangled) name the types too, PTX some.  Where there are only sizes, and
-for structures and template parameters, a number becomes an integer or a floating-point number of the parameter's size.
+for structures and template parameters, an int becomes an integer and a float a floating-point number of that size.
 """
 
 from __future__ import annotations

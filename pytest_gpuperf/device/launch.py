@@ -170,8 +170,12 @@ class Launch:
 def configuration_of(
     grid: int | Sequence[int], block: int | Sequence[int], shared_bytes: int = 0, attributes: LaunchAttributes = PLAIN
 ) -> Configuration:
-    """Of a launch as a test or a record gives it.  Raises ``LaunchError``, and ``TypeError`` for the bytes."""
-    return Configuration(dim3(grid, "grid"), dim3(block, "block"), operator.index(shared_bytes), attributes)
+    """Of a launch as a test or a record gives it.  Raises ``LaunchError`` for what is no whole number."""
+    try:
+        dynamic_bytes = operator.index(shared_bytes)
+    except TypeError:
+        raise LaunchError(f"shared_bytes={shared_bytes!r}: it takes a whole number") from None
+    return Configuration(dim3(grid, "grid"), dim3(block, "block"), dynamic_bytes, attributes)
 
 
 def dim3(given: int | Sequence[int], what: str) -> Dim3:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.cutile_code import TileConstant
-from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx
+from pytest_gpuperf.compile.cute_code import CuteCode
+from pytest_gpuperf.compile.cutile_code import CutileCode, TileConstant
+from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction, numba_binary, numba_ptx
+from pytest_gpuperf.compile.triton_code import TritonCode
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
@@ -23,20 +25,17 @@ from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.compile.cute_code import CuteCode
-    from pytest_gpuperf.compile.cutile_code import CutileCode
-    from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction
-    from pytest_gpuperf.compile.triton_code import TritonCode
-
 _NO_DRIVER = "CudaSupportError"
 """Numba's exception where there is no driver."""
+_Constant = tuple[Any, ...]
+"""The value of an argument that was compiled in; empty for one that is a parameter."""
 
 
 class _SettledKernel(MachineCode):
     """A kernel whose block and shared memory its compiler has settled."""
 
-    _known: Mapping[str, tuple[Any, ...]]
+    _known: Mapping[str, _Constant]
+    """Its arguments by name."""
     _block: int | Dim3 = 1
     _shared_bytes = 0
     _scratch_pointers = 0
@@ -145,10 +144,9 @@ class CuteKernel(MachineCode):
         one = self.device.capture(lambda: call(*given))
         if one.symbol != self.binary.symbol:
             raise LaunchError(f"{self.name}: the call launched {one.symbol}, not the kernel {self.binary.symbol}")
-        entries = [f"as called({', '.join(map(_described, given))})", *["as called"] * len(one.parameters)]
-        values = [
-            Opaque(content, entry, (call, given)) for content, entry in zip(one.parameters, entries, strict=False)
-        ]
+        entry = f"as called({', '.join(map(_described, given))})"
+        values = [Opaque(content, "as called" if place else entry, (call, given))
+                  for place, content in enumerate(one.parameters)]  # fmt: skip
         return Launch(self, one.launch, values)
 
     def _kept_ptx(self, arch: str) -> str:
@@ -171,25 +169,26 @@ def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bo
         raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
 
 
-def _arguments(kernel: str, known: Mapping[str, tuple[Any, ...]], args: Sequence[Any]) -> list[Any]:
-    """The given arguments but the constants; of those ``known`` has the values, of others nothing.
+def _arguments(kernel: str, known: Mapping[str, _Constant], args: Sequence[Any]) -> list[Any]:
+    """The arguments that are parameters.
 
-    Raises ``LaunchError`` unless all are given, and constants as they were compiled in.
+    Raises ``LaunchError`` unless all that are ``known`` are given, and constants as they were compiled in.
     """
     given = as_tuple(kernel, args)
-    left_out = list(known.values())[len(given) :]
-    given += tuple(itertools.chain(*left_out))
+    given += tuple(itertools.chain(*list(known.values())[len(given) :]))
     if len(known) != len(given):
         raise LaunchError(f"{kernel} takes {len(known)} arguments ({', '.join(known)}), and {len(args)} were given")
-    for (name, constants), value in zip(known.items(), given, strict=True):
-        for constant in constants:
-            is_array = array_facts(value) is not None
-            if value is not constant and (is_array or not bool(value == constant)):
-                raise LaunchError(
-                    f"{kernel}: argument {name} is {'an array' if is_array else repr(value)}, and {constant!r} was "
-                    "compiled in: compile it with what it is launched with"
-                )
-    return [value for constants, value in zip(known.values(), given, strict=True) if not constants]
+    parameters = []
+    for (name, compiled), value in zip(known.items(), given, strict=True):
+        is_array = array_facts(value) is not None
+        if not compiled:
+            parameters.append(value)
+        elif value is not compiled[0] and (is_array or not bool(value == compiled[0])):
+            raise LaunchError(
+                f"{kernel}: argument {name} is {'an array' if is_array else repr(value)}, and {compiled[0]!r} was "
+                "compiled in: compile it with what it is launched with"
+            )
+    return parameters
 
 
 def _described(value: Any) -> str:

@@ -83,6 +83,7 @@ def test_what_is_no_grid_is_refused(given: Any) -> None:
         ({"grid": 1, "block": (1, 1, 65)}, "limit of (1024, 1024, 64)"),
         ({"grid": 1, "block": (32, 33)}, "has 1056 threads, and the device or its __launch_bounds__ allow 1024"),
         ({"grid": 1, "block": 1, "shared_bytes": -1}, "-1 of dynamic shared memory"),
+        ({"grid": 1, "block": 1, "shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
         ({"grid": 1, "block": 1, "shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
     ],
 )
