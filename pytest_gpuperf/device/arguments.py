@@ -64,7 +64,7 @@ class ArrayFacts(NamedTuple):
     @property
     def entry(self) -> str:
         """Its entry in the identity."""
-        shape = ",".join(str(length) for length in self.shape)
+        shape = ",".join(map(str, self.shape))
         return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
@@ -89,10 +89,7 @@ class _Site(NamedTuple):
     """What the value, or what the pointer points to, may be; empty if anything is accepted."""
 
     def takes(self, given: np.dtype[Any]) -> bool:
-        """Whether a value, or an array, of this type is what the kernel means.
-
-        Integers of one size pass for each other, 16-bit types for ``__half``; records and complex numbers for anything.
-        """
+        """Integers of one size pass for each other, 16-bit types for ``__half``; records and complex for anything."""
         if not self.types or given.kind not in "biuf":
             return True
         own = self.types[0]
@@ -110,10 +107,10 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     ``on_host`` says of a NumPy array whether the GPU cannot see it.  Raises ``LaunchError`` that names the
     kernel, the argument by its name or position and what both sides say.
     """
-    if len(args) != len(binary.parameters):
-        wanted = ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
+    wanted = [parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters]
+    if len(args) != len(wanted):
         raise LaunchError(
-            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), and {len(args)} were given"
+            f"{binary.name} takes {len(wanted)} arguments ({', '.join(wanted)}), and {len(args)} were given"
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):

@@ -110,10 +110,11 @@ class ModuleVariables:
                 f"of that name; it has {there or 'none'}. The compiler may leave out one that no kernel uses"
             )
         symbol = found[0]
-        if getattr(value, "nbytes", None) != sizes[symbol] or not isinstance(value, np.ndarray | np.generic):
+        if not isinstance(value, np.ndarray | np.generic) or value.nbytes != sizes[symbol]:
+            library, size = type(value).__module__.partition(".")[0], getattr(value, "nbytes", "no")
             raise LaunchError(
-                f"{binary.name}: set_constant({name!r}) was given {getattr(value, 'nbytes', 'no')} bytes in a "
-                f"{type(value).__name__}: it takes a NumPy array or scalar of {sizes[symbol]} bytes"
+                f"{binary.name}: set_constant({name!r}) was given {library}.{type(value).__name__} of {size} bytes: "
+                f"it takes a NumPy array or scalar of {sizes[symbol]} bytes"
             )
         self._contents[symbol] = np.ascontiguousarray(value).tobytes()
         if loaded is not None:

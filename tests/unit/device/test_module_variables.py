@@ -94,9 +94,9 @@ def test_a_strided_array_is_taken_in_its_own_order(kernel: Kernel, device: Notin
     ("name", "value", "told"),
     [
         ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
-        ("weights", WEIGHTS[:8], "given 32 bytes in a ndarray: it takes a NumPy array or scalar of 36"),
-        ("weights", WEIGHTS.astype("float64"), "given 72 bytes in a ndarray: it takes .* of 36"),
-        ("weights", [1.0] * 9, "was given no bytes in a list: it takes a NumPy array or scalar"),
+        ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
+        ("weights", WEIGHTS.astype("float64"), "given numpy.ndarray of 72 bytes: it takes .* of 36"),
+        ("weights", [1.0] * 9, "was given builtins.list of no bytes: it takes a NumPy array or scalar"),
         ("$str", np.int16(1), "no __constant__ or __device__ variable"),
     ],
 )
