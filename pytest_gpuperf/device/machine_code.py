@@ -12,6 +12,7 @@ import numpy as np
 
 from pytest_gpuperf.compile.cubin.cubin_reader import module_variables
 from pytest_gpuperf.compile.cubin.symbol_names import plain_name
+from pytest_gpuperf.config.call_arguments import require
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, LoadedKernel
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
@@ -80,6 +81,8 @@ class MachineCode:
 
     def ptx(self, arch: str | None = None) -> str:
         """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target."""
+        if arch is not None:
+            require("ptx", "arch", arch, str)
         return self._ptx(arch or self.arch)
 
     @cached_property
