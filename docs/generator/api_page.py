@@ -33,7 +33,7 @@ GROUPS = {
 }
 INTERNAL = frozenset({
     "binaries", "binary", "configuration", "device", "for_", "identity", "loaded", "measured_peaks", "native",
-    "records", "run_with", "targets", "with_arguments",
+    "records", "run_with", "targets", "values_for", "variables", "with_arguments",
 })  # fmt: skip
 """Members that the plugin itself uses."""
 

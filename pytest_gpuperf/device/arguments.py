@@ -1,30 +1,49 @@
-"""Kernel arguments: fitted to the parameters that the cubin declares, and described for the identity.
+"""Kernel arguments: fitted to the parameters that the cubin declares, described for the identity, and formed again.
 
 An array becomes a pointer, a number takes the type of its parameter, bytes and structures are passed by value.  The
-cubin knows the size of every parameter, a C++ (mangled) name the types too, PTX some.  Where there are only sizes, a
-Python int becomes an integer and a Python float a floating-point number of the parameter's size.
+cubin knows the size of every parameter, a C++ (mangled) name the types too, PTX some.  Where there are only sizes, and
+for structures and template parameters, an int becomes an integer and a float a floating-point number of that size.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.parameter_types import Declared, declared
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8
 MAX_ALIGNMENT = 256
 """Bytes; what CUDA's allocators guarantee.  More is chance."""
+Source = int | np.generic | None
+"""Of an argument on record: a position among the launch's arguments, a number, or no address."""
+
+_BYTES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "__half": 2, "float": 4, "double": 8}
+_INTEGERS = {1: "bool int8 uint8", 2: "int16 uint16", 4: "int32 uint32", 8: "int64 uint64"}
+_FLOATS = {4: "float32", 8: "float64"}
+_ELEMENT = re.compile(
+    r"(?:(unsigned |u)?(?:signed )?(char|short|int|long ?long|long)|(__half|float|double))((?<!half)[1-4](?:_\d\da)?)?"
+)
+"""A number's type, or a vector's: ``float``, ``unsigned int``, ``uint4``, ``double4_16a``."""
+_QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict)\b|[*&]")
+_IN_PTX = re.compile(r"(8|16|32|64)-bit integer( or pointer)?")
+"""Besides ``float``, ``double`` and ``pointer``: PTX does not tell ``int`` from ``unsigned int``."""
+_RECORDED_ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
+"""An array by type, shape and order, or an opaque argument."""
+_RECORDED_NUMBER = re.compile(r"(bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(\S+)")
 
 
 class Argument(NamedTuple):
     """One argument, ready to be launched with."""
 
+    given: Any
+    """As the test gave it; ``Opaque`` for bytes and the like."""
     value: Any
     """Value that the loaded kernel is given."""
     entry: str
@@ -45,7 +64,7 @@ class ArrayFacts(NamedTuple):
     @property
     def entry(self) -> str:
         """Its entry in the identity."""
-        shape = ",".join(str(length) for length in self.shape)
+        shape = ",".join(map(str, self.shape))
         return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
@@ -60,28 +79,26 @@ class Opaque(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """Place of an argument in the launch, for messages and checks."""
+    """A parameter, as far as it matters for its argument."""
 
     where: str
     parameter: Parameter
-    declared: Declared
+    is_pointer: bool | None
+    """None if it is not known."""
+    types: tuple[np.dtype[Any], ...]
+    """What the value, or what the pointer points to, may be; empty if anything is accepted."""
 
-    @property
-    def takes_pointer(self) -> bool:
-        return self.parameter.size == POINTER_BYTES and self.declared.is_pointer is not False
+    def takes(self, given: np.dtype[Any]) -> bool:
+        """Integers of one size pass for each other, 16-bit types for ``__half``; records and complex for anything."""
+        if not self.types or given.kind not in "biuf":
+            return True
+        own = self.types[0]
+        return given.itemsize == own.itemsize and ((given.kind == "f") == (own.kind == "f") or own.itemsize == 2)
 
     def refuse(self, given: str, advice: str = "") -> LaunchError:
         size = f"{self.parameter.size} bytes"
         wanted = f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
         return LaunchError(f"{self.where} is {given}, but the kernel declares {wanted}{advice and ': '}{advice}")
-
-
-def opaque(value: Any, parameter: Parameter) -> Any:
-    """``Opaque`` of bytes, or of a NumPy array of exactly the parameter's size; any other argument as it is."""
-    by_value = isinstance(value, np.ndarray) and value.nbytes == parameter.size > POINTER_BYTES
-    if by_value and value.dtype.kind != "V":
-        value = value.tobytes()
-    return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 
 
 def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:
@@ -90,15 +107,16 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     ``on_host`` says of a NumPy array whether the GPU cannot see it.  Raises ``LaunchError`` that names the
     kernel, the argument by its name or position and what both sides say.
     """
-    if len(args) != len(binary.parameters):
-        wanted = ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
+    wanted = [parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters]
+    if len(args) != len(wanted):
         raise LaunchError(
-            f"{binary.name} takes {len(binary.parameters)} arguments ({wanted}), and {len(args)} were given"
+            f"{binary.name} takes {len(wanted)} arguments ({', '.join(wanted)}), and {len(args)} were given"
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
-        site = _Site(f"{binary.name}: argument {parameter.name or number}", parameter, declared(parameter.type))
-        fitted.append(_fit(site, value, on_host))
+        where = f"{binary.name}: argument {parameter.name or number}"
+        site, given = _Site(where, parameter, *_declared(parameter.type)), _opaque(value, parameter.size)
+        fitted.append(Argument(given, *_fit(site, given, on_host)))
     return tuple(fitted)
 
 
@@ -119,13 +137,80 @@ def array_facts(value: Any) -> ArrayFacts | None:
     return ArrayFacts(dtype, shape, order, address, view.strides)
 
 
-def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
-    if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
-        value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
+def recorded_arguments(recorded: Sequence[str], launched: Sequence[str]) -> tuple[Source, ...]:
+    """The arguments that the entries of a record name, for ``Launch.values_for``: its own numbers, the launch's arrays.
+
+    Arrays are matched in their order with those ``launched`` of the same type, shape and order, of which there have
+    to be as many.  Raises ``LaunchError`` that names the argument that cannot be formed again.
+    """
+    then, now = _arrays(recorded), _arrays(launched)
+    for kind, places in then.items():
+        if len(now[kind]) != len(places):
+            raise LaunchError(f"the record names {len(places)} arrays {kind}, and this launch has {len(now[kind])}")
+    found = {old: new for kind in then for old, new in zip(then[kind], now[kind], strict=True)}
+    return tuple(found[place] if place in found else _recorded(place, entry) for place, entry in enumerate(recorded))
+
+
+def _arrays(entries: Sequence[str]) -> dict[str, list[int]]:
+    """Positions of arrays by all that their entries say but the alignment."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for position, entry in enumerate(entries):
+        if match := _RECORDED_ARRAY.fullmatch(entry):
+            found[match["kind"]].append(position)
+    return found
+
+
+def _recorded(place: int, entry: str) -> np.generic | None:
+    """A number of the record, or no address."""
+    if entry == "null":
+        return None
+    try:
+        if match := _RECORDED_NUMBER.fullmatch(entry):
+            value: Any = match[2] == "True" if match[1] == "bool" else match[2]
+            return np.dtype(match[1]).type(value)  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        pass
+    raise LaunchError(f"argument {place + 1} was {entry!r}, which the record alone does not form again")
+
+
+def _declared(name: str | None) -> tuple[bool | None, tuple[np.dtype[Any], ...]]:
+    """Whether ``float const*``, ``unsigned int``, ``float4*``, ``32-bit integer``... is a pointer, and its types."""
+    if name is None:
+        return None, ()
+    if found := _IN_PTX.fullmatch(name):
+        return None if found[2] else False, _types(_INTEGERS[int(found[1]) // 8])
+    words, stars = " ".join(_QUALIFIER.sub(" ", name).split()), name.count("*")
+    if name == "pointer" or "(" in name or "[" in name or stars > 1:  # of PTX; to an array; to pointers
+        return True, ()
+    if words == "bool":
+        return stars == 1, _types("bool uint8")
+    found = _ELEMENT.fullmatch(words)
+    if found is None or (found[4] and not stars):
+        return stars == 1, ()
+    base = (found[2] or found[3]).replace(" ", "")
+    return stars == 1, _types(f"{'float' if found[3] else 'uint' if found[1] else 'int'}{8 * _BYTES[base]}")
+
+
+def _types(names: str) -> tuple[np.dtype[Any], ...]:
+    return tuple(map(np.dtype, names.split()))
+
+
+def _opaque(value: Any, size: int) -> Any:
+    """``Opaque`` of a structure, of bytes, and of a NumPy array of the parameter's size; another argument as it is."""
+    is_array = isinstance(value, np.ndarray)
+    if isinstance(value, np.void) or (is_array and value.dtype.kind == "V" and value.size == 1):
+        return Opaque(value.tobytes(), f"{value.dtype.name}=0x{value.tobytes().hex()}")
+    if is_array and value.nbytes == size > POINTER_BYTES:
+        value = value.tobytes()
+    return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
+
+
+def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, str]:
+    """The value that the loaded kernel is given, and its entry."""
     if isinstance(value, Opaque):
         if len(value.content) != site.parameter.size:
             raise site.refuse(f"{len(value.content)} bytes")
-        return Argument(np.array(np.void(value.content)), value.entry)
+        return np.array(np.void(value.content)), value.entry
     facts = array_facts(value)
     if facts is not None:
         return _array(site, value, facts, isinstance(value, np.ndarray) and on_host(value))
@@ -135,21 +220,22 @@ def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
         return _scalar(site, value)
     if (value is None or hasattr(value, "ptr")) and site.parameter.size == POINTER_BYTES:
         address = 0 if value is None else int(value.ptr)
-        return Argument(np.uint64(address), f"address{_alignment(address)}" if address else "null")
+        return np.uint64(address), f"address{_alignment(address)}" if address else "null"
     raise site.refuse(type(value).__name__, "pass device arrays, NumPy scalars or Python numbers")
 
 
-def _array(site: _Site, value: Any, facts: ArrayFacts, on_host: bool) -> Argument:
+def _array(site: _Site, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[Any, str]:
     if on_host:
         raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
-    if not site.takes_pointer or (site.declared.is_pointer and not site.declared.takes(facts.dtype)):
+    may_be_pointer = site.is_pointer is not False and site.parameter.size == POINTER_BYTES
+    if not may_be_pointer or (site.is_pointer and not site.takes(facts.dtype)):
         raise site.refuse(f"an array of {facts.dtype}")
     if not facts.order:
         raise LaunchError(
             f"{site.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
-    return Argument(value if facts.address is None else np.uint64(facts.address), facts.entry)
+    return value if facts.address is None else np.uint64(facts.address), facts.entry
 
 
 def _alignment(address: int | None) -> str:
@@ -159,40 +245,20 @@ def _alignment(address: int | None) -> str:
     return f" align={min(address & -address, MAX_ALIGNMENT) if address else MAX_ALIGNMENT}"
 
 
-def _scalar(site: _Site, value: np.generic) -> Argument:
-    is_address = bool(site.declared.is_pointer) and value.dtype.kind in "iu"
-    fits = is_address or (not site.declared.is_pointer and site.declared.takes(value.dtype))
+def _scalar(site: _Site, value: np.generic) -> tuple[Any, str]:
+    fits = value.dtype.kind in "iu" if site.is_pointer else site.takes(value.dtype)
     if value.dtype.itemsize != site.parameter.size or not fits:
         raise site.refuse(f"{value.dtype}")
-    if is_address:
-        return Argument(value, f"address{_alignment(int(value.item()))}")
-    if value.dtype.kind not in "biufc":  # CuPy passes others as arrays of one element
-        return Argument(np.array(value), f"{value.dtype.name}=0x{value.tobytes().hex()}")
-    return Argument(value, f"{value.dtype}={value.item()}")
+    return value, f"address{_alignment(int(value.item()))}" if site.is_pointer else f"{value.dtype}={value.item()}"
 
 
 def _number(site: _Site, value: int | float) -> np.generic:
     """A Python number in the type of its parameter: the first that holds it, where the size alone is known."""
-    if site.declared.is_pointer:
+    if site.is_pointer:
         raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
-    for dtype in site.declared.types or _of_size(value, site.parameter.size):
-        if _holds(dtype, value):
+    by_size = _FLOATS if isinstance(value, float) else _INTEGERS
+    for dtype in site.types or _types(by_size.get(site.parameter.size, "")):
+        held = float(value) if dtype.kind == "f" else value
+        if np.can_cast(np.min_scalar_type(held), dtype):
             return dtype.type(value)  # type: ignore[no-any-return]
     raise site.refuse(f"the number {value!r}", "pass a number that its type holds, or a NumPy scalar of that type")
-
-
-def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
-    if dtype.kind in "iu":
-        return isinstance(value, int) and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
-    if dtype.kind == "b" or (isinstance(value, float) and not math.isfinite(value)):
-        return True
-    return abs(value) <= float(np.finfo(dtype).max)
-
-
-def _of_size(value: int | float, size: int) -> tuple[np.dtype[Any], ...]:
-    """The types that a number of ``size`` bytes most likely has."""
-    if isinstance(value, bool) and size == 1:
-        return (np.dtype("bool"),)
-    if isinstance(value, float):
-        return (np.dtype(f"float{8 * size}"),) if size in (4, 8) else ()
-    return (np.dtype(f"int{8 * size}"), np.dtype(f"uint{8 * size}")) if size in (1, 2, 4, 8) else ()

@@ -58,14 +58,8 @@ def _read(driver: Any, graph: Any) -> CapturedKernel:
     kernel = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
     if [_checked(driver, driver.cuGraphNodeGetType(node))[0] for node in nodes] != [kernel]:
         raise LaunchError(f"the call enqueued {count} kernels, copies and the like on gpu.stream. {REMEDY}")
-    return _kernel(driver, nodes[0])
-
-
-def _kernel(driver: Any, node: Any) -> CapturedKernel:
-    (given,) = _checked(driver, driver.cuGraphKernelNodeGetParams(node))
-    function = given.func
-    if not int(function):
-        (function,) = _checked(driver, driver.cuKernelGetFunction(given.kern))
+    (given,) = _checked(driver, driver.cuGraphKernelNodeGetParams(nodes[0]))
+    function = given.func if int(given.func) else _checked(driver, driver.cuKernelGetFunction(given.kern))[0]
     (name,) = _checked(driver, driver.cuFuncGetName(function))
     sizes = tuple(_sizes(driver, function))
     if sizes and not given.kernelParams:  # passed in one buffer
@@ -73,7 +67,7 @@ def _kernel(driver: Any, node: Any) -> CapturedKernel:
     addresses = (ctypes.c_void_p * len(sizes)).from_address(given.kernelParams) if sizes else ()
     grid, block = ((tuple(getattr(given, f"{what}Dim{axis}") for axis in "XYZ")) for what in ("grid", "block"))
     return CapturedKernel(
-        name.decode(), Configuration(grid, block, given.sharedMemBytes, _attributes(driver, node)),
+        name.decode(), Configuration(grid, block, given.sharedMemBytes, _attributes(driver, nodes[0])),
         tuple(ctypes.string_at(address or 0, size) for address, size in zip(addresses, sizes, strict=True)),
     )  # fmt: skip
 
@@ -112,13 +106,21 @@ def launch_extended(driver: Any, function: int, stream: int, launch: Configurati
     """
     if not hasattr(driver, "cuLaunchKernelEx"):
         raise LoadError("cooperative launches and clusters need the driver's binding: pip install cuda-bindings")
-    config = driver.CUlaunchConfig()
+    config, made = driver.CUlaunchConfig(), []
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
     config.sharedMemBytes = launch.dynamic_shared_bytes
     config.hStream = driver.CUstream(stream)
-    config.attrs = made = list(_made(driver, launch.attributes))
-    config.numAttrs = len(made)
+    if launch.attributes.cooperative:
+        made.append(driver.CUlaunchAttribute())
+        made[-1].id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        made[-1].value.cooperative = 1
+    if launch.attributes.cluster is not None:
+        made.append(driver.CUlaunchAttribute())
+        made[-1].id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = made[-1].value.clusterDim
+        size.x, size.y, size.z = launch.attributes.cluster
+    config.attrs, config.numAttrs = made, len(made)
     values = [np.array(value) for value in args]  # alive until the driver has copied them
     addresses = np.array([value.ctypes.data for value in values], dtype=np.uint64)
     (status,) = driver.cuLaunchKernelEx(config, driver.CUfunction(function), addresses.ctypes.data, 0)
@@ -127,39 +129,22 @@ def launch_extended(driver: Any, function: int, stream: int, launch: Configurati
         raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
 
 
-def _made(driver: Any, attributes: LaunchAttributes) -> Iterator[Any]:
-    kinds = driver.CUlaunchAttributeID
-    if attributes.cooperative:
-        attribute = driver.CUlaunchAttribute()
-        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        yield attribute
-    if attributes.cluster is not None:
-        attribute = driver.CUlaunchAttribute()
-        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        dimensions = attribute.value.clusterDim
-        dimensions.x, dimensions.y, dimensions.z = attributes.cluster
-        yield attribute
-
-
 class PersistingL2:
-    """The part of this context's L2 that is set aside for lines that no flush evicts; none in an old driver.
+    """The part of this context's L2 that is set aside for lines that no flush evicts; none without the binding.
 
     CUDA C++ Programming Guide, "Device Memory L2 Access Management".  A driver may set some aside by itself: on an
     H100 580.159.04 has 9.4 MiB of 50, so that any kernel with a hint such as ``evict_last`` may leave such lines.
     """
 
     def __init__(self, driver: Any) -> None:
-        known = hasattr(driver, "cuCtxResetPersistingL2Cache")
-        self._limit = getattr(getattr(driver, "CUlimit", None), "CU_LIMIT_PERSISTING_L2_CACHE_SIZE", None)
-        self._driver: Any = driver if known and self._limit is not None else None
+        self._driver = driver
 
     @property
     def in_use(self) -> bool:
         """Whether some of the L2 is set aside, by a program or by the driver."""
         if self._driver is None:
             return False
-        failed, set_aside = self._driver.cuCtxGetLimit(self._limit)
+        failed, set_aside = self._driver.cuCtxGetLimit(self._driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
         return not int(failed) and int(set_aside) > 0
 
     def reset(self) -> None:

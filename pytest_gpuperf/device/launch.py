@@ -5,90 +5,21 @@ A launch is validated against its kernel and the device where it is formed, on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+import math
+import operator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
-from pytest_gpuperf.config.call_arguments import require
-from pytest_gpuperf.device.arguments import array_facts, opaque, prepare
+from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import Configuration, Device, Dim3, LaunchAttributes, LoadedKernel
-from pytest_gpuperf.device.limits import check_launch, dim3, dynamic_shared, threads_in
-from pytest_gpuperf.device.module_variables import ModuleVariables
-from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.device.interface import COOPERATIVE, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
+from pytest_gpuperf.device.machine_code import MachineCode
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticRecord
 
-
-class MachineCode:
-    """One kernel, compiled for every target, and loaded when it is first launched; how is for a subclass to say."""
-
-    def __init__(
-        self,
-        binaries: Mapping[str, KernelBinary],
-        *,
-        device: Device,
-        native: str | None,
-        ptx: Callable[[str], str],
-        targets: Sequence[str] | None = None,
-        shared_by: Callable[[], str] = str,
-    ) -> None:
-        """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture.
-
-        ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
-        """
-        self.binaries = dict(binaries)
-        self.device = device
-        self.native = native
-        """Architecture that runs here; None without a GPU."""
-        self.targets = tuple(binaries if targets is None else targets)
-        """Architectures whose static evidence counts."""
-        self._ptx = ptx
-        self.shared_by = shared_by
-        self.variables = ModuleVariables()
-        """What ``set_constant`` was given."""
-
-    @property
-    def arch(self) -> str:
-        """This GPU's architecture; without a GPU, the first target."""
-        return self.native or self.targets[0]
-
-    @property
-    def binary(self) -> KernelBinary:
-        """The machine code for ``arch``."""
-        return self.binaries[self.arch]
-
-    @property
-    def name(self) -> str:
-        """As the test gave it, with template arguments."""
-        return self.binary.name
-
-    @property
-    def profiles(self) -> dict[str, StaticProfile]:
-        """Static evidence by target architecture."""
-        return {arch: self.binaries[arch].profile for arch in self.targets}
-
-    @property
-    def profile(self) -> StaticProfile:
-        """Static evidence for ``arch``."""
-        return self.binary.profile
-
-    @property
-    def registers(self) -> int:
-        """32-bit registers per thread on ``arch``."""
-        return self.profile.registers
-
-    def ptx(self, arch: str | None = None) -> str:
-        """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target."""
-        if arch is not None:
-            require("ptx", "arch", arch, str)
-        return self._ptx(arch or self.arch)
-
-    @cached_property
-    def loaded(self) -> LoadedKernel:
-        """The kernel in a module on the device, its variables filled.  Raises ``LoadError``."""
-        loaded = self.device.load(self.binary)
-        self.variables.fill(loaded, self.binary)
-        return loaded
+_CLUSTER = re.compile(r" cluster=\((\d+), (\d+), (\d+)\)")
 
 
 class Kernel(MachineCode):
@@ -134,8 +65,7 @@ class Kernel(MachineCode):
         """
         clustered = None if cluster is None else dim3(cluster, "cluster")
         attributes = LaunchAttributes(bool(cooperative or self.cooperative), clustered)
-        shared_bytes = dynamic_shared(self.name, shared_bytes)
-        return Launch(self, Configuration(dim3(grid, "grid"), dim3(block, "block"), shared_bytes, attributes), args)
+        return Launch(self, configuration_of(grid, block, shared_bytes, attributes), args)
 
 
 class Launch:
@@ -145,13 +75,13 @@ class Launch:
         self.kernel = kernel
         self.configuration = configuration
         self.grid, self.block, self.dynamic_shared_bytes, self.attributes = configuration
-        given, parameters = as_tuple(kernel.name, args), kernel.binary.parameters
-        self.arguments = tuple(map(opaque, given, parameters)) if len(given) == len(parameters) else given
+        for why in _excesses(kernel.binary, kernel.device.facts, configuration):
+            raise LaunchError(f"{kernel.name}: {why}")
+        fitted = self._fitted(kernel.binary, as_tuple(kernel.name, args))
+        self.arguments = tuple(argument.given for argument in fitted)
         """One for each parameter; kept alive as long as the launch."""
-        check_launch(kernel.binary, kernel.device.facts, configuration, resident=kernel.native is not None)
-        prepared = prepare(kernel.binary, self.arguments, self._is_on_host)
-        self._values = tuple(argument.value for argument in prepared)
-        self._entries = tuple(argument.entry for argument in prepared)
+        self._values = tuple(argument.value for argument in fitted)
+        self._entries = tuple(argument.entry for argument in fitted)
 
     def __call__(self) -> None:
         """Enqueue one launch on the current stream.  Raises ``DeviceNeeded`` without a GPU."""
@@ -173,9 +103,13 @@ class Launch:
         self.kernel.device.launches.launched(self.kernel.name + whose, configuration.grid, configuration.block)
         loaded(configuration, self._values if values is None else values)
 
-    def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments as a kernel with other parameters is given them.  Raises ``LaunchError``."""
-        return tuple(argument.value for argument in prepare(binary, arguments, self._is_on_host))
+    def values_for(self, binary: KernelBinary, sources: Sequence[Source]) -> tuple[Any, ...]:
+        """What ``recorded_arguments`` found, on this launch's arrays, as the kernel ``binary`` is given it.
+
+        Raises ``LaunchError``.
+        """
+        given = [self.arguments[source] if isinstance(source, int) else source for source in sources]
+        return tuple(argument.value for argument in self._fitted(binary, given))
 
     def with_arguments(self, arguments: Sequence[Any]) -> Launch:
         """The same launch on other arguments.  Raises ``LaunchError``."""
@@ -188,13 +122,13 @@ class Launch:
 
     @property
     def threads_per_block(self) -> int:
-        return threads_in(self.block)
+        return math.prod(self.block)
 
     @property
     def occupancy(self) -> dict[str, Occupancy]:
         """Theoretical occupancy by target architecture."""
         return {
-            arch: occupancy(profile, arch, threads_in(self._block_on(arch)), self.dynamic_shared_bytes)
+            arch: occupancy(profile, arch, math.prod(self._block_on(arch)), self.dynamic_shared_bytes)
             for arch, profile in self.kernel.profiles.items()
         }
 
@@ -227,9 +161,65 @@ class Launch:
             for arch, occupancy in self.occupancy.items()
         }
 
-    def _is_on_host(self, array: Any) -> bool:
-        """True if a NumPy array is out of the device's reach: always, unless a simulated device makes such itself."""
-        return not isinstance(self.kernel.device.arrays.empty(1), type(array))
+    def _fitted(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Argument, ...]:
+        """NumPy arrays are out of the device's reach, unless a simulated device makes such itself."""
+        arrays = self.kernel.device.arrays
+        return prepare(binary, arguments, lambda array: not isinstance(arrays.empty(1), type(array)))
+
+
+def configuration_of(
+    grid: int | Sequence[int], block: int | Sequence[int], shared_bytes: int = 0, attributes: LaunchAttributes = PLAIN
+) -> Configuration:
+    """Of a launch as a test or a record gives it.  Raises ``LaunchError`` for what is no whole number."""
+    try:
+        dynamic_bytes = operator.index(shared_bytes)
+    except TypeError:
+        raise LaunchError(f"shared_bytes={shared_bytes!r}: it takes a whole number") from None
+    return Configuration(dim3(grid, "grid"), dim3(block, "block"), dynamic_bytes, attributes)
+
+
+def dim3(given: int | Sequence[int], what: str) -> Dim3:
+    """1 to 3 whole numbers above 0, filled up with ones.  Raises ``LaunchError`` that names ``what``."""
+    values: Any = tuple(given) if isinstance(given, Sequence) else (given,)
+    try:
+        numbers = tuple(map(operator.index, values))
+    except TypeError:
+        numbers = ()
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise LaunchError(f"{what}={given!r}: it takes 1 to 3 whole numbers above 0")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def attributes_of(launch: str) -> LaunchAttributes:
+    """Those in the ``launch`` of an identity on record."""
+    words, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
+    cluster = None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+    return LaunchAttributes(COOPERATIVE in words, cluster)
+
+
+def _excesses(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> Iterator[str]:
+    """What the driver would call an invalid value and no more; all else that it refuses it names itself."""
+    grid, block, dynamic_bytes, _ = launch
+    threads, static_bytes, most_bytes = (
+        math.prod(block),
+        binary.profile.shared_bytes,
+        facts.shared_bytes_per_block_optin,
+    )
+    for what, sizes, most in (("grid", grid, facts.max_grid), ("block", block, facts.max_block)):
+        if any(map(operator.gt, sizes, most)):
+            yield f"{what}={sizes} is beyond the device's limit of {most}"
+    if binary.required_block not in (None, block):
+        yield f"block={block}, and its machine code was compiled for {binary.required_block} alone"
+    most_threads = min(facts.max_threads_per_block, binary.max_threads_per_block or facts.max_threads_per_block)
+    if threads > most_threads:
+        yield f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
+    most_bytes = facts.shared_bytes_per_block_optin
+    if not 0 <= dynamic_bytes <= most_bytes - static_bytes:
+        yield (
+            f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
+            f"device's limit of {most_bytes}"
+        )
 
 
 def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:

@@ -7,14 +7,14 @@ of the one that would be on the GPU; views have the metadata that NumPy would gi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.interface import Configuration, LaunchLog, LoadedKernel
+from pytest_gpuperf.device.interface import LaunchLog, LoadedKernel
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
@@ -68,7 +68,7 @@ class PlaceholderArray:
 
     def reshape(self, *shape: Any) -> PlaceholderArray:
         """C-contiguous, though NumPy would make a strided view of some strided arrays."""
-        return PlaceholderArray(without_data(self.shape, self.dtype)._view.reshape(*shape))
+        return PlaceholderArray(self.copy()._view.reshape(*shape))
 
     def flatten(self) -> PlaceholderArray:
         return self.reshape(-1)
@@ -89,7 +89,7 @@ class PlaceholderArray:
         if name in _VIEWS:
             return lambda *given: PlaceholderArray(getattr(self._view, name)(*given))
         if name == "T":
-            return PlaceholderArray(self._view.T)
+            return self.transpose()
         if name in _DATA:
             raise DeviceNeeded.for_(f"the test uses the data of an array ({name})")
         raise AttributeError(f"an array has no attribute {name!r}")
@@ -121,19 +121,6 @@ class PlaceholderArrays:
         return self.empty(given.shape, given.dtype)
 
 
-class PlaceholderKernel:
-    """A kernel that raises ``DeviceNeeded`` when it is launched."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
-        raise DeviceNeeded.for_(f"{self._name} is launched")
-
-    def write(self, symbol: str, content: bytes) -> None:
-        """There is no module."""
-
-
 class PlaceholderDevice:
     """Stands in for ``Device`` where there is none; its facts are nominal for ``arch``."""
 
@@ -143,7 +130,11 @@ class PlaceholderDevice:
         self.launches = LaunchLog()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
-        return PlaceholderKernel(binary.name)
+        raise DeviceNeeded.for_(f"{binary.name} is launched")
+
+    @property
+    def stream_pointer(self) -> int:
+        raise DeviceNeeded.for_("the test asks for the GPU's stream")
 
     timer = staticmethod(_needs("the test is timed"))
     current = staticmethod(_needs("a workload runs"))
@@ -155,26 +146,8 @@ class PlaceholderDevice:
     peak = staticmethod(_needs("a peak is measured"))
     to_host = staticmethod(_needs("the test reads the data of an array"))
 
-    @property
-    def stream_pointer(self) -> int:
-        raise DeviceNeeded.for_("the test asks for the GPU's stream")
-
-    def fault(self) -> str:
-        """Nothing has run."""
-        return ""
-
-    def is_idle(self) -> bool:
-        """Nothing runs."""
-        return True
-
-    def memory(self) -> DeviceMemory:
-        """There is none."""
-        return DeviceMemory()
-
-    def begin_peak(self) -> None: ...
-
-    def release_unused(self) -> None: ...
-
-    def state(self) -> DeviceState:
-        """Nothing is known of a GPU that is not there."""
-        return DeviceState()
+    fault = staticmethod(str)  # nothing has run, and nothing is known of a GPU that is not there
+    is_idle = staticmethod(lambda: True)
+    memory = staticmethod(DeviceMemory)
+    state = staticmethod(DeviceState)
+    begin_peak = release_unused = staticmethod(lambda: None)

@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.device.arguments import Source
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Configuration, Device, Timer
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.timing.blocks import Sides
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
@@ -30,7 +30,7 @@ class BaselineLaunch(NamedTuple):
     binary: KernelBinary
     configuration: Configuration | None = None
     """Grid, block and shared memory, where they are not the candidate's."""
-    arguments: RecordedArguments | None = None
+    arguments: tuple[Source, ...] | None = None
     """Where they are not the candidate's."""
 
 
@@ -88,7 +88,7 @@ class CubinOpponent:
     def _form_arguments(self) -> None:
         """The baseline's own arguments are on the arrays where they lie now."""
         own = self._baseline.arguments
-        self._values = own.values(self._launch) if own is not None else None
+        self._values = None if own is None else self._launch.values_for(self._baseline.binary, own)
 
     def _try_baseline(self) -> None:
         """Run it once by itself: the candidate has run, so what breaks here is not its doing."""

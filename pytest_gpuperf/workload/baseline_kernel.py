@@ -19,11 +19,10 @@ from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
+from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Configuration
-from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.device.limits import attributes_of, check_launch, dim3
-from pytest_gpuperf.device.recorded_arguments import recorded_arguments
+from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
@@ -56,8 +55,9 @@ def baseline_launch(
         launch.kernel.variables.check_other(binary, record.identity.launch)
         arguments = None
         if other_parameters or other_arguments(record.identity, launch.identity()):
-            arguments = recorded_arguments(binary, record.identity.arguments, launch)
-        configuration = _recorded_launch(record, binary, launch)
+            arguments = recorded_arguments(record.identity.arguments, launch.identity().arguments)
+            launch.values_for(binary, arguments)  # raises for what does not fit the kernel's parameters
+        configuration = _recorded_launch(record, launch)
     except LaunchError as problem:
         was, now = (_described(one.parameters) for one in (binary, launch.binary))
         changed = f"the parameters changed from {was} to {now}, and " if other_parameters else ""
@@ -69,16 +69,13 @@ def baseline_launch(
     return BaselineLaunch(binary, configuration, arguments)
 
 
-def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:
-    """What the record says of the launch, checked; None if it is the candidate's, or not on record."""
+def _recorded_launch(record: TimeRecord, launch: Launch) -> Configuration | None:
+    """What the record says of the launch; None if it is the candidate's, or not on record.  Raises ``LaunchError``."""
     if record.grid is None or record.block is None:
         return None
-    grid, block = dim3(record.grid, "the recorded grid"), dim3(record.block, "the recorded block")
-    recorded = Configuration(grid, block, record.dynamic_shared_bytes, attributes_of(record.identity.launch))
-    if recorded == launch.configuration:
-        return None
-    check_launch(binary, launch.kernel.device.facts, recorded, resident=True)
-    return recorded
+    attributes = attributes_of(record.identity.launch)
+    recorded = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
+    return None if recorded == launch.configuration else recorded
 
 
 def changes_since(

@@ -12,8 +12,7 @@ from device_samples import make_binary
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.driver_calls import launch_extended
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchAttributes
-from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.limits import attributes_of
+from pytest_gpuperf.device.launch import Kernel, attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
 

@@ -94,9 +94,9 @@ def test_a_strided_array_is_taken_in_its_own_order(kernel: Kernel, device: Notin
     ("name", "value", "told"),
     [
         ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
-        ("weights", WEIGHTS[:8], "given 32 bytes: weights takes a NumPy array or scalar of 36"),
-        ("weights", WEIGHTS.astype("float64"), "given 72 bytes: weights takes .* of 36"),
-        ("weights", [1.0] * 9, "was given list: weights takes a NumPy array or scalar"),
+        ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
+        ("weights", WEIGHTS.astype("float64"), "given numpy.ndarray of 72 bytes: it takes .* of 36"),
+        ("weights", [1.0] * 9, "was given builtins.list of no bytes: it takes a NumPy array or scalar"),
         ("$str", np.int16(1), "no __constant__ or __device__ variable"),
     ],
 )
@@ -124,10 +124,14 @@ def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel
     kernel.set_constant("weights", WEIGHTS)
     recorded = kernel.launch(1, 9, (None,)).identity().launch
     kernel.variables.check_other(compiled(), recorded)
-    with pytest.raises(LaunchError, match="its variable weights has 64 bytes, and 36 are set now"):
+    with pytest.raises(
+        LaunchError, match="its variable weights of 64 bytes was set when it was recorded, and 36 bytes are"
+    ):
         kernel.variables.check_other(compiled(16), recorded)
     other = Kernel({"sm_90": compiled()}, device=Noting(), native="sm_90", ptx=str)
-    with pytest.raises(LaunchError, match="its variable weights was set when it was recorded, and is not now"):
+    with pytest.raises(
+        LaunchError, match="its variable weights of 36 bytes was set when it was recorded, and no bytes are"
+    ):
         other.variables.check_other(compiled(), recorded)
 
 

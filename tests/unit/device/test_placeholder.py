@@ -16,7 +16,6 @@ from hypothesis.extra import numpy as npst
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.placeholder import PlaceholderArray, PlaceholderDevice, without_data
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 
@@ -142,9 +141,8 @@ def test_every_way_to_make_an_array(device: PlaceholderDevice, array: Placeholde
 def test_the_device_gives_facts_and_refuses_the_rest(device: PlaceholderDevice) -> None:
     assert device.facts.slug == "none"
     assert device.state().sm_clock_mhz is None
-    kernel = device.load(make_binary())
     for use, words in (
-        (lambda: kernel(Configuration((1, 1, 1), (1, 1, 1)), ()), "work is launched"),
+        (lambda: device.load(make_binary()), "work is launched"),
         (device.timer, "timed"),
         (device.synchronize, "waits"),
         (device.lock, "for itself"),

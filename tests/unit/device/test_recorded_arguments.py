@@ -12,10 +12,10 @@ from device_samples import DeviceArray, make_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.recorded_arguments import recorded_arguments
 
 A, B = 0x7F0000000200, 0x7F0000080000
 
@@ -35,7 +35,7 @@ FLOATS = "float32[64] align=512"
 
 
 def formed(*entries: str, parameters: Sequence[str | int] = (8, 8, 4), launch: Launch = NOW) -> tuple[Any, ...]:
-    return recorded_arguments(make_binary(*parameters), entries, launch).values(launch)
+    return launch.values_for(make_binary(*parameters), recorded_arguments(entries, launch.identity().arguments))
 
 
 def test_arrays_are_the_candidate_s_and_numbers_those_on_record() -> None:
@@ -68,9 +68,9 @@ def test_arrays_of_several_kinds_are_matched_each_in_their_order() -> None:
 
 
 def test_values_follow_the_arrays_to_other_addresses() -> None:
-    recorded = recorded_arguments(make_binary(8, 8, 4), (FLOATS, FLOATS, "int32=64"), NOW)
+    recorded = recorded_arguments((FLOATS, FLOATS, "int32=64"), NOW.identity().arguments)
     moved = NOW.with_arguments((array(A + 4096), array(B + 4096), 63, 2.0))
-    assert recorded.values(moved) == (A + 4096, B + 4096, 64)
+    assert moved.values_for(make_binary(8, 8, 4), recorded) == (A + 4096, B + 4096, 64)
 
 
 @pytest.mark.parametrize(
