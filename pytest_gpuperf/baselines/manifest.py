@@ -21,7 +21,7 @@ from pytest_gpuperf.baselines.baseline_errors import (
 )
 from pytest_gpuperf.baselines.parsing import read_bounded
 from pytest_gpuperf.model.base_record import Record, schema_of
-from pytest_gpuperf.model.toolchain_names import is_known
+from pytest_gpuperf.model.evidence import is_known
 
 FILE = "manifest.json"
 SCHEMA = 2

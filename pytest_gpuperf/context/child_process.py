@@ -12,14 +12,15 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
-from pytest_gpuperf.context.held_signals import undisturbed
 from pytest_gpuperf.context.opponent_loop import OpponentLoop
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RevisionTask
@@ -194,3 +195,29 @@ def progress_of(config: pytest.Config) -> Callable[[str], None]:
             reporter.write_line(harmless(f"gpuperf: {text}"))
 
     return show
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that end a run come after this block.
+
+    Blocking them would not do: the system gives them to another thread then, and Python lets this one handle them.
+    """
+    came: list[int] = []
+    before: dict[int, Callable[[int, FrameType | None], Any] | int] = {}
+
+    def hold_back(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler is not None and threading.current_thread() is threading.main_thread():
+                before[number] = handler
+                signal.signal(number, hold_back)
+        yield
+    finally:
+        for held, handler in before.items():
+            signal.signal(held, handler)
+        for late in came:
+            signal.raise_signal(late)

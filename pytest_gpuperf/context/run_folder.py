@@ -18,7 +18,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from pytest_gpuperf.atomic_write import SCRATCH_VARIABLE
-from pytest_gpuperf.context.held_signals import undisturbed
+from pytest_gpuperf.context.child_process import undisturbed
 
 RUNS = "gpuperf-runs-{user}"
 """Folder of the folders of one user's runs, in the machine's temporary folder."""

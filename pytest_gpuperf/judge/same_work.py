@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import Identity
-from pytest_gpuperf.model.toolchain_names import is_known, same_toolchain
+from pytest_gpuperf.model.evidence import Identity, is_known, same_toolchain
 
 Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 

@@ -18,8 +18,7 @@ import msgspec
 from pytest_gpuperf.judge import static_rules
 from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, SAME_CODE, tuned_otherwise
 from pytest_gpuperf.judge.static_rules import Direction, Rule
-from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN, is_known, same_toolchain
+from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, Key, StaticRecord, is_known, same_toolchain
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 

@@ -22,10 +22,10 @@ ALPHA = 1e-3
 """Rate at which a launch differs from itself by luck, in either direction."""
 
 
-def run_if_chosen(work: TimedWorkload, state: RunState) -> None:
-    """Pair the launch with itself if its test was chosen for that and it takes less than a millisecond."""
+def pair_with_itself(work: TimedWorkload, state: RunState) -> None:
+    """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
     launch, node_id, worker = work.request.launch, work.key.node_id, work.worker
-    if launch is None or node_id not in state.self_pairs or (duration_ns := work.expected_ns()) >= LONG_NS:
+    if launch is None or (duration_ns := work.expected_ns()) >= LONG_NS:
         return
     state.self_pairs.discard(node_id)
     case = TimeCase(work.key, work.target, work.request.limits, ALPHA)

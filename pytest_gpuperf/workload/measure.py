@@ -154,5 +154,6 @@ def _timed(work: TimedWorkload, state: RunState) -> Timed:
     if worker.options.update is not None and timed.rounds:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
-    aa_test.run_if_chosen(work, state)
+    if work.key.node_id in state.self_pairs:
+        aa_test.pair_with_itself(work, state)
     return timed

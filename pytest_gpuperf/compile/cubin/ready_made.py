@@ -14,8 +14,7 @@ from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN
+from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary
 
 _NAMED = 8
 """Kernels that a message names at most."""
