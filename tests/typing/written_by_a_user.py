@@ -123,7 +123,6 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     raw = cuda_kernel.from_cupy(compiled)
     assert_type(raw, Kernel)
     assert_type(cuda_kernel.from_cupy(compiled, "scale", arch="sm_90"), Kernel)
-    assert_type(cuda_kernel.from_cupy(compiled, args=(1, 2), size=N, block_size=256), Launch)
     numba = cuda_kernel.from_numba(compiled, compiled, arch=["sm_90"])
     assert_type(numba, NumbaKernel)
     gpuperf(numba.launch(grid=8, block=256, args=(), shared_bytes=16))
