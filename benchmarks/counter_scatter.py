@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.judge.counters import Metric, same_caches
+from pytest_gpuperf.counters.metric_request import TRAFFIC
+from pytest_gpuperf.judge.counters import Metric
 
 HEADER = """\
 # Counters of equal code
@@ -82,9 +83,9 @@ def scatter_of(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Scatter],
     for where, before, after in comparisons(documents):
         number += 1
         old, new = before["counters"], after["counters"]
-        replayed = not same_caches(after["cache"], old, new)
+        warm = after["cache"] == "warm"
         for metric in gating:
-            if metric.name in old and metric.name in new and not (metric.of_caches and replayed):
+            if metric.name in old and metric.name in new and not (warm and metric.name.startswith(TRAFFIC)):
                 found[metric.name].add(metric, old[metric.name], new[metric.name], where)
     return found, number
 

@@ -56,7 +56,7 @@ def pytest_runtest_setup(item):
 """
 MODES = {
     "gate": ("--gpuperf",),
-    "update": ("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "--gpuperf-force-update"),
+    "update": ("--update-baselines=all", "--gpuperf-force-update"),
     "confirm": ("--gpuperf", "-k", "1024"),
     "count": ("--gpuperf", "--gpuperf-ncu", "-k", "1024"),
     "against": ("--gpuperf", "--gpuperf-against=HEAD"),
@@ -107,7 +107,7 @@ def prepare(root: Path) -> Path:
     }.items():
         (suite / name).write_text(text, encoding="utf-8")
     machine = machine_of(root, suite, "first")
-    run(machine, [*MODES["update"], "--gpuperf-rounds=4"])
+    run(machine, MODES["update"])
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=suite, check=True)

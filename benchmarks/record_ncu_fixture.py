@@ -14,7 +14,6 @@ import argparse
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -26,7 +25,6 @@ from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
-from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
@@ -109,7 +107,7 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, obj
     target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
               f"--gpuperf-task={folder / TASK_FILE}", str(module)]  # fmt: skip
     done = subprocess.run(command(ncu.path, folder, own, "cold", target), cwd=folder, check=False,
-                          env=environment(os.environ, folder, lock_folder()))  # fmt: skip
+                          env=environment(folder))  # fmt: skip
     if not (folder / REPORT).exists():
         raise SystemExit(f"ncu left no report (exit status {done.returncode}):\n{(folder / LOG).read_text()}")
     printed = subprocess.run(

@@ -209,9 +209,9 @@ class SiblingsInPlace:
             except AssertionError as problem:
                 said.setdefault(claim.id, str(problem))
 
-        def remember(measurement: Measurement, name: str, **given: Any) -> None:
-            init(measurement, name, **given)
-            static[name] = measurement.static
+        def remember(measurement: Measurement, *given: Any) -> None:
+            init(measurement, *given)
+            static[measurement.name] = measurement.static
 
         def record(measurement: Measurement) -> StaticRecord:
             measurement.static = static.get(in_place.get(measurement.name, ""), measurement.static)

@@ -31,7 +31,7 @@ What the gate says if an optimised workload of the example suite becomes its nai
 against the optimised one's baseline. Gains are naive over optimised as recorded on an {gpu}; *slow of* is what
 dominates. Made by
 
-    pytest --gpuperf example_suite --naive-siblings --gpuperf-confirmations=100 --siblings-to turned.json
+    pytest --gpuperf example_suite --naive-siblings --siblings-to turned.json
     python example_suite/siblings_report.py --from turned.json --output docs/results/siblings.md
 
 {summary}

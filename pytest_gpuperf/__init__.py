@@ -9,6 +9,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``session``             a run from collection to exit
 ``api``, ``update``     what a test calls, and ``--update-baselines``
 ``workload``            one workload, from request to verdict
+``revision``            a callable beside that of another commit, each in its process
 ``explain``, ``report`` causes of a change, and how a run reads
 ``context``             what one process shares; ``hookspecs`` are hooks for conftests
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks

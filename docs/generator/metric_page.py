@@ -32,7 +32,7 @@ Those of GH100, with their suffixes. Where another chip calls a metric otherwise
 holds the table against the metric lists of {chips}.
 
 A class says how a metric is compared, and a band how far it may move. *Shown only* is what is neither good nor bad by
-itself. Metrics that begin with `memory_l1_`, `launch__` and `profiler__` are made by ncu itself.
+itself. Metrics that begin with `memory_l1_` and `profiler__` are made by ncu itself.
 """
 STALL_REASONS = "REASON is one of {reasons}."
 NOT_LISTED = """\

@@ -23,7 +23,7 @@ MAX_TIME_NS = 1e15
 """Eleven days: any longer, and ratios of times could overflow."""
 MAX_INTEGER = 2**63 - 1
 MAX_RATIO = 1e9
-"""Of a time of the CPU over its canary's."""
+"""Of a time of the CPU over that of fixed work."""
 MAX_NAME = 200
 """Characters of a CPU's or a compiler's name."""
 

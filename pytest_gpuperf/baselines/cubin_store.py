@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-import zlib
 from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.baselines.baseline_errors import (
@@ -18,13 +17,11 @@ from pytest_gpuperf.baselines.baseline_errors import (
     UnwritableEvidenceError,
     quoted,
 )
-from pytest_gpuperf.baselines.layout import CUBIN_FOLDER, PLAIN, cubin_named, cubin_path, inside, is_sha256
+from pytest_gpuperf.baselines.layout import CUBIN_FOLDER, cubin_named, cubin_path, inside, is_sha256
 from pytest_gpuperf.baselines.parsing import read_bounded
 
 MAX_CUBIN_BYTES = 3 * 1024 * 1024
 """Eleven times the largest that was seen (docs/results/hostile_files.md)."""
-_ZLIB = b"\x78"
-"""How a cubin begins that was compressed as in schemas 2 and 3."""
 _FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES, "lc": 0, "lp": 2, "pb": 2}]
 """For words of four bytes."""
 _UNPACKING_BYTES = 4 * MAX_CUBIN_BYTES
@@ -41,19 +38,12 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     """The verified machine code.  Raises ``MissingCubinError``, ``CubinError`` if altered, too large or unreadable."""
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
-    plain = cubin_path(root, sha256, PLAIN)
     path = cubin_path(root, sha256)
     try:
-        path = plain if plain.is_file() else path
-        content = read_bounded(path, MAX_CUBIN_BYTES)
-        if content is not None and path != plain:
-            content = _decompressed(path, content)
+        packed = read_bounded(path, MAX_CUBIN_BYTES)
+        content = None if packed is None else _decompressed(path, packed)
     except UnreadableBaselineError as error:
         raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
-    except OSError as error:  # a folder that may not be entered
-        raise CubinError(
-            f"{path}: the baseline's machine code cannot be reached: {error.strerror}. {_REMEDY}"
-        ) from error
     if content is None:
         raise MissingCubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
@@ -64,11 +54,10 @@ def read_cubin(root: Path, sha256: str) -> bytes:
 
 def _decompressed(path: Path, packed: bytes) -> bytes:
     """The content of a compressed cubin, unverified.  Raises ``UnreadableBaselineError``."""
-    is_zlib = packed[:1] == _ZLIB
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_ALONE, _UNPACKING_BYTES)
     try:
-        unpacker = zlib.decompressobj() if is_zlib else lzma.LZMADecompressor(lzma.FORMAT_ALONE, _UNPACKING_BYTES)
         content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)
-    except (zlib.error, lzma.LZMAError, EOFError) as error:
+    except (lzma.LZMAError, EOFError) as error:
         raise UnreadableBaselineError(path, f"it cannot be decompressed ({error})") from error
     if len(content) > MAX_CUBIN_BYTES:
         raise UnreadableBaselineError(path, f"it is larger than {MAX_CUBIN_BYTES // 1024 // 1024} MB")

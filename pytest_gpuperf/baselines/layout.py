@@ -10,9 +10,7 @@ from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError, Un
 
 CUBIN_FOLDER = "cubins"
 COMPRESSED = ".cubin.z"
-"""By LZMA, those of schemas 2 and 3 by zlib; named by the hash of what it holds, since compressors differ."""
-PLAIN = ".cubin"
-"""As schema 1 stored them."""
+"""By LZMA; named by the hash of what it holds, since compressors differ."""
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -87,14 +85,14 @@ def evidence_path(root: Path, target: str, module: str) -> Path:
     return inside(root, root / target / module_file(module))
 
 
-def cubin_path(root: Path, sha256: str, suffix: str = COMPRESSED) -> Path:
+def cubin_path(root: Path, sha256: str) -> Path:
     """``cubins/3f/3f9a....cubin.z``.  The caller has checked ``is_sha256``."""
-    return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}{suffix}")
+    return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}{COMPRESSED}")
 
 
 def cubin_named(path: PurePosixPath) -> str:
     """The SHA-256 in the name of a file that lies where a cubin of some folder of baselines does; else empty."""
-    sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
+    sha256 = path.name.removesuffix(COMPRESSED)
     if sha256 == path.name or path.parts[-3:-1] != (CUBIN_FOLDER, sha256[:2]):
         return ""
     return sha256 if is_sha256(sha256) else ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import msgspec
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 
@@ -55,3 +58,14 @@ def records_stood_for(
         for name, known in of_test.items()
         if name not in met and (known.kernel, known.profile.code_hash) == (old.kernel, old.profile.code_hash)
     }
+
+
+def under_recorded_launch(record: StaticRecord, old: StaticRecord, arch: str) -> StaticRecord:
+    """``record`` as it is if it was launched; else with the launch of ``old``, and the occupancy that it has there."""
+    if record.block is not None:
+        return record
+    found = with_launch_of(record, old)
+    if found.occupancy is not None or old.block is None or old.occupancy is None or math.prod(old.block) < 1:
+        return found
+    fits = occupancy(record.profile, arch, math.prod(old.block), max(old.dynamic_shared_bytes, 0))
+    return msgspec.structs.replace(found, occupancy=fits)

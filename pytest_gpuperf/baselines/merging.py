@@ -167,7 +167,7 @@ def _joined(old: TimeRecord | None, new: TimeRecord, sessions: Mapping[str, Sess
     """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
     rounds, counts = list(new.rounds), Counts.of(new)
     if old is not None and _alike(old, new):
-        counts = replaced(Counts.of(old), counts, new.cache)
+        counts = replaced(Counts.of(old), counts)
         if old.timer == new.timer:
             again = {entry.session for entry in new.rounds}
             rounds = [entry for entry in old.rounds if entry.session not in again] + rounds

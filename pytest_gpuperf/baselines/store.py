@@ -241,7 +241,7 @@ class BaselineStore:
         if len(content) > MAX_JSON_BYTES:
             raise UnwritableEvidenceError(
                 f"{path} would have {len(content)} bytes and could not be read again: the limit is {MAX_JSON_BYTES}. "
-                "Split the test module, or lower --gpuperf-rounds."
+                "Split the test module."
             )
         return [(path, content)]
 

@@ -19,7 +19,7 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.merging import merge_time
 from pytest_gpuperf.baselines.rounding import with_counts
 from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
-from pytest_gpuperf.judge.counters import PASSES, Counts, replaced
+from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS
@@ -146,7 +146,7 @@ def _changed_by(theirs: TimeRecord, was: TimeRecord | None, ours: TimeRecord) ->
     """Their record without the counters and figures beside its time that it only kept, and those that ours changed."""
     base = Counts({}) if was is None else Counts.of(was)
     counts = Counts.of(theirs)
-    counts = Counts({}) if counts == base else replaced(counts, _changed_counts(Counts.of(ours), base), theirs.cache)
+    counts = Counts({}) if counts == base else replaced(counts, _changed_counts(Counts.of(ours), base))
     if theirs.beside is None:
         return with_counts(theirs, counts)
     old, mine = (Beside() if one is None or one.beside is None else one.beside for one in (was, ours))
@@ -159,13 +159,11 @@ def _changed_by(theirs: TimeRecord, was: TimeRecord | None, ours: TimeRecord) ->
 
 
 def _changed_counts(counts: Counts, base: Counts) -> Counts:
-    """Those that are not as in ``base``, with the passes, which tell what the traffic of others can stand beside."""
-    if counts == base:
-        return Counts({})
+    """Those that are not as in ``base``."""
     names = {
         name
         for name, value in counts.values.items()
-        if name == PASSES or (value, counts.ranges.get(name)) != (base.values.get(name), base.ranges.get(name))
+        if (value, counts.ranges.get(name)) != (base.values.get(name), base.ranges.get(name))
     }
     values = {name: value for name, value in counts.values.items() if name in names}
     return Counts(values, {name: ends for name, ends in counts.ranges.items() if name in names})

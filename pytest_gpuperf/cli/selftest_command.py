@@ -7,8 +7,14 @@ import sys
 from collections.abc import Callable
 
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
-from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.device_errors import (
+    LoadError,
+    LockTimeout,
+    LockUnavailable,
+    NoDevice,
+    TimerError,
+    TimerUnavailable,
+)  # fmt: skip
 from pytest_gpuperf.formatting import indented_json
 from pytest_gpuperf.selftest.run import run_selftest
 from pytest_gpuperf.selftest.selftest_report import as_text

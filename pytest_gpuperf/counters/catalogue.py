@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.judge import counters
 from pytest_gpuperf.judge.counters import Better, Metric
 
 STORES, LOCAL, DRAM, L2 = (0.02, 2048.0), (0.02, 256.0), (0.2, 4.0 * 2**20), (0.15, 65536.0)
@@ -37,7 +36,7 @@ def _info(name: str, what: str, unit: str = "%", better: Better = "neutral") -> 
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
 CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
-PASSES = _info(counters.PASSES, "replay passes", "")
+PASSES = _info("profiler__replayer_passes", "replay passes", "")
 ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
 DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
 INSTRUCTIONS = _executed("smsp__inst_executed.sum", "instructions")
@@ -120,19 +119,6 @@ HIT_RATES = (
     _info("lts__t_sector_hit_rate.pct", "L2 hit rate", better="higher"),
 )
 
-LAUNCH = tuple(
-    _info(name, what, unit)
-    for name, what, unit in (
-        ("launch__registers_per_thread", "registers per thread", "registers"),
-        ("launch__waves_per_multiprocessor", "waves per SM", "waves"),
-        ("launch__occupancy_limit_registers", "blocks per SM by registers", "blocks"),
-        ("launch__occupancy_limit_shared_mem", "blocks per SM by shared memory", "blocks"),
-        ("launch__occupancy_limit_warps", "blocks per SM by warps", "blocks"),
-        ("launch__occupancy_limit_blocks", "blocks per SM by blocks", "blocks"),
-        ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy", "%"),
-    )
-)
-
 _DEFAULT = (
     PASSES, DURATION, CYCLES, INSTRUCTIONS, THREAD_INSTRUCTIONS, LOAD_SECTORS, STORE_SECTORS, L2_SECTORS, L2_READ,
     L2_WRITE, DRAM_READ, DRAM_WRITE, DRAM_THROUGHPUT, ACHIEVED_OCCUPANCY,
@@ -143,7 +129,7 @@ _MEMORY = (
     SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
 )  # fmt: skip
 _COMPUTE = (BRANCHES, DIVERGENT_TARGETS, UNIFORM_TARGETS, *OPERATIONS.values(), *PIPES)
-_LATENCY = (*SCHEDULERS, *STALLS.values(), *LAUNCH)
+_LATENCY = (*SCHEDULERS, *STALLS.values())
 
 SETS: Mapping[str, tuple[Metric, ...]] = {
     "default": _DEFAULT,

@@ -6,12 +6,13 @@ or would divide by zero, is left out.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Mapping
 
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.judge.counters import Better, Metric, depends_on_caches
+from pytest_gpuperf.judge.counters import Better, Metric
 
 PREFIX = "derived:"
 
@@ -23,10 +24,6 @@ class Derived(Metric):
     inputs: tuple[str, ...] = dataclasses.field(kw_only=True)
     formula: Callable[..., float] = dataclasses.field(kw_only=True)
     """Function of the inputs, in their order."""
-
-    @property
-    def of_caches(self) -> bool:
-        return any(map(depends_on_caches, self.inputs))
 
 
 def _derived(
@@ -91,14 +88,7 @@ def derive(counters: Mapping[str, float]) -> dict[str, float]:
     """Every derived figure whose inputs are among the counters."""
     found = {}
     for one in DERIVED.values():
-        if all(name in counters or name in OPTIONAL for name in one.inputs) and one.inputs[0] in counters:
-            try:
+        if one.inputs[0] in counters and all(name in counters or name in OPTIONAL for name in one.inputs):
+            with contextlib.suppress(ZeroDivisionError):
                 found[one.name] = float(one.formula(*(counters.get(name, 0.0) for name in one.inputs)))
-            except ZeroDivisionError:
-                continue
     return found
-
-
-def with_derived(counters: Mapping[str, float]) -> dict[str, float]:
-    """The counters and all that follows from them."""
-    return {**counters, **derive(counters)}

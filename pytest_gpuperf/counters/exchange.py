@@ -7,13 +7,13 @@ which ``--gpuperf-ncu-json`` writes.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pytest_gpuperf.counters.derived import derive
+from pytest_gpuperf.formatting import indented_json
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
 
@@ -30,9 +30,7 @@ class KernelResult(Record, frozen=True):
     range: int
     """Number of the workload: the end of the name of the range around it."""
     metrics: dict[str, float]
-    """By the chip's own names."""
-    units: dict[str, str] = msgspec.field(default_factory=dict)
-    """Units as ncu gives them."""
+    """By the chip's own names, in ncu's base units."""
 
 
 class CollectedWorkload(Record, frozen=True):
@@ -41,7 +39,7 @@ class CollectedWorkload(Record, frozen=True):
     key: Key
     identity: Identity
     cache: CacheMode
-    counters: dict[str, float]
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
     """By canonical name; empty if there are none."""
     ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take."""
@@ -53,22 +51,14 @@ class CollectedWorkload(Record, frozen=True):
 class Entry(Record, frozen=True):
     """One workload as the profiled process met it."""
 
-    key: Key
-    identity: Identity
-    cache: CacheMode
+    workload: CollectedWorkload
+    """Without counters yet."""
+    gpu: str
+    uuid: str
     metrics: tuple[str, ...] = ()
     """The test's own, canonical names."""
     number: int | None = None
     """Number of its range in the report; None if it was put off to another process."""
-    gpu: str = ""
-    uuid: str = ""
-
-    def collected(
-        self, counters: dict[str, float], note: str = "", kernels: tuple[KernelResult, ...] = ()
-    ) -> CollectedWorkload:
-        notes = (note,) if note else ()
-        return CollectedWorkload(key=self.key, identity=self.identity, cache=self.cache, counters=counters,
-                                 kernels=kernels, notes=notes)  # fmt: skip
 
 
 class Collected(Record, frozen=True):
@@ -79,15 +69,12 @@ class Collected(Record, frozen=True):
     uuid: str = ""
     ncu: str = ""
     """``ncu 2025.3.1.0``"""
-    metrics: tuple[str, ...] = ()
-    """Asked for, by canonical name."""
     workloads: tuple[CollectedWorkload, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
     """Reason why there are no counters; empty if there are."""
     remedy: str = ""
     seconds: float = 0.0
-    processes: int = 0
     log: tuple[str, ...] = ()
     """The profiled tests' last lines, where not all of them passed."""
 
@@ -103,9 +90,7 @@ def add_entry(folder: Path, entry: Entry) -> None:
 def entries(folder: Path) -> list[Entry]:
     """Workloads that the profiled process has met so far; a last line that is still being written is left out."""
     path = folder / INDEX
-    if not path.exists():
-        return []
-    lines = path.read_bytes().split(b"\n")[:-1]
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [msgspec.json.decode(line, type=Entry) for line in lines]
 
 
@@ -117,8 +102,7 @@ def as_json(collected: Collected) -> bytes:
             **{name: getattr(one.identity, name) for name in ("launch", "code", "arguments")},
             **{name: getattr(one, name) for name in ("cache", "counters", "ranges", "notes")},
             "derived": derive(one.counters),
-            "kernels": [{"kernel": k.kernel, "metrics": k.metrics, "units": k.units} for k in one.kernels],
+            "kernels": [{"kernel": kernel.kernel, "metrics": kernel.metrics} for kernel in one.kernels],
         }
     seconds = round(collected.seconds, 2)
-    tree = {**msgspec.structs.asdict(collected), "seconds": seconds, "workloads": workloads}
-    return (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode()
+    return indented_json({**msgspec.structs.asdict(collected), "seconds": seconds, "workloads": workloads})

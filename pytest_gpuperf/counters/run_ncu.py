@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX
-from pytest_gpuperf.counters.failures import CountersUnavailable, timed_out
-from pytest_gpuperf.device.lock import LOCK_VARIABLE
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.device.lock import LOCK_VARIABLE, lock_folder
 from pytest_gpuperf.model.evidence import CacheMode
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
@@ -30,10 +30,9 @@ OLDEST = (2022, 4)
 VERSION_LIMIT_S = 30.0
 INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder of ncu on PATH"
 UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
+TOO_LONG = "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout"
 REPORT, LOG, OUTPUT = "report.ncu-rep", "ncu.log", "target.log"
 TICK_S = 0.1
-END_S = 5.0
-"""Longest time that a run which is told to end may take to do so."""
 
 
 class Ncu(NamedTuple):
@@ -53,16 +52,10 @@ def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (*own, *FOLDERS)
 
 
-def find_program(program: str, patterns: Sequence[str], path: str | None = None) -> str | None:
+def find_program(program: str, patterns: Sequence[str]) -> str | None:
     """A program on PATH or, newest name first, in folders given as glob patterns from the root."""
-    found = shutil.which(program, path=path)
-    if found:
-        return found
-    for pattern in patterns:
-        for candidate in sorted(Path("/").glob(f"{pattern.lstrip('/')}/{program}"), reverse=True):
-            if candidate.is_file() and os.access(candidate, os.X_OK):
-                return str(candidate)
-    return None
+    other = (str(one) for pattern in patterns for one in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True))
+    return shutil.which(program) or next(filter(None, (shutil.which(program, path=folder) for folder in other)), None)
 
 
 def version_of(words: str) -> tuple[int, ...]:
@@ -73,33 +66,25 @@ def version_of(words: str) -> tuple[int, ...]:
 
 def too_old(version: tuple[int, ...]) -> str:
     """Objection to a version; empty if there is none."""
-    if not version or version >= OLDEST:
-        return ""
-    return f"version {'.'.join(map(str, version))} is too old: {'.'.join(map(str, OLDEST))} is needed"
+    known, least = (".".join(map(str, one)) for one in (version, OLDEST))
+    return f"version {known} is too old: {least} is needed" if version and version < OLDEST else ""
 
 
-def find_ncu(environ: Mapping[str, str] | None = None) -> Ncu:
+def find_ncu() -> Ncu:
     """The ``ncu`` to use.  Raises ``CountersUnavailable``: there is none, it does not run, or it is too old."""
-    environ = os.environ if environ is None else environ
-    path = find_program("ncu", folders(environ), environ.get("PATH", ""))
+    path = find_program("ncu", folders(os.environ))
     if path is None:
-        raise CountersUnavailable("no ncu", "ncu is neither on PATH nor in a CUDA toolkit", INSTALL)
-    version = version_of(_words(path))
-    if too_old(version):
-        raise CountersUnavailable("too old", f"{path}: {too_old(version)}", UPGRADE)
-    return Ncu(Path(path), version)
-
-
-def _words(path: str) -> str:
+        raise CountersUnavailable("ncu is neither on PATH nor in a CUDA toolkit", INSTALL)
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False,
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True,
                               timeout=VERSION_LIMIT_S, stdin=subprocess.DEVNULL)  # fmt: skip
-        if done.returncode == 0:
-            return done.stdout
-        why = f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}"
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        why = str(problem)
-    raise CountersUnavailable("no ncu", f"{path} does not run ({why})", "repair its installation")
+    except (OSError, subprocess.SubprocessError) as problem:
+        words = str(getattr(problem, "stderr", None) or "").strip()[:300]
+        raise CountersUnavailable(f"{path} does not run ({problem} {words})", "repair its installation") from None
+    version = version_of(done.stdout)
+    if too_old(version):
+        raise CountersUnavailable(f"{path}: {too_old(version)}", UPGRADE)
+    return Ncu(Path(path), version)
 
 
 def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, target: Sequence[str]) -> list[str]:
@@ -114,14 +99,14 @@ def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, t
     ]  # fmt: skip
 
 
-def environment(environ: Mapping[str, str], folder: Path, locks: Path) -> dict[str, str]:
-    """The environment of ``ncu`` and of what it starts; ``locks`` is where this plugin keeps its GPU locks.
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of ``ncu`` and of what it starts; this plugin's GPU locks stay where they are.
 
     ncu has one lock file for a whole machine in the temporary folder, and one left by another user blocks it for good.
     """
     own = folder / "tmp"
     own.mkdir(exist_ok=True)
-    return {**environ, "TMPDIR": str(own), LOCK_VARIABLE: str(locks)}
+    return {**os.environ, "TMPDIR": str(own), LOCK_VARIABLE: str(lock_folder())}
 
 
 class Finished(NamedTuple):
@@ -134,46 +119,30 @@ class Finished(NamedTuple):
 
 
 def run(
-    command: Sequence[str], folder: Path, working_folder: Path, environ: Mapping[str, str], *,
-    limit_s: float, watch: Callable[[float], None],
-) -> Finished:  # fmt: skip
+    command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: float, watch: Callable[[float], None]
+) -> Finished:
     """Run to the end; ``watch`` is called ten times a second with the seconds so far.
 
-    Raises ``CountersUnavailable`` if it cannot be started or takes longer than ``limit_s``, and is ended then.
+    Raises ``CountersUnavailable`` if it takes longer than ``limit_s``.  Then, and where an interrupt comes, it is
+    ended with what it started.  Raises ``OSError`` if it cannot be started.
     """
-    output = folder / OUTPUT
+    output, log = folder / OUTPUT, folder / LOG
     started = time.monotonic()
-    with output.open("wb") as stream:
-        try:
-            process = subprocess.Popen(command, cwd=working_folder, env=dict(environ), stdin=subprocess.DEVNULL,
-                                       stdout=stream, stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
-        except OSError as problem:
-            raise CountersUnavailable("no ncu", f"{command[0]} cannot be started ({problem})", "repair it") from None
+    with output.open("wb") as stream, subprocess.Popen(
+        command, cwd=working_folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=stream,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    ) as process:  # fmt: skip
         try:
             while process.poll() is None:
                 spent = time.monotonic() - started
                 if spent > limit_s:
-                    raise timed_out(limit_s)
+                    raise CountersUnavailable(f"collecting counters was not done after {limit_s:.0f} s", TOO_LONG)
                 watch(spent)
                 time.sleep(TICK_S)
         finally:
-            _end(process)
-    target_words = _read(output)
-    early = "\n".join(line for line in target_words.splitlines() if line.startswith("=="))  # before ncu had a log
-    return Finished(process.returncode, f"{_read(folder / LOG)}\n{early}", target_words)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it started, if it has not ended by itself."""
-    if process.poll() is not None:
-        return
-    os.killpg(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(END_S)
-    with contextlib.suppress(ProcessLookupError):  # all of them have ended
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(process.pid, signal.SIGKILL)
+    target_words = output.read_text(encoding="utf-8", errors="replace")
+    early = [line for line in target_words.splitlines() if line.startswith("==")]  # before ncu had a log
+    words = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return Finished(process.returncode, "\n".join([words, *early]), target_words)

@@ -15,8 +15,6 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 POISON = 0xFF
 """Every byte of an ``empty`` array: NaN as a floating-point number, -1 as an integer."""
-SMALLEST_FLOAT_BYTES = 4
-"""Narrower types are rounded from float32."""
 
 _MIX = """
     unsigned long long z = seed + (unsigned long long)(i + 1) * 0x9E3779B97F4A7C15ull;
@@ -24,19 +22,13 @@ _MIX = """
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     z = z ^ (z >> 31);
 """
-UNIFORM = (
-    _MIX
-    + """
+UNIFORM = f"""{_MIX}
     double u = (double)(z >> (64 - bits)) * step;
     out = (T)__dadd_rn(low, __dmul_rn(u, span));
 """
-)
-INTEGERS = (
-    _MIX
-    + """
+INTEGERS = f"""{_MIX}
     out = (T)(low + (span ? z % span : z));
 """
-)
 
 
 def stream_of(seed: int) -> int:
@@ -62,10 +54,7 @@ class CupyArrays:
     def random(
         self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
     ) -> Any:
-        """Uniform in [low, high): [0, 1) for floating-point and complex types, [0, 100) for integers, both for bool.
-
-        Raises ``ValueError`` for an empty range, one that the type cannot hold, or a type that is no number.
-        """
+        """As ``gpu.random``.  Raises ``ValueError`` for a range that the type cannot hold, too."""
         kind = np.dtype(dtype)
         if kind.kind == "b":
             return self._integers(shape, np.dtype("uint8"), seed, low, 2 if high is None else high).view(kind)
@@ -83,7 +72,7 @@ class CupyArrays:
         first, last = float(low or 0.0), 1.0 if high is None else float(high)
         if not (np.isfinite(first) and np.isfinite(last) and first < last):
             raise ValueError(f"gpu.random: low={first:g} and high={last:g} are no range")
-        drawn = kind if kind.itemsize >= SMALLEST_FLOAT_BYTES else np.dtype("float32")
+        drawn = kind if kind.itemsize >= 4 else np.dtype("float32")  # narrower types are rounded from it
         bits = min(np.finfo(kind).nmant + 1, 53)
         out = self._cupy.empty(shape, drawn)
         if out.size:

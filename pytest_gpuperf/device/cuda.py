@@ -80,9 +80,7 @@ class CudaDevice:
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any = None) -> None:
         """``driver`` is ``cuda.bindings.driver``, or None without it."""
-        self._cupy = cupy
-        self._nvml = nvml
-        self._driver = driver
+        self._cupy, self._nvml, self._driver, self._ordinal = cupy, nvml, driver, ordinal
         self._persisting = PersistingL2(driver)
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
@@ -92,7 +90,6 @@ class CudaDevice:
         self.launches = LaunchLog()
         self._memory = MemoryUse(cupy, nvml)
         self._errors = _errors(cupy)
-        self._ordinal = ordinal
         self._lock = GpuLock(facts.uuid)
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
@@ -163,7 +160,6 @@ class CudaDevice:
         return self._memory.now()
 
     def begin_peak(self) -> None:
-        self.release_unused()
         self._memory.begin()
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
@@ -179,7 +175,7 @@ class CudaDevice:
     def state(self) -> DeviceState:
         return self._nvml.state()
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[Any]:
         """Raises ``LockTimeout`` and ``LockUnavailable``."""
         return self._lock.held()
 
@@ -198,21 +194,19 @@ class CudaDevice:
         """In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
         from cupyx.profiler import time_range  # noqa: PLC0415 only under ncu
 
-        with time_range(name), _backward_in_this_thread():
+        autograd = getattr(sys.modules.get("torch"), "autograd", None)
+        threads = getattr(autograd, "set_multithreading_enabled", contextlib.nullcontext)
+        with time_range(name), threads(False):
             yield
 
-    @property
-    def has_persisting_lines(self) -> bool:
-        """Whether there is a part of the L2 for lines that outlast a flush."""
-        return self._persisting.in_use
-
-    def end_persistence(self) -> None:
-        """Wait until the workload is over, and make the lines that persist ordinary ones."""
-        self.stream.synchronize()
-        self._persisting.reset()
-
     def flush_l2(self) -> None:
-        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
+        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory.
+
+        Lines that the workload made persist outlast it: they are made ordinary ones first, when the workload is over.
+        """
+        if self._persisting.in_use:
+            self.stream.synchronize()
+            self._persisting.reset()
         self._flush_buffer.memset_async(0, FLUSH_FACTOR * self.facts.l2_bytes, self.stream)
 
     @cached_property
@@ -224,13 +218,6 @@ class CudaDevice:
 def _errors(cupy: Any) -> tuple[type[Exception], ...]:
     """Those of CuPy for what the driver refuses."""
     return cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
-
-
-def _backward_in_this_thread() -> AbstractContextManager[Any]:
-    """Inside, PyTorch's autograd, if it is imported, has no threads of its own."""
-    autograd = getattr(sys.modules.get("torch"), "autograd", None)
-    switch = getattr(autograd, "set_multithreading_enabled", contextlib.nullcontext)
-    return switch(False)
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:

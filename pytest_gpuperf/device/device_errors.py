@@ -4,12 +4,7 @@ from __future__ import annotations
 
 
 class NoDevice(Exception):
-    """There is no GPU that can be used, for ``reason``; ``remedy`` says what to do."""
-
-    def __init__(self, reason: str, remedy: str) -> None:
-        super().__init__(f"{reason}; {remedy}")
-        self.reason = reason
-        self.remedy = remedy
+    """There is no GPU that can be used.  The message says why, and what to do."""
 
 
 class DeviceNeeded(Exception):
@@ -43,3 +38,11 @@ class LockTimeout(RuntimeError):
 
 class LockUnavailable(RuntimeError):
     """The lock file of a GPU cannot be used."""
+
+
+class TimerUnavailable(Exception):
+    """A timer, or every timer, does not work here.  The message says why, and what to do."""
+
+
+class TimerError(Exception):
+    """A measurement failed: a sample was lost, has no valid time, or the workload cannot be timed this way."""

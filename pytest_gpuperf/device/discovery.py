@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-_NEEDS_GPU = "for times run on a machine with an NVIDIA GPU (in a container: start it with --gpus all)"
 _INSTALL_CUPY = "install CuPy for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
 _SIGNS = (
@@ -36,8 +35,6 @@ _SIGNS = (
 )  # fmt: skip
 """Words in which CuPy, PyTorch, Numba, Triton and the CUDA bindings say that there is no GPU or no driver."""
 
-Importer = Callable[[str], Any]
-
 
 def is_missing_device(problem: BaseException) -> bool:
     """True if an exception of a user's code says that there is no GPU, no driver or no CuPy."""
@@ -46,33 +43,28 @@ def is_missing_device(problem: BaseException) -> bool:
     return isinstance(problem, Exception) and any(sign in str(problem) for sign in _SIGNS)
 
 
-def open_device(
-    worker: int | None = None,
-    *,
-    environ: MutableMapping[str, str] | None = None,
-    load_module: Importer = importlib.import_module,
-    load_library: Callable[[str], Any] = ctypes.CDLL,
-) -> CudaDevice:
-    """This process's GPU; under pytest-xdist that of worker number ``worker``.  Raises ``NoDevice``.
+def open_device(worker: int | None = None) -> CudaDevice:
+    """This process's GPU; under pytest-xdist that of worker number ``worker``, to which the environment is narrowed.
 
-    ``environ`` is narrowed to the worker's GPU; the loaders are of Python modules and of the driver.
+    Raises ``NoDevice``.
     """
-    environ = os.environ if environ is None else environ
-    if visible_devices(environ) == []:
-        raise NoDevice(f"{VARIABLE}={environ[VARIABLE]!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
+    if visible_devices(os.environ) == []:
+        raise NoDevice(f"{VARIABLE}={os.environ[VARIABLE]!r} hides every GPU; unset {VARIABLE}, or name a GPU in it")
     try:
-        driver_library = load_library(DRIVER_LIBRARY)
+        driver_library = ctypes.CDLL(DRIVER_LIBRARY)
     except OSError as problem:
-        raise NoDevice(f"there is no NVIDIA driver ({problem})", _NEEDS_GPU) from None
-    nvml, driver = (_module_or_none(name, load_module) for name in ("pynvml", "cuda.bindings.driver"))
-    index = bind_worker(environ, worker, lambda: _installed(nvml))
+        raise NoDevice(
+            f"there is no NVIDIA driver ({problem}); for times run on a machine with an NVIDIA GPU (in a container: "
+            "start it with --gpus all)"
+        ) from None
+    nvml, driver = map(_module_or_none, ("pynvml", "cuda.bindings.driver"))
+    index = bind_worker(os.environ, worker, lambda: _installed(nvml))
     try:
         with _starting(driver_library):
-            cupy = load_module("cupy")
+            cupy = importlib.import_module("cupy")
     except ImportError as problem:
-        raise NoDevice(f"CuPy cannot be imported ({problem})", _INSTALL_CUPY) from problem
-    # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
-    ordinal = index % _count(cupy)
+        raise NoDevice(f"CuPy cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
+    ordinal = index % _count(cupy)  # one GPU is left, unless nothing was narrowed or CUDA had been started before
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
@@ -80,15 +72,14 @@ def open_device(
     try:
         limits_of(facts.arch)
     except UnknownArchitecture as problem:
-        remedy = "use another GPU, or a newer pytest-gpuperf"
-        raise NoDevice(f"{facts.name} cannot be used: {problem}", remedy) from None
+        raise NoDevice(f"{facts.name} cannot be used: {problem}; take another one, or a newer pytest-gpuperf") from None
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
 @contextlib.contextmanager
 def _starting(driver_library: Any) -> Iterator[None]:
     """CUDA's driver takes 0.6 s to start, and the work inside goes on meanwhile; what it says is asked for later."""
-    start = threading.Thread(target=getattr(driver_library, "cuInit", int), args=(0,), daemon=True)
+    start = threading.Thread(target=driver_library.cuInit, args=(0,), daemon=True)
     start.start()
     try:
         yield
@@ -103,16 +94,18 @@ def _count(cupy: Any) -> int:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError as problem:
         able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
-        reason = f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}"
-        raise NoDevice(reason, f"{_CHECK}; where the driver is too old, {_INSTALL_CUPY}") from problem
+        raise NoDevice(
+            f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}; {_CHECK}; "
+            f"where the driver is too old, {_INSTALL_CUPY}"
+        ) from problem
     if count == 0:
-        raise NoDevice("the driver lists no GPU", _CHECK)
+        raise NoDevice(f"the driver lists no GPU; {_CHECK}")
     return count
 
 
-def _module_or_none(name: str, load_module: Importer) -> Any:
+def _module_or_none(name: str) -> Any:
     try:
-        return load_module(name)
+        return importlib.import_module(name)
     except ImportError:
         return None
 
@@ -156,16 +149,14 @@ def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed
     return worker % len(entries)
 
 
-def first_architecture(
-    environ: Mapping[str, str] | None = None, load_module: Importer = importlib.import_module
-) -> str | None:
+def first_architecture() -> str | None:
     """``sm_90`` of the first visible GPU, found without starting CUDA; None if NVML knows of none.
 
     Of a number in ``CUDA_VISIBLE_DEVICES`` NVML's own order is taken, which differs from CUDA's only among GPUs
     of different models.
     """
-    visible = visible_devices(os.environ if environ is None else environ)
-    nvml = _module_or_none("pynvml", load_module)
+    visible = visible_devices(os.environ)
+    nvml = _module_or_none("pynvml")
     if visible == [] or nvml is None:
         return None
     first = visible[0] if visible else "0"

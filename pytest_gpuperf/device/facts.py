@@ -5,6 +5,7 @@ None is whatever this GPU, driver or container does not tell.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import uuid
@@ -31,18 +32,15 @@ class Nvml:
 
     def __init__(self, library: Any, uuid: str) -> None:
         """``library`` is the module ``pynvml`` or None without it; ``uuid`` as the driver has it, without a prefix."""
-        self._nvml = library
-        self._handle: Any = None
+        self._nvml, self._handle = library, None
         self.uuid = f"GPU-{uuid}"
         """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
-        for prefix in ("GPU-", "MIG-") if library is not None else ():
-            try:
+        for known in (f"GPU-{uuid}", f"MIG-{uuid}") if library is not None else ():
+            with contextlib.suppress(library.NVMLError):
                 library.nvmlInit()
-                self._handle = library.nvmlDeviceGetHandleByUUID(prefix + uuid)
-            except library.NVMLError:
-                continue
-            self.uuid = prefix + uuid
-            return
+                self._handle = library.nvmlDeviceGetHandleByUUID(known)
+                self.uuid = known
+                return
 
     def _ask(self, function: str, *constant: str) -> Any:
         """Answer of ``nvmlDeviceGet...`` for a constant of NVML's; None if it has no such function, or refuses."""
@@ -63,18 +61,18 @@ class Nvml:
             memory_clock_mhz=self._ask("ClockInfo", "CLOCK_MEM"),
             temperature_c=self._ask("Temperature", "TEMPERATURE_GPU"),
             power_w=None if power_mw is None else power_mw / 1000,
-            throttle_reasons=reasons(int(bits or 0)),
-            other_processes=strangers(process.pid for process in self._running()),
+            throttle_reasons=tuple(words for bit, words in _REASONS.items() if int(bits or 0) & bit),
+            other_processes=tuple(sorted(self._others())),
         )
 
-    def _running(self) -> list[Any]:
-        return list(self._ask("ComputeRunningProcesses") or ())
+    def _others(self) -> dict[int, int]:
+        """Bytes that processes of other runs hold of the GPU's memory, as far as NVML tells, by their ids."""
+        running = {process.pid: process.usedGpuMemory or 0 for process in self._ask("ComputeRunningProcesses") or ()}
+        return {pid: running[pid] for pid in strangers(running)}
 
     def bytes_of_others(self) -> int:
         """Of the GPU's memory, as far as NVML tells."""
-        running = self._running()
-        others = strangers(process.pid for process in running)
-        return sum(process.usedGpuMemory or 0 for process in running if process.pid in others)
+        return sum(self._others().values())
 
     def settings(self) -> dict[str, Any]:
         """Fields of ``DeviceFacts``: driver, enforced power limit, ECC, MIG, highest clocks, memory bus."""
@@ -85,40 +83,31 @@ class Nvml:
             "driver": self._nvml.nvmlSystemGetDriverVersion(),
             "power_limit_w": None if limit_mw is None else round(limit_mw / 1000),
             "ecc": None if ecc is None else bool(ecc[0]),
-            "mig": True if self.uuid.startswith("MIG-") else None if mig is None else bool(mig[0]),
+            "mig": self.uuid.startswith("MIG-") or (None if mig is None else bool(mig[0])),
         }
 
 
-def reasons(bits: int) -> tuple[str, ...]:
-    """The words of a clock event bit mask; harmless reasons are left out."""
-    return tuple(words for bit, words in _REASONS.items() if bits & bit)
-
-
 def strangers(pids: Iterable[int], *, own: int | None = None, proc: Path = Path("/proc")) -> tuple[int, ...]:
-    """Those of ``pids`` that are not of this test run, sorted: this process, its ancestors and descendants.
+    """Those of ``pids`` that are not of this test run, sorted.
 
-    Under pytest-xdist the descendants of its controller belong to it, too; they keep to the plugin's lock.  A process
-    that does not exist here is left out: in a container NVML may give numbers of the host.
+    Of it are this process's ancestors, its job (processes of its group, such as workers), and what those started; they
+    keep to the plugin's lock.  What does not exist here is left out: in a container NVML may give numbers of the host.
     """
-    given = {pid for pid in pids if (proc / str(pid)).exists()}
-    if not given:
-        return ()
-    lineage = _lineage(os.getpid() if own is None else own, proc)
-    root = lineage[1] if "PYTEST_XDIST_WORKER" in os.environ and len(lineage) > 1 else lineage[0]
-    return tuple(sorted(pid for pid in given if pid not in lineage and root not in _lineage(pid, proc)))
+    own = os.getpid() if own is None else own
+    family = _lineage(own, proc)
+    groups = {pid: set(_lineage(pid, proc).values()) for pid in pids if pid not in family}
+    return tuple(sorted(pid for pid, found in groups.items() if found and family.get(own) not in found))
 
 
-def _lineage(pid: int, proc: Path) -> list[int]:
-    """The process, its parent, and so on, as far as they can be told; without the first process of the machine."""
-    found: list[int] = []
-    while pid > 1 and pid not in found:
-        found.append(pid)
-        try:
+def _lineage(pid: int, proc: Path) -> dict[int, int]:
+    """The process groups of a process, of its parent, and so on, by their ids; empty if there is no such process."""
+    groups = {}
+    with contextlib.suppress(OSError):  # one has ended meanwhile
+        while pid:
             stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-            pid = int(stat.rpartition(")")[2].split()[1])  # the name before it may hold anything
-        except (OSError, IndexError):  # it has ended meanwhile
-            break
-    return found
+            _, parent, group, *_ = stat.rpartition(")")[2].split()  # the name before it may hold anything
+            groups[pid], pid = int(group), int(parent)
+    return groups
 
 
 def slug(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.interface import Arrays, Device
+from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -37,11 +37,9 @@ class Gpu:
 
         ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.
         """
-        self._device = device
-        self._before_work = before_work
+        self._device, self._before_work, self._no_peaks = device, before_work, no_peaks
         self.measured_peaks: dict[str, float] = {}
         """Ceilings that were asked for so far, by name."""
-        self._no_peaks = no_peaks
         self.facts_asked = False
         """Whether this test has asked what the GPU is, ``ALIKE`` facts aside, or whether there is one."""
 
@@ -71,7 +69,7 @@ class Gpu:
         return self._device.stream_pointer
 
     @property
-    def _arrays(self) -> Arrays:
+    def _arrays(self) -> Any:
         self._before_work()
         return self._device.arrays
 

@@ -63,12 +63,12 @@ class LaunchLog:
         self._last: deque[str] = deque(maxlen=4)
 
     def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
-        """Note a launch before it is enqueued."""
+        """A launch is about to be enqueued."""
         self.steps += 1
         self._last.append(f"{kernel}  grid {grid}  block {block}")
 
     def answered(self) -> None:
-        """Note that all that was enqueued is done."""
+        """All that was enqueued is done."""
         self.steps += 1
 
     def forget(self) -> None:
@@ -133,20 +133,6 @@ class Timer(Protocol):
         """
 
 
-class Arrays(Protocol):
-    """Makes device arrays; every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``."""
-
-    def random(
-        self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
-    ) -> Any: ...
-    def empty(self, shape: Any, dtype: Any = "float32") -> Any: ...
-    def zeros(self, shape: Any, dtype: Any = "float32") -> Any: ...
-    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any: ...
-    def empty_like(self, array: Any) -> Any: ...
-    def array(self, host: Any) -> Any:
-        """Copy a host array (or nested sequence) to the device."""
-
-
 class Device(Protocol):
     """One GPU, held by one process."""
 
@@ -154,7 +140,11 @@ class Device(Protocol):
     def facts(self) -> DeviceFacts: ...
 
     @property
-    def arrays(self) -> Arrays: ...
+    def arrays(self) -> Any:
+        """Makes arrays by ``random``, ``empty``, ``zeros``, ``full``, ``empty_like`` and ``array``, as ``Gpu`` does.
+
+        Every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``.
+        """
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""
@@ -207,7 +197,7 @@ class Device(Protocol):
 
     def state(self) -> DeviceState: ...
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[Any]:
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:

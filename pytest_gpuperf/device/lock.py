@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,6 @@ HELD_VARIABLE = "GPUPERF_HELD_GPU"
 """UUID of the GPU that a process holds for the child which it gives this to."""
 WAIT_S = 1800.0
 """Longest wait for a GPU, behind all who have asked for it before."""
-_SHARED_FOLDER = 0o1777
-"""Mode of a folder for all users, each of whom may remove only their own files."""
-_SHARED_FILE = 0o666
 
 
 def lock_folder() -> Path:
@@ -46,21 +42,20 @@ class GpuLock:
         self._held_for_us = os.environ.get(HELD_VARIABLE) == uuid != ""
         self._wait_s = wait_s
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the GPU.  Raises ``LockTimeout``, and ``LockUnavailable`` if the lock file cannot be used."""
-        with contextlib.nullcontext() if self._held_for_us else self._acquired():
-            yield
+    def held(self) -> AbstractContextManager[Any]:
+        """Hold the GPU from now to the end of the context that is returned.
 
-    def _acquired(self) -> AbstractContextManager[Any]:
+        Raises ``LockTimeout``, and ``LockUnavailable`` if the lock file cannot be used.
+        """
+        if self._held_for_us:
+            return contextlib.nullcontext()
         try:
             with contextlib.suppress(FileExistsError):
                 self.path.parent.mkdir()
-                self.path.parent.chmod(_SHARED_FOLDER)  # whatever the umask of the first user
+                self.path.parent.chmod(0o1777)  # for all users, whatever the umask of the first
             # One object per path and process: a second one would wait for the first.
             lock, door = (
-                FileLock(path, mode=_SHARED_FILE, is_singleton=True)
-                for path in (self.path, self.path.with_suffix(".next"))
+                FileLock(path, mode=0o666, is_singleton=True) for path in (self.path, self.path.with_suffix(".next"))
             )
             with contextlib.nullcontext() if lock.is_locked else door.acquire(timeout=self._wait_s):
                 return lock.acquire(timeout=self._wait_s)

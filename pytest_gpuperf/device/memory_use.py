@@ -21,44 +21,34 @@ class MemoryUse:
     """
 
     def __init__(self, cupy: Any, nvml: Nvml) -> None:
-        self._cupy = cupy
-        self._nvml = nvml
+        self._cupy, self._nvml = cupy, nvml
         self._peak = self._torch_peak = 0
 
     def begin(self) -> None:
-        """A test begins; both pools have just been emptied."""
+        """A test begins: its peak counts from here."""
+        self.empty()
         self._peak = self._torch_peak = 0
         if (torch := _torch()) is not None:
-            torch.cuda.reset_peak_memory_stats()
+            torch.reset_peak_memory_stats()
 
     def empty(self) -> None:
         """Have both pools give back what they keep for reuse; arrays that live are not touched."""
-        self._note()
+        torch = self._noted()
         self._cupy.get_default_memory_pool().free_all_blocks()
-        if (torch := _torch()) is not None:
+        if torch is not None:
             with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
-                torch.cuda.empty_cache()  # its own peak outlasts that
+                torch.empty_cache()  # its own peak outlasts that
 
     def now(self) -> DeviceMemory:
         """Bytes at this moment."""
-        self._note()
-        pool, torch = self._cupy.get_default_memory_pool(), _torch()
+        pool, torch = self._cupy.get_default_memory_pool(), self._noted()
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return DeviceMemory(
             total=int(total), free=int(free), arrays=int(pool.used_bytes()),
             unused=int(pool.total_bytes() - pool.used_bytes()),
-            torch=int(torch.cuda.memory_reserved()) if torch is not None else 0, others=self._nvml.bytes_of_others(),
-            peak=self._peak + self._most_of_torch(torch),
+            torch=int(torch.memory_reserved()) if torch is not None else 0, others=self._nvml.bytes_of_others(),
+            peak=self._peak + self._torch_peak,
         )  # fmt: skip
-
-    def _note(self) -> None:
-        """Keep the most that CuPy's pool held until now."""
-        self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
-
-    def _most_of_torch(self, torch: Any) -> int:
-        if torch is not None:
-            self._torch_peak = max(self._torch_peak, int(torch.cuda.max_memory_reserved()))
-        return self._torch_peak
 
     def of_run(self, run: Callable[[], Any]) -> int:
         """The most bytes that one call held beyond what was held before it.
@@ -73,33 +63,34 @@ class MemoryUse:
             )
         return self._held_by(run)
 
+    def _noted(self) -> Any:
+        """Keep the most that each pool held until now.  Returns ``torch.cuda`` as ``_torch`` does."""
+        self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
+        if (torch := _torch()) is not None:
+            self._torch_peak = max(self._torch_peak, int(torch.max_memory_reserved()))
+        return torch
+
     def _held_by(self, run: Callable[[], Any]) -> int:
         """The most that CuPy's pool and PyTorch's gave out during a call, its result included."""
-        torch, before = _torch(), 0
-        self._most_of_torch(torch)
+        torch, before, held = self._noted(), 0, [0]
         if torch is not None:
-            torch.cuda.reset_peak_memory_stats()
-            before = int(torch.cuda.memory_allocated())
-        held = [0]
-
-        def change(size: int) -> None:
-            held.append(held[-1] + size)
-
+            torch.reset_peak_memory_stats()
+            before = int(torch.memory_allocated())
         hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
             "name": "pytest-gpuperf",
-            "malloc_postprocess": lambda _, *, mem_size, **__: change(mem_size),
-            "free_postprocess": lambda _, *, mem_size, **__: change(-mem_size),
+            "malloc_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] + mem_size),
+            "free_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] - mem_size),
         })  # fmt: skip
         with hook():
             result = run()
             most = max(held)
         if torch is not None:
-            most += max(int(torch.cuda.max_memory_allocated()) - before, 0)
+            most += max(int(torch.max_memory_allocated()) - before, 0)
         del result
         return most
 
 
 def _torch() -> Any:
-    """PyTorch, if the test suite has imported it and it has used a GPU."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_initialized() else None
+    """``torch.cuda``, if the test suite has imported PyTorch and it has used a GPU."""
+    torch = getattr(sys.modules.get("torch"), "cuda", None)
+    return torch if torch is not None and torch.is_initialized() else None

@@ -68,7 +68,7 @@ def measure_peak(device: Any, name: str) -> float:
 
 
 def _copy_bandwidth(device: Any) -> float:
-    """Bytes per second of a copy within the device's memory, bytes read plus bytes written.
+    """Bytes read plus bytes written, per second.
 
     The better of the driver's copy and of a kernel that moves 16 bytes per load, with four loads in flight
     per thread; the data is random, for zeros may be moved with less power.

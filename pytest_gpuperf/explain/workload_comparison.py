@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise, weigh
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.baselines.lookup import static_baseline
-from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
+from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates

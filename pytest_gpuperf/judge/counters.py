@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, other_arguments
 from pytest_gpuperf.judge.static_rules import less_is_better, more_is_better
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -20,26 +21,10 @@ from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 Better = Literal["lower", "higher", "neutral"]
 
-PASSES = "profiler__replayer_passes"
-"""The metric that says how often ncu ran a kernel to collect all."""
 LEAST_BAND = 0.01
 RANGE_SHARE = 3.0
-MOST_LISTED = 4
+MOST_LISTED = 3
 """Metrics that a note names."""
-REPLAYED_OTHERWISE = (
-    "not compared: DRAM and L2 traffic; with a warm L2 it depends on how many passes a kernel is run in, "
-    "so on what else is collected"
-)
-
-
-def depends_on_caches(name: str) -> bool:
-    """Whether a metric counts traffic of the L2 or of DRAM: what there is of it depends on what the caches held."""
-    return name.startswith(("dram__", "lts__"))
-
-
-def same_caches(cache: CacheMode, old: Mapping[str, float], new: Mapping[str, float]) -> bool:
-    """Whether traffic of two takes can be compared: of a warm workload if both ran each kernel equally often."""
-    return cache == "cold" or (PASSES in old and old[PASSES] == new.get(PASSES))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +46,6 @@ class Metric:
     def klass(self) -> Literal["exact", "near-exact", "informational"]:
         """Exact metrics have no floor, informational ones no band at all."""
         return "informational" if self.tolerance is None else "near-exact" if self.floor else "exact"
-
-    @property
-    def of_caches(self) -> bool:
-        """Whether replaying a warm workload for other metrics changes it."""
-        return depends_on_caches(self.name)
 
     def beyond(self, before: float, after: float) -> bool:
         """Whether a change is larger than the band."""
@@ -94,14 +74,13 @@ def compare_counters(
     """Judge counters ``new`` against ``old``, each by canonical name.
 
     Metrics that only one side has are named in the notes.  An empty ``old`` is NEW, other conditions or nothing to
-    compare are NOT-COMPARABLE.  Traffic of a warm workload is compared only with what was taken in as many passes.
+    compare are NOT-COMPARABLE.
     """
     judgement = functools.partial(Judgement, key=key, target=target, kind="counters")
     if not old:
         reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
-    disturbed = after is not None and not same_caches(after.cache, old, new)
-    gated = [one for one in metrics if one.tolerance is not None and not (disturbed and one.of_caches)]
+    gated = [one for one in metrics if one.tolerance is not None]
     both = [one for one in gated if one.name in old and one.name in new]
     obstacle = _obstacle(before, after) if before and after else ""
     if obstacle or not both:
@@ -111,10 +90,9 @@ def compare_counters(
     pairs = [(one, old[one.name], new[one.name]) for one in both]
     changes = tuple(one.change(was, now) for one, was, now in pairs if one.beyond(was, now))
     verdict, reason = _verdict(changes)
-    replays = (REPLAYED_OTHERWISE,) if disturbed else ()
-    return judgement(
-        verdict=verdict, reason=reason, changes=changes, notes=(*notes, *replays, *_one_sided(gated, old, new))
-    )
+    missing = _listed("on record and not collected by this run", gated, old, new)
+    added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, new, old)
+    return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
 
 
 def not_counted(key: Key, target: str, reason: str) -> Judgement:
@@ -135,27 +113,16 @@ def _obstacle(before: Conditions, after: Conditions) -> str:
     if before.cache != after.cache:
         return f"the counters on record were taken with a {before.cache} L2, these with a {after.cache} one"
     if before.identity.launch != after.identity.launch:
-        return f"the launch changed from {before.identity.launch} to {after.identity.launch}"
-    if before.identity.arguments != after.identity.arguments:
-        old, new = (", ".join(side.identity.arguments) or "none" for side in (before, after))
-        return f"the arguments changed from {old} to {new}"
-    return ""
+        return f"{LAUNCH_CHANGED} from {before.identity.launch} to {after.identity.launch}"
+    return "; ".join(other_arguments(before.identity, after.identity))
 
 
-def _one_sided(gated: Sequence[Metric], old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
-    missing = [one.what for one in gated if one.name in old and one.name not in new]
-    if missing:
-        yield f"on record and not collected by this run: {_listed(missing)}"
-    added = [one.what for one in gated if one.name in new and one.name not in old]
-    if added:
-        yield f"collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): {_listed(added)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """All of a few, and the first of many: a smaller set than the one on record lacks dozens."""
-    if len(names) <= MOST_LISTED:
-        return ", ".join(names)
-    return f"{', '.join(names[: MOST_LISTED - 1])} and {len(names) - MOST_LISTED + 1} more"
+def _listed(what: str, gated: Sequence[Metric], one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:
+    """A note on metrics that one side alone has: all of a few, and the first of many."""
+    names = [metric.what for metric in gated if metric.name in one and metric.name not in other]
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    if names:
+        yield f"{what}: {', '.join(names[:MOST_LISTED])}{more}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,31 +145,21 @@ def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
     return Counts({name: statistics.median(values) for name, values in found.items()}, ranges)
 
 
-def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
-    """The newer counts, with those of the old that they lack, but for traffic of a warm workload in other passes."""
-    if not new.values:
-        return old
-    comparable = same_caches(cache, old.values, new.values)
-    kept = {
-        name: value
-        for name, value in old.values.items()
-        if name not in new.values and (comparable or not depends_on_caches(name))
-    }
-    ranges = {name: ends for name, ends in old.ranges.items() if name in kept}
-    return Counts({**kept, **new.values}, {**ranges, **new.ranges})
+def replaced(old: Counts, new: Counts) -> Counts:
+    """The newer counts, with those of the old that they lack."""
+    ranges = {name: ends for name, ends in old.ranges.items() if name not in new.values}
+    return Counts({**old.values, **new.values}, {**ranges, **new.ranges})
 
 
-def widened(metrics: Iterable[Metric], old: Counts) -> list[Metric]:
+def widened(metrics: Iterable[Metric], old: Counts) -> Iterator[Metric]:
     """The metrics with bands for what is known to scatter; those that inform only stay as they are."""
-    return [_widened(one, old) for one in metrics]
-
-
-def _widened(metric: Metric, old: Counts) -> Metric:
-    middle = abs(old.values.get(metric.name, 0.0))
-    if metric.tolerance is None or metric.name not in old.ranges:
-        return metric
-    least, most = old.ranges[metric.name]
-    band = RANGE_SHARE * (most - least)
-    if not middle:
-        return dataclasses.replace(metric, floor=max(metric.floor, band))
-    return dataclasses.replace(metric, tolerance=max(metric.tolerance, LEAST_BAND, band / middle))
+    for metric in metrics:
+        if metric.tolerance is None or metric.name not in old.ranges:
+            yield metric
+            continue
+        least, most = old.ranges[metric.name]
+        band, middle = RANGE_SHARE * (most - least), abs(old.values.get(metric.name, 0.0))
+        if middle:
+            yield dataclasses.replace(metric, tolerance=max(metric.tolerance, LEAST_BAND, band / middle))
+        else:
+            yield dataclasses.replace(metric, floor=max(metric.floor, band))

@@ -268,7 +268,7 @@ def _text(value: float | None, form: str = "{}") -> str:
 
 def _host_time(time: HostTime | None) -> str:
     """Its time, and the ratio that the gate compares."""
-    return "none" if time is None else f"{duration(time.time_ns)} (x{statistics.median(time.ratios):.4g} of its canary)"
+    return "none" if time is None else f"{duration(time.time_ns)} (x{statistics.median(time.ratios):.4g} of fixed work)"
 
 
 def _launch(old: str, new: str) -> Iterable[tuple[str, str, str]]:

@@ -36,9 +36,7 @@ def compare_static(
         new = with_launch_of(new, old)
     same_code = old.profile.code_hash == new.profile.code_hash
     if same_code and (old.block, old.dynamic_shared_bytes) == (new.block, new.dynamic_shared_bytes):
-        contradicted = contradictions(old, new)
-        verdict = Verdict.NOT_COMPARABLE if contradicted else Verdict.UNCHANGED
-        return judgement(verdict=verdict, reason=contradicted)
+        return judgement(verdict=Verdict.UNCHANGED)
     if toolchains and not same_toolchain(*toolchains):
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
@@ -62,27 +60,6 @@ _SETTLE = (
     "figures of two configurations are no measure for each other. Accept this one with pytest --update-baselines, or "
     "leave the autotuner no choice"
 )
-
-
-HASHED = (static_rules.REGISTERS, static_rules.STATIC_SHARED, static_rules.BARRIERS)
-"""Figures that go into the hash of the code: no two codes of one hash differ in them."""
-
-
-def contradictions(old: StaticRecord, code: StaticRecord, rules: Iterable[Rule] = HASHED) -> str:
-    """Why a record is not of the ``code`` whose hash it has, in words with the remedy; empty if nothing speaks for it.
-
-    Figures that one of the two does not know, such as spilled bytes of code without a compiler's log, are passed over.
-    """
-    pairs = [(rule.what, rule.read(old), rule.read(code)) for rule in rules]
-    figures = ", ".join(
-        f"{what} {before:g} on record and {after:g} in the code"
-        for what, before, after in pairs
-        if before is not None and after is not None and before != after
-    )
-    return f"the record has the hash of this code and figures of other code ({figures}): {RESTORE}" if figures else ""
-
-
-RESTORE = "restore it from version control, or record the workload again with --update-baselines"
 
 
 def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:

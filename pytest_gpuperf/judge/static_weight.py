@@ -15,6 +15,7 @@ import msgspec
 
 from pytest_gpuperf.judge import static_rules as rules
 from pytest_gpuperf.judge.static_verdict import NOTHING_GATES
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
@@ -115,3 +116,32 @@ def _percent(whole: StaticEstimate) -> str:
     if whole.ratio < 1 / ALIKE:
         return f"about {100 * (1 - whole.ratio):.0f} % faster"
     return f"as fast, and {100 * (1 - whole.latency):.0f} % less of its waiting uncovered"
+
+
+# --- by measured time ----------------------------------------------------------------------------
+
+PROVEN_NOT_SLOWER = frozenset({Verdict.SAME, Verdict.FASTER})
+"""Verdicts on time that outrank what got worse by other evidence."""
+
+
+def weighed_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
+    """The judgements of one workload: what got worse on the GPU of ``arch`` (``sm_90``) and is not slower is SAME.
+
+    Machine code for other architectures is judged as it is without a GPU: nobody measured it.
+    """
+    time = next((one for one in judgements if one.kind == "time" and one.verdict in PROVEN_NOT_SLOWER), None)
+    if time is None:
+        return tuple(judgements)
+    return tuple(_outranked(one, time) if _is_beside(one, time, arch) else one for one in judgements)
+
+
+def _is_beside(one: Judgement, time: Judgement, arch: str) -> bool:
+    """Whether it got worse on the GPU that the time is of."""
+    if one.kind == "static":
+        return one.verdict is Verdict.WORSE and plain(one.target) == plain(arch)
+    return one.verdict is Verdict.WORSE and one.kind == "counters" and one.target == time.target
+
+
+def _outranked(one: Judgement, time: Judgement) -> Judgement:
+    reason = f"worse, not slower: {one.reason}; its time on {time.target} is {time.verdict.value}"
+    return msgspec.structs.replace(one, verdict=Verdict.SAME, reason=reason)

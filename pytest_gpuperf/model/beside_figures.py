@@ -8,7 +8,7 @@ from pytest_gpuperf.model.base_record import Record
 
 
 class HostTime(Record, frozen=True):
-    """A time of the CPU over that of a canary, fixed work of this plugin that was done beside it."""
+    """A time of the CPU over that of fixed work of this plugin that was done beside it."""
 
     ratios: tuple[float, ...]
     """One for each process that took it: the median of its blocks."""
@@ -17,7 +17,7 @@ class HostTime(Record, frozen=True):
     cpu: str
     """Model of the CPU."""
     made_by: str
-    """What else it depends on: Python, the canary and the driver."""
+    """What else it depends on: Python, the fixed work and the driver."""
 
 
 class Beside(Record, frozen=True):

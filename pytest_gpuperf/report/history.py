@@ -30,7 +30,7 @@ class Point(NamedTuple):
     """What a run found at that commit, and no record of it."""
 
 
-class Step(NamedTuple):
+class HistoryStep(NamedTuple):
     at: int
     """Index of the point that differs from the one before it."""
     ratio: float
@@ -48,10 +48,10 @@ class Series(NamedTuple):
         return f"{self.key} {self.measure} on {self.target}"
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[HistoryStep]:
         least = LEAST_STEP if self.measure == "time" else 0.0
         pairs = enumerate(itertools.pairwise(point.value for point in self.points), start=1)
-        steps = [Step(at, new / old) for at, (old, new) in pairs if old]
+        steps = [HistoryStep(at, new / old) for at, (old, new) in pairs if old]
         return [step for step in steps if abs(step.ratio - 1) > least]
 
 

@@ -23,6 +23,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
 
 PROSE = frozenset({".md", ".rst"})
+RECORD_ANEW = "record it with pytest --update-baselines=all"
 CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
 """Revisions of records by their commit, or why there is none."""
 CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
@@ -55,9 +56,9 @@ def recorded_commit(worker: Worker, key: Key) -> str:
     sessions = [one for one in store.sessions(target, key.module) if one.id in named]
     latest = max(sessions, key=lambda one: one.date, default=None)
     if latest is None or not latest.commit:
-        raise NotPaired("its record names no commit: record it in a git repository, after a commit")
+        raise NotPaired(f"its record names no commit: in a git repository, after a commit, {RECORD_ANEW}")
     if latest.dirty:
-        raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then record it")
+        raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then {RECORD_ANEW}")
     trust, commit = worker.trust, latest.commit
     if distrust := trust.why_not_run(commit) or trust.why_not_recorded_at(store.root, target, key, commit):
         raise NotPaired(f"under CI {distrust}: --gpuperf-trust-cubins runs it")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from pytest_gpuperf.device.device_errors import TimerUnavailable
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.launch import Kernel, Launch
-from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.decision import Comparison, Decision, share
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName

@@ -26,7 +26,6 @@ from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
-from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
@@ -101,7 +100,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=reader_given(config) or read_report,
         target=lambda task: child_command(config, task, task.folder),
-        working_folder=config.invocation_params.dir, locks=lock_folder(), limit_s=limit_s,
+        working_folder=config.invocation_params.dir, limit_s=limit_s,
         watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
@@ -133,14 +132,14 @@ def _architecture(config: pytest.Config) -> str:
     if not config.pluginmanager.hasplugin("dsession"):
         worker = stash.worker_of(config)
         if worker.native_arch is None:
-            raise CountersUnavailable("no GPU", "there is no GPU", str(worker.no_device))
+            raise CountersUnavailable("there is no GPU", str(worker.no_device))
         return worker.native_arch
     given = device_given(config, None)
     if given is not None:
         return str(given.facts.arch)
     found = first_architecture()
     if found is None:
-        raise CountersUnavailable("no GPU", "NVML lists no GPU", "counters need an NVIDIA GPU and its driver")
+        raise CountersUnavailable("NVML lists no GPU", "counters need an NVIDIA GPU and its driver")
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
+from pytest_gpuperf.baselines.lookup import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook

@@ -8,8 +8,7 @@ import msgspec
 
 from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
-from pytest_gpuperf.baselines.lookup import static_baseline
-from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
+from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.version import toolchain
@@ -18,13 +17,11 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
-from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
-from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed
+from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed, weighed_by_time
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
-from pytest_gpuperf.session.proven_records import why_not_proven
 from pytest_gpuperf.session.recorded_work import as_recorded
 
 
@@ -47,22 +44,10 @@ def judge_static(
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    judged |= {arch: _proven(worker, judged[arch], old, workload.static[arch]) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
         judged = _accepted_elsewhere(store, judged, workload, olds)
     found = as_recorded(worker, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
-
-
-def _proven(worker: Worker, judgement: Judgement, old: StaticRecord, new: StaticRecord) -> Judgement:
-    """The judgement, or NOT-COMPARABLE where changed code passes against a record that is not proven."""
-    if judgement.verdict not in (Verdict.SAME, Verdict.BETTER):
-        return judgement
-    key, arch = judgement.key, judgement.target
-    why = why_not_proven(worker, key, arch, old, new)
-    return (
-        Judgement(key=key, target=arch, kind="static", verdict=Verdict.NOT_COMPARABLE, reason=why) if why else judgement
-    )
 
 
 def _accepted_elsewhere(
@@ -121,7 +106,7 @@ def in_order(worker: Worker, workload: WorkloadEvidence) -> WorkloadEvidence:
     """The workload with what its measured time outranks as notes."""
     if not worker.has_gpu:
         return workload
-    judgements = evidence_order.in_order(workload.judgements, worker.device.facts.arch)
+    judgements = weighed_by_time(workload.judgements, worker.device.facts.arch)
     return msgspec.structs.replace(workload, judgements=judgements)
 
 

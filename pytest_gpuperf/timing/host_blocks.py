@@ -1,4 +1,4 @@
-"""Times of the CPU beside a canary: blocks of what a workload costs the host.
+"""Times of the CPU beside fixed work: blocks of what a workload costs the host.
 
 A block takes the workload and fixed work of the plugin's own in an order drawn by a coin, and gives the log of the
 ratio of their times.  What the GPU does meanwhile is not timed: it is waited for between two slots.
@@ -26,12 +26,12 @@ SLOT_NS = 20e6
 """Device time that the calls of one slot may enqueue, so that none waits for room in the queue, and time of the host
 that they may take."""
 PIECES = 12
-CANARY = 2
-"""Which canary it is: ratios to another one are other figures."""
+REFERENCE = 2
+"""Which fixed work it is: ratios to another are other figures."""
 
 
 class HostBlock(NamedTuple):
-    """One exchange of a workload and its canary."""
+    """One exchange of a workload and the fixed work."""
 
     r: float
     """Log of the ratio of the two."""
@@ -39,13 +39,13 @@ class HostBlock(NamedTuple):
     """Of the workload."""
 
 
-def blocks_beside(work: Cost, canary: Cost, seed: int) -> Iterator[HostBlock]:
+def blocks_beside(work: Cost, fixed: Cost, seed: int) -> Iterator[HostBlock]:
     """Blocks without end, after one of each to warm up; each side has two slots of a block (ABBA)."""
     coin = random.Random(seed)
     work()
-    canary()
+    fixed()
     while True:
-        order = (work, canary) if coin.random() < 0.5 else (canary, work)
+        order = (work, fixed) if coin.random() < 0.5 else (fixed, work)
         took = [(slot is work, slot()) for slot in (*order, *order[::-1])]
         mine, other = (statistics.fmean(ns for is_work, ns in took if is_work is side) for side in (True, False))
         yield HostBlock(math.log(mine / other), mine)
@@ -91,8 +91,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _CanaryPiece:
-    """What the canary makes and calls."""
+class _FixedWorkPiece:
+    """What the fixed work makes and calls."""
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
@@ -103,20 +103,20 @@ class _CanaryPiece:
 
 
 def interpreter_work() -> None:
-    """The canary of host times: objects, their methods, names and tuples, as launching takes.
+    """The fixed work: objects, their methods, names and tuples, as launching takes.
 
     The interpreter's own alone: where the loader puts a second library, such as that of ``struct``, decides in one
     process of 50 whether both together are 14 % slower for life.
     """
     found: dict[str, tuple[int, str]] = {}
     for number in range(PIECES):
-        one = _CanaryPiece(number, str(number))
+        one = _FixedWorkPiece(number, str(number))
         found[one.name] = one.both()
         _ = tuple(found)
 
 
 def interpreter_cost() -> float:
-    """What the canary of host times takes: the median of as many calls as a workload has at most."""
+    """What the fixed work takes: the median of as many calls as a workload has at most."""
     with _no_collection():
         return statistics.median(_called(interpreter_work) for _ in range(MOST_CALLS))
 
@@ -132,5 +132,5 @@ def cpu_model() -> str:
 
 
 def interpreter(driver: str) -> str:
-    """What a host time depends on beside the CPU: ``CPython 3.12.3, canary 2, driver 580.95.05``."""
-    return f"{platform.python_implementation()} {platform.python_version()}, canary {CANARY}, driver {driver}"
+    """What a host time depends on beside the CPU: ``CPython 3.12.3, reference 2, driver 580.95.05``."""
+    return f"{platform.python_implementation()} {platform.python_version()}, reference {REFERENCE}, driver {driver}"

@@ -1,1 +1,1 @@
-"""``--update-baselines``: which workloads it takes, their times from fresh processes, and one write at the end."""
+"""``--update-baselines``: which workloads of the run it takes, and one write at the end."""

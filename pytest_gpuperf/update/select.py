@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
-from pytest_gpuperf.baselines.recorded_launch import under_recorded_launch
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counters import Counts, replaced
@@ -154,7 +153,7 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
         refused = f"{other}: --update-baselines=all records its time as well"
         return Recorded(key=key, target=target, before=before, refused=refused) if taken.replace else None
     known, new = Counts.of(before), Counts.of(taken.workload)
-    counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
+    counts = replaced(known, new) if taken.replace else replaced(new, known)
     if counts == known:
         return None
     after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)

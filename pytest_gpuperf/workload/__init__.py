@@ -1,5 +1,6 @@
 """One workload's way through a test: run, check, count, time, judge.
 
-``measure`` is the way in and keeps the order.  What is timed depends on the process: ``gate_time``, ``record_time`` or
-``confirm_time``, of the steps in ``timed_rounds``; under ncu all there is is ``counters.profile``.
+``measure`` is the way in and keeps the order.  ``gate`` compares the time with the baseline, ``figures`` the secondary
+metrics; what is slower or worse waits for the second process of ``confirm``.  Under ncu only
+``counter_evidence`` runs.
 """

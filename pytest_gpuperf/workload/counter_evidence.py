@@ -12,7 +12,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
-from pytest_gpuperf.counters.derived import with_derived
+from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.counters.exchange import (
     COLLECTED,
     RANGE_PREFIX,
@@ -45,10 +45,8 @@ def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> No
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
     number = len(entries(task.folder)) if fits else None
-    add_entry(task.folder, Entry(
-        key=key, identity=request.identity(), cache=request.cache, metrics=own, number=number, gpu=facts.slug,
-        uuid=facts.uuid,
-    ))  # fmt: skip
+    workload = CollectedWorkload(key=key, identity=request.identity(), cache=request.cache)
+    add_entry(task.folder, Entry(workload=workload, gpu=facts.slug, uuid=facts.uuid, metrics=own, number=number))
     if number is None:
         return
     if request.cache == "warm":  # the check has been at the caches since
@@ -99,7 +97,7 @@ def counted(
         evidence, counters=found.counters, counter_ranges=found.ranges,
         judgements=(_judge(worker, key, request, found, target),),
     )  # fmt: skip
-    return evidence, with_derived(found.counters)
+    return evidence, {**found.counters, **derive(found.counters)}
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -123,11 +121,12 @@ def _judge(worker: Worker, key: Key, request: Request, found: CollectedWorkload,
     baseline = worker.store.time(target, key)
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
-    before, after = with_derived(baseline.counters if baseline else {}), with_derived(found.counters)
-    rules = rules_for(dict.fromkeys([*before, *after]), own)
+    old = baseline.counters if baseline else {}
+    before, after = {**old, **derive(old)}, {**found.counters, **derive(found.counters)}
+    rules = rules_for(dict.fromkeys([*before, *after]), own, request.cache)
     if baseline:
         ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
-        rules = widened(rules, Counts(baseline.counters, ranges))
+        rules = list(widened(rules, Counts(baseline.counters, ranges)))
     return compare_counters(
         key, target, before, after, rules,
         before=Conditions(baseline.identity, baseline.cache) if baseline else None,

@@ -113,7 +113,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     The caller holds the GPU's lock.
     """
     from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
-    from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415
+    from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]

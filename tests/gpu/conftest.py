@@ -24,7 +24,7 @@ def opened() -> CudaDevice | NoDevice:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skipped at one place, whose reason is then printed once for all."""
     if "cuda_device" in getattr(item, "fixturenames", ()) and isinstance(problem := opened(), NoDevice):
-        pytest.skip(f"needs a GPU: {problem.reason}")
+        pytest.skip(f"needs a GPU: {problem}")
 
 
 @pytest.fixture(autouse=True)

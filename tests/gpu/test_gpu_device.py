@@ -218,7 +218,6 @@ def test_work_goes_to_a_stream_that_can_be_captured(cuda_device: CudaDevice, gpu
     launch()
     cuda_device.flush_l2()
     cuda_device.stream.begin_capture()
-    cuda_device.flush_l2()
     launch()
     launch()
     graph = cuda_device.stream.end_capture()

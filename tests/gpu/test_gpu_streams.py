@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
 from pytest_gpuperf.model.timer_names import TimerName
 
 pytestmark = pytest.mark.gpu

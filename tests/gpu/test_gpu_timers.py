@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
+from pytest_gpuperf.device.timers import open_timer
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
@@ -41,8 +42,8 @@ def opened(device: Any, name: TimerName) -> Timer:
     try:
         return open_timer(device, name)
     except TimerUnavailable as error:
-        if "cannot be imported" in error.reason:
-            pytest.skip(error.reason)
+        if "cannot be imported" in str(error):
+            pytest.skip(str(error))
         raise
 
 

@@ -61,10 +61,10 @@ extern "C" __global__ void tensor(const float* from, float* to, int n)
 """
 PART = """
 struct Range { int first; double weight; };
-__global__ void part(Range part, const float* start, float2 factors, float* to)
+__global__ void part(Range part, const float* start, float* to)
 {
     float before = start ? start[threadIdx.x] : 0.0f;
-    to[threadIdx.x] = before + part.weight * factors.x * factors.y + part.first;
+    to[threadIdx.x] = before + part.weight + part.first;
 }
 """
 SMOOTH = """

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.timing import host_blocks
 
-ASKED_NS, CANARY_NS = 100.0, 5000.0
+ASKED_NS, FIXED_NS = 100.0, 5000.0
 SCATTER = 0.01
 
 
@@ -33,6 +33,6 @@ HOST = HostClock()
 
 
 def count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this clock time what a test and its canary take of the host."""
+    """Let this clock time what a test and the fixed work take of the host."""
     monkeypatch.setattr(host_blocks, "time", HOST)
-    monkeypatch.setattr(host_blocks, "interpreter_work", lambda: HOST.work(CANARY_NS))
+    monkeypatch.setattr(host_blocks, "interpreter_work", lambda: HOST.work(FIXED_NS))

@@ -46,10 +46,6 @@ SANDBOX = """==ERROR== An error was reported by the counter measurement library:
 ==PROF== Trying to shutdown target application
 ==ERROR== The application returned an error code (9).
 """
-LOCK = """==ERROR== Failed to open/create lock file {}/nsight-compute-lock. Please check that this process has write \
-permissions on it.
-==ERROR== InterprocessLockFailed
-"""
 UNSUPPORTED = (
     "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.\n"
 )
@@ -69,7 +65,7 @@ def main(arguments: list[str]) -> int:
     options: dict[str, str] = {}
     while arguments and arguments[0].startswith("-"):
         word = arguments.pop(0)
-        if word in TAKES_VALUE and (mode != "old option" or word != "--nvtx-include"):
+        if word in TAKES_VALUE:
             options[word] = arguments.pop(0)
         elif word in SWITCHES:
             options[word] = ""
@@ -100,9 +96,6 @@ class Session:
         folder = Path(os.environ.get("TMPDIR", "/tmp"))
         if self.mode == "busy later":
             self.mode = "busy" if note and len(Path(note).read_text().splitlines()) > 1 else ""
-        if self.mode == "lock":
-            self.say(LOCK.format(folder))
-            return 9
         with (folder / "nsight-compute-lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return self.profile(folder / "trace.jsonl")

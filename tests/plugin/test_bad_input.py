@@ -253,8 +253,8 @@ result = gpuperf(launch, {})
         ("tolerance=np.array([0.1, 0.2])", "tolerance=array([0.1, 0.2]) is not valid: it takes a fraction up to 0.5"),
         ("measure={'memory': np.array([0.1, 0.2])}", "measure: the tolerance array([0.1, 0.2]) of memory is not valid"),
         ("cache='hot'", "cache='hot' is not valid: it takes 'cold' or 'warm'"),
-        ("metrics=5", "metrics=5 is not valid: it takes names of metrics, or a dict of name to tolerance"),
-        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is one string"),
+        ("metrics=5", "metrics=5 is not valid: it takes a list of names, or a dict of name to tolerance"),
+        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is not valid: it takes a list of names"),
     ],
 )
 def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argument, words):

@@ -65,7 +65,7 @@ def test_small_loss_is_red_by_pairs_of_processes(recorded: Suite, committed: boo
     status, said = gated(recorded)
     assert status == 1, said
     assert "steps  SLOWER" in said
-    assert "slower, by 2 pairs of processes: x1.03" in said
+    assert "slower, by 4 pairs of processes: x1.03" in said
 
 
 def test_equal_code_after_a_change_is_the_same(recorded: Suite, partner: Path) -> None:

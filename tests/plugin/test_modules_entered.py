@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from suite_under_test import Suite
 
-MOST_MODULES = 158
+MOST_MODULES = 140
 """What it is: lower this with each module less, until it is 100."""
 COUNTING = """
 

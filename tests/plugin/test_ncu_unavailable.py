@@ -13,11 +13,9 @@ WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n
         ("permission", "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
          "NVreg_RestrictProfilingToAdminUsers=0"),
         ("busy", "another profiler holds the GPU's counters", "dcgmi profile --pause"),
-        ("lock", "ncu cannot take its lock file", "nsight-compute-lock"),
         ("sandbox", "ncu cannot reach the driver from this sandbox", "run outside of the sandbox"),
         ("unsupported", "this ncu does not know this GPU", "newer Nsight Compute"),
         ("driver", "this ncu is too new for the driver", "update the driver"),
-        ("old option", "this ncu does not know an option that it is given", "newer Nsight Compute"),
         ("no kernels", "ncu saw no kernel of any workload", "under plain pytest"),
     ],
 )  # fmt: skip

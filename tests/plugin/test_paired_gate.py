@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import zlib
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
 from suite_under_test import RECORD, REFUSING
 
+from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
@@ -44,7 +44,7 @@ def store_cubin(suite, binary):
     sha256 = hashlib.sha256(cubin).hexdigest()
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(zlib.compress(cubin))
+    path.write_bytes(compressed(cubin))
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
     edit_baseline(suite, lambda record: record["identity"].update(code=binary.profile.code_hash))
 
@@ -132,7 +132,7 @@ def test_all_and_changed_exclude_each_other(recorded):
 
 @pytest.mark.parametrize(
     ("marker", "ini", "steps", "tolerance"),
-    [("tolerance=0.5", "", 160, "50"), ("profile='loose'", "", 104, "2"), ("", "gpuperf_tolerance = 0.5", 160, "50")],
+    [("tolerance=0.5", "", 160, "50"), ("profile='loose'", "", 103, "2"), ("", "gpuperf_tolerance = 0.5", 160, "50")],
 )
 def test_what_passes_by_a_wider_tolerance_is_named(recorded, marker, ini, steps, tolerance):
     """Whoever makes a kernel slower may widen its tolerance in the same change."""
@@ -168,7 +168,7 @@ def take_cubin_off_the_record(suite):
 
 def alter_cubin(suite):
     path = stored_cubin(suite)
-    path.write_bytes(zlib.compress(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
+    path.write_bytes(compressed(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
 
 
 def store_other_parameters(suite):
@@ -203,7 +203,7 @@ OBSTACLES = {
     store_other_parameters: "*the parameters changed from (8 bytes, 8 bytes, 8 bytes, 4 bytes) to (8 bytes, *",
     store_other_kernel: "*it has no kernel work; it has other*",
     store_other_architecture: "*for sm_80*",
-    record_impossible_launch: "the baseline cannot be launched as it was: *beyond the device*s limit of 1024*",
+    record_impossible_launch: "the baseline cannot be launched as it was: *is beyond the device*s limit of (1024, *",
     refuse: "the baseline's machine code cannot be loaded: no kernel image*",
 }
 
@@ -241,7 +241,7 @@ def test_slower_machine_is_no_slower_kernel(recorded):
     recorded.change_code()
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
-    result.stdout.re_match_lines([r"  work .* x(1.00|0.99)\d \[.*\] +SAME", r"  doubling .* x1.1\d\d +UNCHANGED"])
+    result.stdout.re_match_lines([r"  work .* x(1.00|0.99)\d \[.*\] +SAME", r"  doubling .* x1\.(09|1)\d* +UNCHANGED"])
     noted = [one["notes"] for one in judgements_of(recorded) if one["kind"] == "time"]
     assert noted == [["x1.10 of its recorded time"]] * 3
 

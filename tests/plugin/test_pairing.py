@@ -101,7 +101,8 @@ def test_the_candidate_is_compared_with_the_baseline(
 
 def test_each_side_keeps_its_own_configuration(gpu: Gpu) -> None:
     paired(gpu, launch_of(gpu, instructions=206), configuration=Configuration((9, 1, 1), (128, 1, 1), 0))
-    assert gpu.grids == {200: {(9, 1, 1)}, 206: {(4, 1, 1)}}
+    grids = {count: {one.grid for one in launched} for count, launched in gpu.grids.items()}
+    assert grids == {200: {(9, 1, 1)}, 206: {(4, 1, 1)}}
 
 
 def test_both_modules_are_loaded_anew_every_eighth_block_in_an_order_of_the_coin(gpu: Gpu) -> None:

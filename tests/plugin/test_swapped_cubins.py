@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import zlib
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
 from git_samples import commit
 
+from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
@@ -77,13 +77,13 @@ def add_cubin(suite, cubin):
     sha256 = hashlib.sha256(cubin).hexdigest()
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(zlib.compress(cubin))
+    path.write_bytes(compressed(cubin))
     return sha256
 
 
 def change_the_content(suite):
     path = cubin_path(suite.path / "baselines", record_of(suite)["cubin"])
-    path.write_bytes(zlib.compress(slow_cubin(suite)))
+    path.write_bytes(compressed(slow_cubin(suite)))
 
 
 def name_another_record_s_cubin(suite):

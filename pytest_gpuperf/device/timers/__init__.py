@@ -1,39 +1,35 @@
 """Timers: the device time of short pieces of work.
 
 **cupti** reads the GPU's own time stamps of every kernel; **graph** times many launches unrolled into one CUDA graph.
-A new timer is one module with an ``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and its name among
-``model.timer_names.TIMERS``, best first.
+A new timer is one module, and its name among ``model.timer_names.TIMERS``, best first.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
+from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Timer
-from pytest_gpuperf.device.timers import stream
-from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.cupti import open_cupti
+from pytest_gpuperf.device.timers.graph import GraphTimer
+from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 
-__all__ = ["TimerError", "TimerUnavailable", "open_timer"]
+_OPENERS: dict[TimerName, Callable[[CudaStream], Timer]] = {"cupti": open_cupti, "graph": GraphTimer}
 
 
 def open_timer(device: Any, name: TimerName | None = None) -> Timer:
-    """The best timer that works on ``device``, or the one called ``name``.
+    """The best timer that works on ``device``, or the one called ``name``, calibrated.
 
-    ``device`` has a CuPy ``stream`` that is current, ``flush_l2()`` which enqueues on it, ``synchronize()``,
-    ``has_persisting_lines`` and ``end_persistence()``.  Raises ``TimerUnavailable`` if the named timer, or every timer,
-    does not work.
+    ``device`` has a CuPy ``stream`` that is current, ``flush_l2()`` which enqueues on it, and ``synchronize()``.
+    Raises ``TimerUnavailable`` if the named timer, or every timer, does not work.
     """
-    work_stream = stream.CudaStream(device)
+    stream = CudaStream(device)
     refused = []
     for candidate in TIMERS if name is None else (name,):
-        module = importlib.import_module(f"{__name__}.{candidate}")  # numpy and CuPy stay out until something is timed
         try:
-            return cast(Timer, module.open_timer(work_stream))
-        except TimerUnavailable as error:
-            refused.append(error)
-    last = refused[-1]
-    if len(refused) == 1:
-        raise last
-    raise TimerUnavailable(None, "; ".join(f"{one.name}: {one.reason}" for one in refused), last.remedy) from last
+            return _OPENERS[candidate](stream)
+        except TimerError as error:
+            refused.append(f"the {candidate} timer is not available: {error}")
+    raise TimerUnavailable("; ".join(refused))

@@ -10,46 +10,71 @@ Tracing is on only inside ``measure``.  Needs the extra ``cupti``; under another
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import ctypes
 import itertools
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.cupti_records import Records, records_of
-from pytest_gpuperf.device.timers.cupti_samples import Sample, breakdown, pauses, sort_out
-from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
+from pytest_gpuperf.device.device_errors import TimerError
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
+from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
 
-_INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
+LEAST_PAUSE_NS = 200_000.0
+"""Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of
+all, those included in which the host was late, lasted 106 us (docs/results/recordings.md)."""
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
-_LAUNCH_OR_RELEASE = f"have the workload launch something, or {_RELEASE}"
 _CALIBRATION_SAMPLES = 20
-_TICK_SAMPLES = 64
 
 
-def open_timer(stream: CudaStream) -> Timer:
-    """The CUPTI timer on ``stream``, tried out and calibrated.
+def open_cupti(stream: CudaStream) -> CuptiTimer:
+    """The timer on ``stream``, tried out and calibrated.
 
-    Raises ``TimerUnavailable`` if the binding or the library is missing, CUPTI is taken by another
-    profiler, or a trial kernel leaves no valid record.
+    Raises ``TimerError`` if the binding or the library is missing, CUPTI is taken by another profiler, or a trial
+    kernel leaves no valid record.
     """
     try:
         from cupti import cupti  # noqa: PLC0415 an extra
     except (ImportError, OSError) as error:
-        raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
+        raise TimerError(
+            f"cupti-python cannot be imported ({error}); pip install 'pytest-gpuperf[cupti]', or use "
+            "--gpuperf-timer=graph"
+        ) from error
     try:
         return CuptiTimer(stream, cupti, records_of(cupti))
-    except (cupti.cuptiError, RuntimeError, OSError) as error:
-        raise TimerUnavailable("cupti", f"CUPTI does not start ({error})", _RELEASE) from error
-    except TimerError as error:
-        raise TimerUnavailable("cupti", error.reason, error.remedy or _RELEASE) from error
+    except (cupti.cuptiError, RuntimeError, OSError, AttributeError, KeyError) as error:
+        raise TimerError(
+            f"CUPTI does not start, or is not the one that its binding expects ({error}); {_RELEASE}"
+        ) from error
+
+
+class Sample(NamedTuple):
+    """The GPU work of one sample."""
+
+    number: int
+    enqueued_ns: float
+    """When all of it was in the queue, by CUPTI's clock."""
+    work: list[Activity]
+    before: list[Activity]
+    """Work that prepares it: the reset and the flush of the L2."""
+
+    def duration_ns(self) -> float:
+        """The sum of its kernels, copies and memsets.  Raises ``TimerError`` if one has no valid time."""
+        for one in self.work:
+            if one.end_ns <= one.start_ns:
+                raise TimerError(
+                    f"CUPTI gave no valid time for {one.name!r} (start {one.start_ns}, end {one.end_ns}); measure "
+                    "again; if it stays so, use --gpuperf-timer=graph"
+                )
+        return float(sum(one.end_ns - one.start_ns for one in self.work))
 
 
 class CuptiTimer:
@@ -63,15 +88,20 @@ class CuptiTimer:
     The calls of sample n are tagged 2 n + 1, those that prepare it 2 n."""
 
     def __init__(self, stream: CudaStream, cupti: Any, records: Records) -> None:
-        self._stream = stream
-        self._cupti = cupti
-        self._records = records
+        self._stream, self._cupti, self._records = stream, cupti, records
         kinds = cupti.ActivityKind
         self._kinds = (  # tags hang on API records; kernels launched through cuLaunchKernel need the driver's
             *(kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET),
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
         )
-        self._calibrate()
+        pairs = QueuedPairs(stream)  # first, because it wakes the GPU
+        lengths = varied_lengths()
+        empty = Slot(stream.empty, _CALIBRATION_SAMPLES)
+        self.measure([empty], "warm")  # the first tracing loads CUPTI's own code
+        varied = Slot(lambda: stream.spin(next(lengths)), TICK_READINGS)
+        readings, lengths_read = self.measure([empty, varied], "warm")
+        self.tick_ns = tick_of(lengths_read)
+        self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         try:
@@ -81,10 +111,10 @@ class CuptiTimer:
                 samples = list(itertools.chain.from_iterable(by_slot))
                 self._collect(samples)
         except self._cupti.cuptiError as error:
-            raise TimerError(f"CUPTI failed while measuring ({error})", _RELEASE) from error
-        self.pauses_ns = tuple(pauses(samples))
+            raise TimerError(f"CUPTI failed while measuring ({error}); {_RELEASE}") from error
+        self.pauses_ns = tuple(_pauses(samples))
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, by_slot, strict=True)]
-        self.kernel_breakdown = tuple(map(breakdown, counted))
+        self.kernel_breakdown = tuple(map(_breakdown, counted))
         return [[sample.duration_ns() for sample in of_slot] for of_slot in counted]
 
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[Sample]:
@@ -99,7 +129,7 @@ class CuptiTimer:
                         self._stream.flush_l2()
             with self._tagged(2 * number + 1):
                 slot.run()
-            samples.append(Sample(number, self._cupti.get_timestamp()))
+            samples.append(Sample(number, self._cupti.get_timestamp(), [], []))
         return samples
 
     @contextlib.contextmanager
@@ -125,24 +155,61 @@ class CuptiTimer:
         """Give the samples their work.  Raises ``TimerError`` if records were dropped or a sample has none."""
         for forced in (0, 1):
             self._records.flush(forced)
-            sort_out(self._records.activities, self._records.tags, samples)
+            _sort_out(self._records.activities, self._records.tags, samples)
             missing = sum(not sample.work for sample in samples)
             if not missing:
                 break
         dropped = ctypes.c_size_t(0)
         self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
         if dropped.value:
-            raise TimerError(f"CUPTI dropped {dropped.value} activity records", "measure fewer launches at once")
+            raise TimerError(f"CUPTI dropped {dropped.value} activity records; measure fewer launches at once")
         if missing:
-            raise TimerError(f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples", _LAUNCH_OR_RELEASE)
+            raise TimerError(
+                f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples; have the workload launch "
+                f"something, or {_RELEASE}"
+            )
 
-    def _calibrate(self) -> None:
-        stream = self._stream
-        pairs = QueuedPairs(stream)  # first, because it wakes the GPU
-        lengths = iter(varied_lengths(_TICK_SAMPLES + 1))
-        empty = Slot(stream.empty, _CALIBRATION_SAMPLES)
-        varied = Slot(lambda: stream.spin(next(lengths)), _TICK_SAMPLES)
-        self.measure([empty], "warm")  # the first tracing loads CUPTI's own code
-        readings, lengths_read = self.measure([empty, varied], "warm")
-        self.tick_ns = tick_of(lengths_read)
-        self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns
+
+def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: Sequence[Sample]) -> None:
+    """Give each piece of work to its sample, which forgets what it had.
+
+    ``tags`` has the tag of each call by its correlation id.  A call without one was made by another thread, as
+    PyTorch's backward pass is: tags are of the thread that pushed them.  Calls are numbered in their order over all
+    threads, so it belongs to the sample whose tagged call came before it, or before any to the first one.
+    """
+    by_number = {sample.number: sample for sample in samples}
+    for sample in samples:
+        sample.work.clear()
+        sample.before.clear()
+    calls = sorted(call for call, tag in tags.items() if tag >> 1 in by_number)
+    for activity in activities:
+        tag = tags.get(activity.correlation, 0)
+        if not tag and calls:
+            tag = tags[calls[max(bisect.bisect(calls, activity.correlation) - 1, 0)]] | 1
+        if tag >> 1 in by_number:
+            sample = by_number[tag >> 1]
+            (sample.work if tag & 1 else sample.before).append(activity)
+
+
+def _pauses(samples: Sequence[Sample]) -> Iterator[float]:
+    """Nanoseconds of each pause of the GPU before work that was in its queue: it was another process's turn.
+
+    Processes on one GPU take turns of 0.3 to 2.4 ms on an H200.  A kernel within a turn takes as long as ever, so its
+    time tells nothing of the neighbour.  Where a sample was enqueued later, the GPU may have waited for the host.
+    """
+    timeline = sorted(
+        (one.start_ns, one.end_ns, sample.enqueued_ns) for sample in samples for one in (*sample.before, *sample.work)
+    )
+    busy_until = timeline[0][1]
+    for start_ns, end_ns, enqueued_ns in timeline:
+        if start_ns - busy_until > LEAST_PAUSE_NS and enqueued_ns <= busy_until:
+            yield float(start_ns - busy_until)
+        busy_until = max(busy_until, end_ns)
+
+
+def _breakdown(samples: Sequence[Sample]) -> dict[str, float]:
+    """Mean nanoseconds per sample of each kernel."""
+    sums = Counter[str]()
+    for one in itertools.chain.from_iterable(sample.work for sample in samples):
+        sums[one.name] += one.end_ns - one.start_ns
+    return {name: total / len(samples) for name, total in sums.items()}

@@ -10,6 +10,7 @@ interpreter lock, for CUPTI may wait meanwhile for a thread that is in a callbac
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -20,10 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_gpuperf.device.timers.timer_errors import TimerError
-
 SONAMES = ("libcupti.so.13", "libcupti.so.12")
-MEMSET = "[memset]"
 BUFFER_BYTES = 1 << 20
 """CUPTI clears each buffer and asks for more when it is full: small ones are cheap."""
 
@@ -48,22 +46,21 @@ class Activity(NamedTuple):
 
 @functools.cache
 def records_of(cupti: Any) -> Records:
-    """The process's records, as CUPTI has one pair of callbacks.  Raises ``TimerError``, and what the binding does."""
-    try:
-        cupti.get_timestamp()  # the binding loads the library with its first call
-        return Records(cupti, loaded_library())
-    except (AttributeError, KeyError) as error:
-        raise TimerError(f"this CUPTI or its binding is another: {error}") from error
+    """The process's records, as CUPTI has one pair of callbacks.
+
+    Raises what the binding does, ``OSError`` if the library is not loaded, and ``AttributeError`` or ``KeyError`` where
+    functions, data types or fields have other names.
+    """
+    cupti.get_timestamp()  # the binding loads the library with its first call
+    return Records(cupti, loaded_library())
 
 
 def loaded_library() -> Any:
-    """The CUPTI that the process has loaded already.  Raises ``TimerError`` if there is none."""
+    """The CUPTI that the process has loaded already.  Raises ``OSError`` if there is none."""
     for soname in SONAMES:
-        try:
+        with contextlib.suppress(OSError):
             return ctypes.CDLL(soname, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-        except OSError:
-            continue
-    raise TimerError(f"none of {', '.join(SONAMES)} is loaded")
+    raise OSError(f"none of {', '.join(SONAMES)} is loaded")
 
 
 class Records:
@@ -75,13 +72,12 @@ class Records:
     """Tag of each tagged API call, by its correlation id."""
 
     def __init__(self, cupti: Any, library: Any) -> None:
-        """Raises ``AttributeError`` or ``KeyError`` where functions, data types or fields have other names."""
         self.activities, self.tags = [], {}
         kinds, work = cupti.ActivityKind, ("correlation_id", "start", "end")
         self._work = (
             (int(kinds.CONCURRENT_KERNEL), "[kernel]", _fields(cupti, "kernel", *work, "name")),
             (int(kinds.MEMCPY), "[memcpy]", _fields(cupti, "memcpy", *work)),
-            (int(kinds.MEMSET), MEMSET, _fields(cupti, "memset", *work)),
+            (int(kinds.MEMSET), "[memset]", _fields(cupti, "memset", *work)),
         )
         tag = _fields(cupti, "external_correlation", "correlation_id", "external_kind", "external_id")
         self._tag = int(kinds.EXTERNAL_CORRELATION), tag
@@ -131,55 +127,41 @@ class Records:
             self._completed.append((address, valid_bytes))
 
     def _take_back(self, address: int) -> None:
-        if address in self._own:  # one that another user of CUPTI has lent is left to it
+        if address in self._own:  # what another user of CUPTI has lent is left to it
             self._free.append(address)
 
     def _read(self, address: int, valid_bytes: int) -> None:
-        content = np.frombuffer(ctypes.string_at(address, valid_bytes), np.uint8)
-        starts = np.array(self._offsets(address, valid_bytes), np.int64)
-        (kinds,) = _columns(content, starts, [(np.dtype("i4"), 0)])
-        for kind, label, fields in self._work:
-            calls, begins, ends, *addresses = _columns(content, starts[np.equal(kinds, kind)], fields)
-            names = _names(addresses[0], label) if addresses else [label] * len(calls)
-            self.activities += map(Activity, calls, begins, ends, names)
-        kind, fields = self._tag
-        tagged = zip(*_columns(content, starts[np.equal(kinds, kind)], fields), strict=True)
-        self.tags.update((call, tag) for call, external, tag in tagged if external == self._external)
-
-    def _offsets(self, address: int, valid_bytes: int) -> list[int]:
-        """Where each record starts, of whatever kind."""
-        offsets = []
-        record = ctypes.c_void_p()
+        offsets, record = [], ctypes.c_void_p()
         reference, next_record = ctypes.byref(record), self._next_record
         while (status := next_record(address, valid_bytes, reference)) == _SUCCESS:
             offsets.append((record.value or 0) - address)
         if status not in (_MAX_LIMIT_REACHED, _INVALID_KIND):
             self._check(status)
-        return offsets
+        content, starts = np.frombuffer(ctypes.string_at(address, valid_bytes), np.uint8), np.array(offsets, np.int64)
+        (kinds,) = _columns(content, starts, [(np.dtype("i4"), 0)])
+        for kind, label, fields in self._work:
+            calls, begins, ends, *addresses = _columns(content, starts[np.equal(kinds, kind)], fields)
+            names = addresses[0] if addresses else [0] * len(calls)
+            # copied: an address surely means the same string within one buffer only
+            copies = {one: ctypes.string_at(one).decode(errors="replace") if one else label for one in set(names)}
+            self.activities += map(Activity, calls, begins, ends, map(copies.__getitem__, names))
+        kind, fields = self._tag
+        tagged = zip(*_columns(content, starts[np.equal(kinds, kind)], fields), strict=True)
+        self.tags.update((call, tag) for call, external, tag in tagged if external == self._external)
 
 
-_Field = tuple[Any, int]
-"""Data type and offset."""
-
-
-def _fields(cupti: Any, record: str, *names: str) -> list[_Field]:
-    """Fields of the newest version of a record: ``activity_kernel10_dtype`` has those of 9, and more behind them."""
+def _fields(cupti: Any, record: str, *names: str) -> list[tuple[Any, int]]:
+    """Types and offsets of fields in the newest version of a record: 10 has those of 9, and more behind them."""
     versions = [name for name in dir(cupti) if re.fullmatch(rf"activity_{record}\d*_dtype", name)]
     newest = max(versions, key=lambda name: (len(name), name), default=f"activity_{record}_dtype")
     fields = getattr(cupti, newest).fields
     return [fields[name][:2] for name in names]
 
 
-def _columns(content: NDArray[np.uint8], starts: NDArray[np.int64], fields: list[_Field]) -> list[list[int]]:
+def _columns(content: NDArray[np.uint8], starts: NDArray[np.int64], fields: list[tuple[Any, int]]) -> list[list[int]]:
     """The values of each field, in all records that start there."""
     places = [starts[:, None] + np.arange(offset, offset + kind.itemsize) for kind, offset in fields]
     return [content[place].view(kind).ravel().tolist() for place, (kind, _) in zip(places, fields, strict=True)]
-
-
-def _names(addresses: list[int], missing: str) -> list[str]:
-    """Copies of C strings; an address surely means the same string within one buffer."""
-    found = {one: ctypes.string_at(one).decode(errors="replace") if one else missing for one in set(addresses)}
-    return [found[one] for one in addresses]
 
 
 def _function(library: Any, name: str, *arguments: Any, answer: Any = ctypes.c_int) -> Any:

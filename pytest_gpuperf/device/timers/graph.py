@@ -21,10 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, middle, repeated
-from pytest_gpuperf.device.timers.stream import CudaStream, Graph
-from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.device_errors import TimerError
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, middle
+from pytest_gpuperf.device.timers.stream import CudaStream, Graph, Work
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
 
@@ -35,20 +35,14 @@ SAMPLES_PER_GRAPH = 3
 """Samples of single runs in a graph; a pilot's slots have as many, so it sees what a larger block will."""
 TICKS_PER_SAMPLE = 1000
 _OVERHEAD_SHARE = 100
-_ON_STREAM = "launch on gpu.stream, or pip install 'pytest-gpuperf[cupti]', whose timer sees all streams"
-
-
-def open_timer(stream: CudaStream) -> Timer:
-    """The graph timer on ``stream``, calibrated.  Raises ``TimerUnavailable`` if graphs do not work here."""
-    try:
-        return GraphTimer(stream)
-    except TimerError as error:
-        remedy = error.remedy or "update the GPU driver, or pip install 'pytest-gpuperf[cupti]'"
-        raise TimerUnavailable("graph", error.reason, remedy) from error
+_NOTHING_SEEN = (
+    "the timed stream was idle: the workload launches nothing, or launches on another stream; launch on gpu.stream, or "
+    "pip install 'pytest-gpuperf[cupti]', whose timer sees all streams"
+)
 
 
 class GraphTimer:
-    """``Timer`` by replays of a captured graph."""
+    """``Timer`` by replays of a captured graph.  Opening one raises ``TimerError`` if graphs do not work here."""
 
     name: TimerName = "graph"
     kernel_breakdown = ()
@@ -96,11 +90,9 @@ class GraphTimer:
 
     def _captured(self, run: Work, length: int) -> Graph:
         """A graph of ``length`` runs."""
-        graph = self._stream.capture(repeated(run, length))
+        graph = self._stream.capture(run, length)
         if graph.nodes == 0:
-            raise TimerError(
-                "nothing was captured: the workload launches nothing, or launches on another stream", _ON_STREAM
-            )
+            raise TimerError(_NOTHING_SEEN)
         return graph
 
     def _length(self, singles: Sequence[Graph]) -> int:
@@ -120,7 +112,5 @@ class GraphTimer:
         ]
         times = [(reading - overhead_ns) / length for reading in readings[slot.dropped :]]
         if min(times) <= 0:
-            raise TimerError(
-                "the timed stream was idle: the workload launches nothing, or launches on another stream", _ON_STREAM
-            )
+            raise TimerError(_NOTHING_SEEN)
         return times

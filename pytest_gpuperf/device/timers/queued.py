@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.timers.resolution import tick_of
-from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.device.timers.timer_errors import TimerError
+from pytest_gpuperf.device.timers.stream import CudaStream, Work
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
 TRIES_AT_LONGEST = 3
 """One hiccup of the host behind the longest delay proves nothing; so many in a row do."""
-_GROWTH = 2.0
 LAG_NS = 200_000.0
 """For longer the host alone does not look away ..."""
 TRIES_TO_KEEP_UP = 8
@@ -28,12 +27,10 @@ TRIES_TO_KEEP_UP = 8
 WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
-_TICK_READINGS = 64
+TICK_READINGS = 64
 _FEW_LAUNCHES = 20
 _MANY_LAUNCHES = 120
 _EMPTY_READINGS = 9
-
-Work = Callable[[], Any]
 
 
 class QueuedPairs:
@@ -56,17 +53,19 @@ class QueuedPairs:
             in_time = not start.done
             self._stream.synchronize()
             if in_time:
-                self._delay_ns[cold] = _next_delay(work_ns, cold)
+                # twice what the host needed this time; nothing if the flush alone hides it
+                hidden = cold and work_ns <= FIRST_DELAY_NS
+                self._delay_ns[cold] = 0.0 if hidden else _longer(work_ns)
                 return self._stream.elapsed_ns(start, stop)
             tries_left -= delay_ns >= LONGEST_DELAY_NS
             if not tries_left:
                 raise TimerError(
                     f"the work, which took the host {work_ns / 1e6:.3g} ms to enqueue, was late behind a delay of "
-                    f"{LONGEST_DELAY_NS / 1e6:g} ms: it waits for the GPU, the GPU is shared, or the host is held up",
+                    f"{LONGEST_DELAY_NS / 1e6:g} ms: it waits for the GPU, the GPU is shared, or the host is held up; "
                     "take synchronisation out of the measured function, unset CUDA_LAUNCH_BLOCKING, end debuggers and "
                     "other processes on this GPU, or pip install 'pytest-gpuperf[cupti]'",
                 )
-            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+            delay_ns = _longer(max(delay_ns, work_ns))
 
     def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> tuple[Any, Any, float]:
         """The events around ``work``, and the nanoseconds that it took the host to enqueue it."""
@@ -88,24 +87,22 @@ class QueuedPairs:
 
         What it does there would not be timed, and the graph that times the rest would not show it.
         """
-        if all(self._goes_on_elsewhere(work) for _ in range(TRIES_TO_KEEP_UP)):
-            raise TimerError(
-                "the workload goes on when the stream that is timed is done: it launches on another one",
-                "launch on gpu.stream, or have the current stream wait for the others by events",
-            )
-
-    def _goes_on_elsewhere(self, work: Work) -> bool:
-        work()
-        self._stream.mark().synchronize()
-        before = self._stream.host_ns()
-        self._stream.synchronize()
-        return self._stream.host_ns() - before > LAG_NS
+        for _ in range(TRIES_TO_KEEP_UP):
+            work()
+            self._stream.mark().synchronize()
+            before = self._stream.host_ns()
+            self._stream.synchronize()
+            if self._stream.host_ns() - before <= LAG_NS:
+                return
+        raise TimerError(
+            "the workload goes on when the stream that is timed is done: it launches on another one; launch on "
+            "gpu.stream, or have the current stream wait for the others by events"
+        )
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""
-        lengths = itertools.cycle(varied_lengths(_TICK_READINGS))  # a reading that is retaken takes another one
-        readings = [self.read(lambda: self._stream.spin(next(lengths))) for _ in range(_TICK_READINGS)]
-        return tick_of(readings)
+        lengths = varied_lengths()
+        return tick_of([self.read(lambda: self._stream.spin(next(lengths))) for _ in range(TICK_READINGS)])
 
     def _spin_rate(self) -> float:
         """Nanoseconds per cycle of the spin kernel, once the GPU has been busy for 10 ms and left its idle clocks.
@@ -124,26 +121,14 @@ class QueuedPairs:
         return statistics.median(rates[-_RATES:])
 
 
-def _next_delay(enqueue_ns: float, cold: bool) -> float:
-    """Twice what the host needed this time; nothing if the flush alone hides it."""
-    if cold and enqueue_ns <= FIRST_DELAY_NS:
-        return 0.0
-    return min(max(_GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+def _longer(delay_ns: float) -> float:
+    """Twice as long, within the bounds of a delay."""
+    return min(max(2 * delay_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
 
-def varied_lengths(count: int) -> list[int]:
+def varied_lengths() -> Iterator[int]:
     """Lengths in cycles, irregularly spaced from 500 to 20,500: their readings fall on many different ticks."""
-    return [500 + 37 * index * index * index % 20_000 for index in range(count)]
-
-
-def repeated(work: Work, times: int) -> Work:
-    """``work`` so many times in a row."""
-
-    def batch() -> None:
-        for _ in range(times):
-            work()
-
-    return batch
+    return (500 + 37 * index**3 % 20_000 for index in itertools.count())
 
 
 class EmptyKernel(NamedTuple):
@@ -162,7 +147,7 @@ def measure_empty_kernel(stream: CudaStream, pairs: QueuedPairs) -> EmptyKernel:
 
     A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  Raises ``TimerError``.
     """
-    graphs = [stream.capture(repeated(stream.empty, count)) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
+    graphs = [stream.capture(stream.empty, count) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
     turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
     single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
     own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)

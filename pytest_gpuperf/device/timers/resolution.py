@@ -33,7 +33,10 @@ def tick_of(samples_ns: Sequence[float]) -> float:
     candidates = np.unique(np.concatenate((gaps, np.diff(gaps))))
     coarse = candidates[candidates > 8 * JITTER_NS][:_CANDIDATES] if values.size > 4 else gaps[:1]
     grids = [float(step) for step in coarse if _on_grid(values, float(step))]
-    return _refined(values, max(grids)) if grids else float(gaps[0])
+    if not grids:
+        return float(gaps[0])
+    # averaged over all gaps: rounding of a single gap does not count
+    return float((values[-1] - values[0]) / np.round(np.diff(values) / max(grids)).sum())
 
 
 def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
@@ -60,9 +63,3 @@ def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
 def _on_grid(values: NDArray[np.float64], step: float, slack_ns: float = 0.0) -> bool:
     offsets = values - values[0]
     return bool(np.ptp(offsets - step * np.round(offsets / step)) <= 2 * JITTER_NS + slack_ns)
-
-
-def _refined(values: NDArray[np.float64], step: float) -> float:
-    """The step again, averaged over all gaps: rounding of a single gap does not count."""
-    counts = np.round(np.diff(values) / step)
-    return float((values[-1] - values[0]) / counts.sum())

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pytest_gpuperf.device.timers.timer_errors import TimerError
+from pytest_gpuperf.device.device_errors import TimerError
 
 _KERNELS = """
 extern "C" __global__ void gpuperf_empty() {}
@@ -18,11 +18,8 @@ extern "C" __global__ void gpuperf_spin(long long cycles) {
 }
 """
 
-_TAKE_OUT = (
-    "it probably waits for the GPU, copies to the host, allocates, or launches on the default stream instead of "
-    "gpu.stream. Take that out of the measured function, or install the CUPTI timer "
-    "(pip install 'pytest-gpuperf[cupti]'), which needs no capture"
-)
+Work = Callable[[], Any]
+"""Enqueues on the current stream."""
 
 
 class CudaStream:
@@ -32,11 +29,13 @@ class CudaStream:
         import cupy  # noqa: PLC0415 there is none without a GPU
 
         self._cupy = cupy
-        self._device = device
         self._stream = device.stream
+        self.flush_l2: Work = device.flush_l2
+        """Enqueues a write that evicts the L2."""
+        self.synchronize: Work = device.synchronize
+        """Waits until the GPU is idle, on all streams."""
         module = cupy.RawModule(code=_KERNELS)
-        self._empty = module.get_function("gpuperf_empty")
-        self._spin = module.get_function("gpuperf_spin")
+        self._empty, self._spin = map(module.get_function, ("gpuperf_empty", "gpuperf_spin"))
 
     def empty(self) -> None:
         """Enqueue a kernel that does nothing."""
@@ -46,81 +45,63 @@ class CudaStream:
         """Enqueue a kernel of one thread that is busy for so many SM clock cycles, then ends by itself."""
         self._spin((1,), (1,), (self._cupy.int64(cycles),))
 
-    def flush_l2(self) -> None:
-        """Enqueue a memset that evicts the L2.
-
-        Lines that the workload made persist outlast a flush: they are made ordinary ones first, which waits.
-        """
-        if self._device.has_persisting_lines:
-            self._device.end_persistence()
-        self._device.flush_l2()
-
     def mark(self) -> Any:
         """Enqueue an event, whose time the GPU notes: ``done`` once it is there, ``synchronize()`` waits for it."""
         event = self._cupy.cuda.Event()
         event.record(self._stream)
         return event
 
-    def capture(self, work: Callable[[], Any]) -> Graph:
-        """The graph of what ``work`` enqueues, which is not run.  Raises ``TimerError`` if it cannot be captured.
-
-        Garbage collection waits meanwhile, for unloading a module would void the capture.
-        """
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return Graph(self._captured(work), self._stream)
-        except RuntimeError as error:  # CUDA errors of CuPy and PyTorch are RuntimeErrors
-            raise TimerError(f"the workload cannot be captured in a CUDA graph ({error})", _TAKE_OUT) from error
-        finally:
-            if collecting:
-                gc.enable()
-
-    def _captured(self, work: Callable[[], Any]) -> Any:
-        self._stream.begin_capture()
-        try:
-            work()
-        except BaseException:
-            # Leave capture mode, or every later call on the stream fails.
-            with contextlib.suppress(self._cupy.cuda.runtime.CUDARuntimeError):
-                self._stream.end_capture()
-            raise
-        return self._stream.end_capture()
+    def elapsed_ns(self, start: Any, end: Any) -> float:
+        """GPU time between two marks that are done."""
+        return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
 
     def host_ns(self) -> float:
         """The host's clock."""
         return time.perf_counter_ns()
 
-    def elapsed_ns(self, start: Any, end: Any) -> float:
-        """GPU time between two marks that are done."""
-        return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
+    def capture(self, work: Work, times: int = 1) -> Graph:
+        """The graph of what ``work`` enqueues so many times, which is not run.
 
-    def synchronize(self) -> None:
-        """Wait until the GPU is idle, on all streams."""
-        self._device.synchronize()
+        Garbage collection waits meanwhile, for unloading a module would void the capture.  Raises ``TimerError`` if it
+        cannot be captured.
+        """
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self._stream.begin_capture()
+            try:
+                for _ in range(times):
+                    work()
+            except BaseException:  # left in capture, the stream would refuse every later call
+                with contextlib.suppress(self._cupy.cuda.runtime.CUDARuntimeError):
+                    self._stream.end_capture()
+                raise
+            return Graph(self._stream.end_capture(), self._stream)
+        except RuntimeError as error:  # CUDA errors of CuPy and PyTorch are RuntimeErrors
+            raise TimerError(
+                f"the workload cannot be captured in a CUDA graph ({error}); it probably waits for the GPU, copies to "
+                "the host, allocates, or launches on the default stream instead of gpu.stream. Take that out of the "
+                "measured function, or install the CUPTI timer (pip install 'pytest-gpuperf[cupti]'), which needs no "
+                "capture"
+            ) from error
+        finally:
+            if collecting:
+                gc.enable()
 
 
 class Graph:
     """A captured CUDA graph, ready to be replayed; ``nodes`` counts its kernels, copies and the like."""
 
     def __init__(self, graph: Any, stream: Any) -> None:
-        self._graph = graph
-        self._stream = stream
-        self.nodes = _nodes(graph.graph)
+        try:
+            from cuda.bindings import driver  # noqa: PLC0415 an extra
+        except ImportError as error:
+            raise TimerError(f"nodes of a graph cannot be counted ({error}); pip install cuda-bindings") from error
+        self._graph, self._stream = graph, stream
+        _, _, count = driver.cuGraphGetNodes(driver.CUgraph(graph.graph), 0)
+        self.nodes = int(count)
         graph.upload(stream)
 
     def launch(self) -> None:
         """Enqueue a replay."""
         self._graph.launch(self._stream)
-
-
-def _nodes(handle: int) -> int:
-    try:
-        from cuda.bindings import driver  # noqa: PLC0415 an extra
-    except ImportError as error:
-        reason = f"the nodes of a graph are counted by the driver's binding, which cannot be imported ({error})"
-        raise TimerError(reason, "pip install cuda-bindings") from error
-    status, _, count = driver.cuGraphGetNodes(driver.CUgraph(handle), 0)
-    if int(status) != 0:
-        raise TimerError(f"the CUDA driver cannot count the nodes of a captured graph: {status}")
-    return int(count)

@@ -18,11 +18,9 @@ from baseline_samples import (
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_static, merge_time
-from pytest_gpuperf.judge.counters import PASSES, Counts
+from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, Key, Session, TimeRecord
-
-WARM_TRAFFIC = "dram__bytes_read.sum"
 
 
 def merged(old: TimeFile | None, record: TimeRecord, *sessions: Session) -> TimeFile:
@@ -71,15 +69,10 @@ def test_a_session_that_is_given_again_replaces_what_was_known_of_it() -> None:
     assert file.sessions == (again,)
 
 
-@pytest.mark.parametrize(("cache", "kept"), [("warm", {}), ("cold", {WARM_TRAFFIC: 5.0})])
-def test_warm_traffic_of_another_number_of_passes_does_not_join_new_counters(
-    cache: str, kept: dict[str, float]
-) -> None:
+def test_new_counters_join_those_on_record() -> None:
     first, second = make_session(1), make_session(2)
-    old = make_time(first, cache=cache, counters={WARM_TRAFFIC: 5.0, PASSES: 1.0})
-    new = make_time(second, cache=cache, counters={"inst": 7.0, PASSES: 2.0})
-    file = merged(merged(None, old, first), new, second)
-    assert padded(file).counters == {**kept, "inst": 7.0, PASSES: 2.0}
+    old, new = make_time(first, counters={"dram": 5.0, "inst": 6.0}), make_time(second, counters={"inst": 7.0})
+    assert padded(merged(merged(None, old, first), new, second)).counters == {"dram": 5.0, "inst": 7.0}
 
 
 def test_other_tests_and_workloads_stay() -> None:

@@ -11,7 +11,6 @@ from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.rounding import rounded_beside
 from pytest_gpuperf.baselines.schema_version import SCHEMA_VERSION
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_times
-from pytest_gpuperf.judge.counters import PASSES
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, TimeRecord
 
@@ -114,24 +113,6 @@ def test_a_counter_or_figure_that_both_sides_changed_stays_as_ours(known: bool, 
     assert record.counters == {"a": 2.0, "b": 2.0, "c": 3.0 if known else 1.0, "d": 4.0}
     assert record.counter_ranges == {name: (value, value + 1) for name, value in record.counters.items()}
     assert record.beside == Beside(memory_bytes=1024)
-
-
-def test_traffic_of_a_warm_workload_in_other_passes_does_not_stand_beside_ours() -> None:
-    def recorded(number: int, passes: float, **traffic: float) -> TimeFile:
-        counters = {PASSES: passes, **{f"{name}__bytes.sum": value for name, value in traffic.items()}}
-        return timed(number, counters=counters, cache="warm")
-
-    def merged(base: TimeFile, ours: TimeFile, theirs: TimeFile) -> object:
-        found = merged_times(base, ours, theirs)
-        assert isinstance(found.file, TimeFile)
-        return counters_of(found.file)
-
-    def counters_of(file: TimeFile) -> object:
-        return file.tests[KEY.test][KEY.workload].counters
-
-    base, ours, theirs = recorded(1, 4.0, dram=1.0), recorded(2, 8.0, dram=2.0), recorded(3, 16.0, dram=3.0, lts=4.0)
-    assert merged(base, ours, theirs) == counters_of(ours)
-    assert merged(base, recorded(2, 4.0, dram=1.0), theirs) == counters_of(theirs)
 
 
 def test_records_of_other_work_are_ours_and_to_be_recorded_anew() -> None:

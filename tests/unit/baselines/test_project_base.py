@@ -127,7 +127,6 @@ def test_one_call_lists_all_folders_of_baselines(project: Path) -> None:
 def test_a_file_that_lies_where_no_cubin_does_names_none(path: str) -> None:
     sha256 = "ab" * 32
     assert cubin_named(Path("cubins/ab") / f"{sha256}.cubin.z") == sha256
-    assert cubin_named(Path("cubins/ab") / f"{sha256}.cubin") == sha256
     assert cubin_named(Path(path.format(sha256))) == ""
 
 

@@ -57,7 +57,7 @@ def test_a_planted_step_is_found_at_its_commit(history, monkeypatch, capsys):
     out = capsys.readouterr().out.splitlines()
     (time,) = [place for place, line in enumerate(out) if line.startswith(f"{KEY} time on nvidia-h200: ")]
     assert f"{COMMITS} commits  " in out[time]
-    assert out[time + 1].startswith(f"    +3.1 % at {names[PLANTED][:12]} (2")
+    assert out[time + 1].startswith(f"    +2.7 % at {names[PLANTED][:12]} (2")
     assert out[time + 1].endswith(f", state {PLANTED})")
     (registers,) = [place for place, line in enumerate(out) if " registers on sm_90, nvrtc 13.0.88: 40 -> 42" in line]
     assert "2 commits" in out[registers]  # a record that stays is no new point

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.architectures import ARCHITECTURES
 
 LISTS = Path(__file__).parent / "chips"
 LISTED = sorted(path.stem for path in LISTS.glob("*.txt"))
-BY_NCU = ("profiler__", "launch__", "memory_l1_", "sm__maximum_warps_per_active_cycle_pct")
+BY_NCU = ("profiler__", "memory_l1_")
 """Beginnings of metrics that Nsight Compute makes itself; the chip's own list does not have them."""
 
 

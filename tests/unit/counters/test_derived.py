@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.derived import DERIVED, derive, with_derived
+from pytest_gpuperf.counters.derived import DERIVED, derive
 
 counts = st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e15))
 
@@ -53,9 +53,9 @@ def test_stall_shares_add_up_to_the_whole_with_and_without_what_some_chips_lack(
         assert sum(shares.values()) == pytest.approx(100)
 
 
-def test_what_was_counted_stays_beside_what_follows():
+def test_derived_figures_are_those_of_what_was_counted():
     counters = {c.DRAM_READ.name: 3.0, c.DRAM_WRITE.name: 4.0}
-    assert with_derived(counters) == {**counters, "derived:dram_bytes": 7.0}
+    assert derive(counters) == {"derived:dram_bytes": 7.0}
 
 
 @given(counts)

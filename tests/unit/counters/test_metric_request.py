@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, LOAD_REQUESTS, LOAD_SECTORS, PASSES, SETS
+from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_REQUESTS, LOAD_SECTORS, SETS
 from pytest_gpuperf.counters.metric_request import BadMetric, hint, names_of, own_metrics, rules_for
 
 
@@ -17,13 +17,13 @@ def test_names_and_tolerances_are_read():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("a__b.sum", "is one string; it takes a list of names"),
+        ("a__b.sum", "is not valid: it takes a list of names"),
         (["a b"], "'a b' is no name of a metric"),
         (["memory"], "'memory' is no name of a metric"),
         ({"blub.avg_pct": 0.1}, "'blub.avg_pct' is no name of a metric"),
         ([3], "3 is no name of a metric"),
         ({"a__b.sum": "2 %"}, "the tolerance '2 %' of a__b.sum is not valid"),
-        ({"a__b.sum": True}, "the tolerance True of a__b.sum is not valid"),
+        (3, "metrics=3 is not valid: it takes a list of names"),
         ({"a__b.sum": float("nan")}, "the tolerance nan of a__b.sum is not valid"),
         ({"a__b.sum": -2}, "the tolerance -2 of a__b.sum is not valid"),
         (["derived:sectors_per_load_requests"], "did you mean 'derived:sectors_per_load_request'?"),
@@ -40,31 +40,26 @@ def test_a_set_is_its_metrics_a_derived_figure_is_its_inputs_and_each_comes_once
     assert names == (*(m.name for m in SETS["default"]), "own__metric.sum", LOAD_REQUESTS.name)
 
 
-def test_with_traffic_of_the_caches_comes_the_number_of_passes():
-    assert names_of([DRAM_READ.name]) == (DRAM_READ.name, PASSES.name)
-    assert names_of([INSTRUCTIONS.name]) == (INSTRUCTIONS.name,)
-
-
 def test_an_unknown_derived_figure_is_an_error():
     with pytest.raises(KeyError):
         names_of(["derived:nothing"])
 
 
 def test_the_catalogue_decides_where_a_test_does_not():
-    dram, instructions, stranger = rules_for([DRAM_READ.name, INSTRUCTIONS.name, "own__metric.sum"], {})
+    dram, instructions, stranger = rules_for([DRAM_READ.name, INSTRUCTIONS.name, "own__metric.sum"], {}, "cold")
     assert (dram.tolerance, dram.floor, dram.better) == (0.2, 4.0 * 2**20, "lower")
     assert instructions.tolerance == 0.001
     assert stranger.tolerance is None
 
 
 def test_an_own_tolerance_takes_the_place_of_band_and_floor():
-    (dram,) = rules_for([DRAM_READ.name], {DRAM_READ.name: 0.1})
+    (dram,) = rules_for([DRAM_READ.name], {DRAM_READ.name: 0.1}, "cold")
     assert (dram.tolerance, dram.floor, dram.better) == (0.1, 0.0, "lower")
 
 
 def test_the_sign_of_an_own_tolerance_says_which_way_is_better_where_nothing_else_does():
     own = {"own__a.sum": 0.05, "own__b.pct": -0.05, "own__c.sum": 0.0, LOAD_SECTORS.name: -0.1}
-    a, b, c, sectors = rules_for(own, own)
+    a, b, c, sectors = rules_for(own, own, "cold")
     assert (a.better, a.tolerance) == ("lower", 0.05)
     assert (b.better, b.tolerance) == ("higher", 0.05)
     assert (c.better, c.tolerance) == ("lower", 0.0)
@@ -73,10 +68,16 @@ def test_the_sign_of_an_own_tolerance_says_which_way_is_better_where_nothing_els
 
 def test_a_derived_figure_gates_only_by_an_own_tolerance():
     name = "derived:sectors_per_load_request"
-    assert rules_for([name], {})[0].tolerance is None
-    assert rules_for([name], {name: 0.0})[0].better == "lower"
+    assert rules_for([name], {}, "cold")[0].tolerance is None
+    assert rules_for([name], {name: 0.0}, "cold")[0].better == "lower"
 
 
 def test_a_hint_is_given_for_what_the_catalogue_has_almost():
     assert hint("smsp__inst_excuted.sum") == "; did you mean 'smsp__inst_executed.sum'?"
     assert hint("nothing_of_the_kind") == ""
+
+
+def test_traffic_of_a_warm_workload_informs_unless_the_test_gives_it_a_tolerance():
+    names = [DRAM_READ.name, L2_SECTORS.name, LOAD_SECTORS.name]
+    assert [rule.tolerance for rule in rules_for(names, {L2_SECTORS.name: 0.3}, "warm")] == [None, 0.3, 0.0]
+    assert None not in [rule.tolerance for rule in rules_for(names, {}, "cold")]

@@ -29,11 +29,6 @@ def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
     assert note == "2 kernels: 1 ratios and percentages are left out, which do not add up"
 
 
-def test_several_kernels_took_as_many_passes_as_the_one_that_took_most():
-    passes = "profiler__replayer_passes"
-    assert sum_up([kernel(**{passes: 3.0}), kernel(**{passes: 5.0})], "GH100", [passes])[0] == {passes: 5.0}
-
-
 def test_a_metric_that_one_kernel_lacks_is_no_sum():
     counters, _ = sum_up([of(10), kernel(**{ACHIEVED_OCCUPANCY.name: 50.0})], "GH100", WANTED)
     assert INSTRUCTIONS.name not in counters

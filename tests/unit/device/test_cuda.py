@@ -18,7 +18,7 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.device import cuda
+from pytest_gpuperf.device import cuda, facts
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import PersistingL2
@@ -173,23 +173,23 @@ class PersistingDriver:
 
 
 @pytest.mark.parametrize(
-    ("answer", "persists"),
+    ("answer", "first"),
     [
-        ((0, 0), False),  # nothing set aside, as by default
-        ((0, 1 << 20), True),
-        ((1, 1 << 20), False),  # the driver does not tell
+        ((0, 0), []),  # nothing set aside, as by default
+        ((0, 1 << 20), ["waited", "reset persisting"]),
+        ((1, 1 << 20), []),  # the driver does not tell
     ],
 )
-def test_the_persistence_of_lines_is_noticed_and_ended(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], persists: bool
+def test_lines_that_persist_are_ordinary_before_the_flush(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], first: list[str]
 ) -> None:
     nvml = Nvml(FakeNvml(), "11")
     device = CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, answer))
     monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
     del cupy.log[:]
-    assert device.has_persisting_lines is persists
-    device.end_persistence()
-    assert cupy.log == ["waited", "reset persisting"]
+    device.flush_l2()
+    size = 2 * (60 << 20)
+    assert cupy.log == [*first, ("alloc", size), ("memset", 0, size, device.stream)]
 
 
 def test_a_driver_without_persisting_lines_has_none_in_use() -> None:
@@ -245,6 +245,7 @@ def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
 ) -> None:
     """Else a second process lacks that memory, and arrays lie where the tests before left room."""
+    torch.cuda.max_memory_reserved = lambda: 0
     torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
     device.release_unused()
     assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
@@ -254,6 +255,7 @@ def test_a_fault_of_the_gpu_is_not_told_by_who_gives_memory_back(device: CudaDev
     def faulty() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
+    torch.cuda.max_memory_reserved = lambda: 0
     torch.cuda.empty_cache = faulty
     device.release_unused()
 
@@ -270,13 +272,14 @@ def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkey
         reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
+    monkeypatch.setattr(facts, "strangers", lambda pids: [pid for pid in pids if pid == 1])
     use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
     use.begin()
     assert reset
     cupy.held = 1 << 30
     memory = use.now()
     assert (memory.torch >> 30, memory.peak >> 30) == (4, 7)
-    assert memory.others > 0
+    assert memory.others == 2 << 30
 
 
 @pytest.mark.parametrize("imported", [True, False])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from device_samples import FakeNvml
 
-from pytest_gpuperf.device.facts import Nvml, reasons, slug, strangers, version
+from pytest_gpuperf.device.facts import Nvml, slug, strangers, version
 from pytest_gpuperf.model.timed_round import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
@@ -17,10 +18,12 @@ REFUSED = FakeNvml.NVMLError("not supported")
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
-    """init(1) - shell(10) - controller(20) - workers(30, 31) - child of a worker(40); elsewhere a stranger(50)."""
-    for pid, parent in ((1, 0), (10, 1), (20, 10), (30, 20), (31, 20), (40, 31), (50, 10), (60, 20)):
+    """init(1) - shell(10) - controller(20) - workers(30, 31), children (40, 41); another job of the shell(50)."""
+    for pid, parent, group in (
+        (1, 0, 1), (10, 1, 10), (20, 10, 20), (30, 20, 20), (31, 20, 20), (40, 30, 40), (41, 31, 41), (50, 10, 50),
+    ):  # fmt: skip
         (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (very) odd name) S {parent} 1 1 0")
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a (very) odd name) S {parent} {group} 1 0")
     return tmp_path
 
 
@@ -70,41 +73,28 @@ def test_older_drivers_know_the_reasons_by_their_older_name() -> None:
 
 
 def test_idle_and_display_clocks_and_the_users_own_are_no_throttling() -> None:
-    assert reasons(0x1 | 0x2 | 0x100) == ()
-    assert reasons(0x10 | 0x80) == ("sync boost", "power brake")
+    library = FakeNvml("GPU-11", nvmlDeviceGetCurrentClocksEventReasons=0x1 | 0x2 | 0x100 | 0x10 | 0x80)
+    assert Nvml(library, "11").state().throttle_reasons == ("sync boost", "power brake")
 
 
-@pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-
-
-def test_processes_of_this_run_are_no_strangers(worker: None, proc: Path) -> None:
-    assert strangers([30, 31, 40, 60, 20, 10, 50, 50, 99], own=30, proc=proc) == (50,)
+@pytest.mark.parametrize("own", [20, 30, 40])
+def test_processes_of_this_run_are_no_strangers(own: int, proc: Path) -> None:
+    """Be it the controller, a worker, or a child with a group of its own, which has no cousins."""
+    cousins = () if own == 40 else (31, 41)
+    assert strangers([10, 20, 30, *cousins, 40, 50, 50, 99], own=own, proc=proc) == (50,)
 
 
 def test_strangers_are_in_the_state() -> None:
-    nvml = Nvml(FakeNvml("GPU-11", pids=[1, os.getpid(), os.getppid(), 999_999_999]), "11")
-    assert nvml.state().other_processes == (1,)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as ours:
+        nvml = Nvml(FakeNvml("GPU-11", pids=[1, os.getpid(), os.getppid(), ours.pid, 999_999_999]), "11")
+        found = nvml.state().other_processes
+        ours.kill()
+    assert found == ()
 
 
-def test_only_a_worker_has_fellow_workers(alone: None, proc: Path) -> None:
-    assert strangers([31, 40, 60], own=30, proc=proc) == (31, 40, 60)
-
-
-def test_children_are_family(alone: None, proc: Path) -> None:
-    assert strangers([30, 31, 40, 60, 50], own=20, proc=proc) == (50,)
-
-
-def test_a_process_that_ends_meanwhile_is_a_stranger_of_unknown_parents(alone: None, proc: Path) -> None:
+def test_a_process_that_ends_meanwhile_is_left_out(proc: Path) -> None:
     (proc / "50" / "stat").unlink()
-    (proc / "60" / "stat").write_text("60 (short)")
-    assert strangers([50, 60], own=20, proc=proc) == (50, 60)
+    assert strangers([50], own=20, proc=proc) == ()
 
 
 def test_without_proc_nobody_is_known(tmp_path: Path) -> None:

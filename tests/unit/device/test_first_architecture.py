@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from pytest_gpuperf.device.discovery import first_architecture
+from pytest_gpuperf.device import discovery
 
 
 class NVMLError(Exception):
@@ -36,18 +38,18 @@ class Nvml:
     [(None, "sm_90"), ("1", "sm_80"), ("1,0", "sm_80"), ("GPU-aa", "sm_80"), ("MIG-bb", "sm_90"), ("", None),
      ("7", None), ("none", None)],
 )  # fmt: skip
-def test_the_first_visible_gpu_is_asked(visible: str | None, arch: str | None) -> None:
-    environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert first_architecture(environ, lambda name: Nvml()) == arch
+def test_the_first_visible_gpu_is_asked(monkeypatch: pytest.MonkeyPatch, visible: str | None, arch: str | None) -> None:
+    monkeypatch.setattr(discovery.os, "environ", {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml())
+    assert discovery.first_architecture() == arch
 
 
-def test_without_nvml_or_a_driver_there_is_none() -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
+def test_without_nvml_or_a_driver_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoDriver(Nvml):
         def nvmlInit(self) -> None:
             raise NVMLError("Driver Not Loaded")
 
-    assert first_architecture({}, missing) is None
-    assert first_architecture({}, lambda name: NoDriver()) is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert discovery.first_architecture() is None
+    monkeypatch.setitem(sys.modules, "pynvml", NoDriver())
+    assert discovery.first_architecture() is None

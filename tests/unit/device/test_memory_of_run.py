@@ -49,7 +49,10 @@ class Memory:
         POOL.free(self._size)
 
 
-CUPY = types.SimpleNamespace(cuda=types.SimpleNamespace(MemoryHook=MemoryHook, alloc=Memory))
+CUPY = types.SimpleNamespace(
+    cuda=types.SimpleNamespace(MemoryHook=MemoryHook, alloc=Memory),
+    get_default_memory_pool=lambda: types.SimpleNamespace(total_bytes=lambda: 0, free_all_blocks=lambda: None),
+)
 
 
 def memory_use() -> MemoryUse:
@@ -113,7 +116,7 @@ def test_memory_of_pytorch_is_added_and_the_peak_of_the_test_is_kept(monkeypatch
         torch.most = 9000
 
     assert use.of_run(run) == 512 + 4000
-    assert use._most_of_torch(torch_module()) == 70_000, "the reset for one run hides no peak of the test"
+    assert use._torch_peak == 70_000, "the reset for one run hides no peak of the test"
 
 
 def test_an_allocator_that_tells_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +137,3 @@ def test_cupy_on_the_allocator_of_pytorch_is_counted_there(monkeypatch: pytest.M
 
     monkeypatch.setattr(CUPY.cuda, "alloc", taken)
     assert memory_use().of_run(lambda: setattr(torch, "most", torch.now + 64)) == 64
-
-
-def torch_module() -> Any:
-    return sys.modules["torch"]

@@ -309,7 +309,7 @@ def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> 
     )  # fmt: skip
     occupancy = Occupancy(blocks_per_sm=8, warps_per_sm=48, fraction=0.75, limiter="registers")
     record = StaticRecord(kernel="copy", source_hash="", profile=profile, occupancy=occupancy)
-    rounds = tuple(RecordedRound(session="s", process=0, midmean=midmean) for midmean in (4000.0, 9000.0))
+    rounds = tuple(RecordedRound(session="s", midmean=midmean) for midmean in (4000.0, 9000.0))
     time = TimeRecord(identity=Identity(code="", launch=""), timer="graph", cache="cold", rounds=rounds, bytes=10**6)
     counted = {"sm__cycles_elapsed.max": 9.0}
     found = figures_of(

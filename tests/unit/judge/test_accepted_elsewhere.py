@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from judge_samples import KEY, STATIC, static
+from judge_samples import KEY, static
 
 from pytest_gpuperf.judge.static_verdict import (
-    RESTORE,
     accepted_elsewhere,
     compare_static,
-    contradictions,
     missing_static,
     with_launch_of,
 )
@@ -63,14 +61,6 @@ def test_code_of_an_unknown_compiler_can_only_be_compared_with_equal_code() -> N
     assert missing_static(KEY, "sm_90", "", ["nvrtc 12.9.86"]).reason == (
         "the machine code does not say which compiler made it, and only equal code can be compared then: build it with "
         "CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
-    )
-
-
-def test_figures_that_contradict_their_hash_are_all_named() -> None:
-    wrong = msgspec.structs.replace(STATIC.profile, registers=40, barriers=2)
-    assert contradictions(msgspec.structs.replace(STATIC, profile=wrong), STATIC) == (
-        "the record has the hash of this code and figures of other code (registers 40 on record and 32 in the code, "
-        f"barriers 2 on record and 1 in the code): {RESTORE}"
     )
 
 

@@ -113,7 +113,7 @@ def test_what_it_costs_beside_its_time_is_told() -> None:
     new = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=8192, accuracy=1.25, host=slower))
     assert [str(change) for change in run_diff(old, new).conditions] == [
         "device memory 4096 bytes -> 8192 bytes", "error 0.5 -> 1.25",
-        "host time 8.12 us (x1.25 of its canary) -> 9.75 us (x1.5 of its canary)",
+        "host time 8.12 us (x1.25 of fixed work) -> 9.75 us (x1.5 of fixed work)",
     ]  # fmt: skip
     assert run_diff(time_of(), old).conditions[0].before == "none"
 

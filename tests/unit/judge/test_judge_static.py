@@ -32,18 +32,6 @@ def test_equal_code_and_launch_is_unchanged_whatever_the_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "what"), [("registers", "registers"), ("shared_bytes", "static shared memory"), ("barriers", "barriers")]
-)
-def test_a_record_with_the_hash_of_this_code_and_figures_of_another_passes_nothing(field: str, what: str) -> None:
-    forged = static(**{field: 99})
-    code = static(**{field: 98})
-    judged = compare(code, forged)
-    assert judged.verdict is Verdict.NOT_COMPARABLE
-    assert f"figures of other code ({what} 99 on record and 98 in the code): restore it" in judged.reason
-    assert compare(forged, forged).verdict is Verdict.UNCHANGED
-
-
-@pytest.mark.parametrize(
     ("field", "what", "unit"),
     [
         ("spill_store_bytes", "spill stores", "bytes"),

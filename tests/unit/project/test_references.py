@@ -46,7 +46,7 @@ def test_no_module_sends_its_reader_to_a_document_that_is_not_here() -> None:
 
 
 def test_a_section_that_is_not_there_is_noticed() -> None:
-    text = 'See docs/explanation/statistics.md, "The screen" and "The crystal ball".'
+    text = 'See docs/explanation/statistics.md, "Paired blocks" and "The crystal ball".'
     assert lost(text) == ["explanation/statistics: The crystal ball"]
 
 

@@ -13,8 +13,7 @@ import pytest
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.device.device_errors import NoDevice
-from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
+from pytest_gpuperf.device.device_errors import NoDevice, TimerUnavailable
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.selftest import run
 from pytest_gpuperf.selftest.kernels import KERNELS
@@ -70,7 +69,7 @@ def test_timer_that_does_not_work_is_named_and_left_out(
 
     def timer(name: Any = None) -> Any:
         if name == "cupti":
-            raise TimerUnavailable("cupti", "it is taken", "end the profiler")
+            raise TimerUnavailable("the cupti timer is not available: it is taken; end the profiler")
         return make(name or "graph")
 
     monkeypatch.setattr(machine, "timer", timer)
@@ -114,7 +113,7 @@ def test_no_gpu_is_exit_status_1_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def no_device() -> Any:
-        raise NoDevice("there is no NVIDIA driver", "run where there is one")
+        raise NoDevice("there is no NVIDIA driver; run where there is one")
 
     monkeypatch.setattr(run, "open_device", no_device)
     assert command_line.main(["selftest"]) == 1

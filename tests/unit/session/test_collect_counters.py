@@ -20,7 +20,6 @@ from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import KernelResult, read_report
 from pytest_gpuperf.counters.run_ncu import Ncu
-from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.session import collect_counters
 from pytest_gpuperf.session.collect_counters import (
@@ -100,7 +99,7 @@ def test_the_tests_that_use_gpuperf_are_counted(run: Run, profiled: Profiled, sh
     (found,) = profiled.assignments
     assert found.nodes == (first.nodeid, second.nodeid)
     assert (found.metrics, found.cache, found.chip, found.ncu) == (names("default"), "cold", chip_of("sm_90"), NCU)
-    assert (found.reader, found.working_folder, found.locks) == (read_report, run.config.rootpath, lock_folder())
+    assert (found.reader, found.working_folder) == (read_report, run.config.rootpath)
     assert found.limit_s == 60 + 10 * 2
     found.watch(3, 5.0)
     assert shown.pop() == "gpuperf: counters: 3 workloads after 5 s"
@@ -219,7 +218,7 @@ def test_a_process_without_a_gpu_has_no_counters(run: Run, profiled: Profiled, s
 
 
 def unavailable(words: str) -> CountersUnavailable:
-    return CountersUnavailable("busy", words, "wait")
+    return CountersUnavailable(words, "wait")
 
 
 def test_an_update_takes_its_counters_three_times(run: Run, profiled: Profiled, shown: list[str]) -> None:

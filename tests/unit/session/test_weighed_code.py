@@ -119,42 +119,10 @@ def test_a_cure_is_looked_for_where_local_memory_got_worse_alone(
     assert comparison.asked == comparison.sides
 
 
-# --- records that a change brought along -----------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("new", "verdict"),
-    [
-        (static_record("c1"), Verdict.NOT_COMPARABLE),
-        (spilling("c1", 4), Verdict.WORSE),  # red as it is
-        (static_record(), Verdict.UNCHANGED),
-    ],
-)
-def test_changed_code_that_passes_against_a_record_that_is_not_proven_is_not_comparable(
-    run: Run, monkeypatch: pytest.MonkeyPatch, new: StaticRecord, verdict: Verdict
-) -> None:
-    asked: list[Any] = []
-
-    def why(worker: Any, *given: Any) -> str:
-        asked.append(given)
-        return "it came with this change"
-
-    monkeypatch.setattr(static_gate, "why_not_proven", why)
-    found = judged(run.with_options(static_causes="off"), new)
-    assert found.verdict is verdict
-    if verdict is Verdict.NOT_COMPARABLE:
-        assert found == Judgement(
-            key=key(), target="sm_90", kind="static", verdict=verdict, reason="it came with this change"
-        )
-        assert asked == [(key(), "sm_90", static_record(), new)]
-    monkeypatch.setattr(static_gate, "why_not_proven", lambda *_: "")
-    assert judged(run, static_record("c1")).verdict is Verdict.SAME
-
-
 def test_verdicts_come_in_order_where_there_is_a_gpu_alone(
     run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = workload("copy", judgement(Verdict.WORSE, "static"), judgement(Verdict.SAME))
-    monkeypatch.setattr(static_gate.evidence_order, "in_order", lambda judgements, arch: (*judgements[1:], arch))
+    monkeypatch.setattr(static_gate, "weighed_by_time", lambda judgements, arch: (*judgements[1:], arch))
     assert in_order(run.worker, one).judgements == (one.judgements[1], "sm_90")
     assert in_order(without_gpu.worker, one) == one

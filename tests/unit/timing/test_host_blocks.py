@@ -52,12 +52,12 @@ def test_a_coin_draws_who_begins_and_each_has_warmed_up() -> None:
     def side(name: str) -> Callable[[], float]:
         return lambda: (order.append(name), 1.0)[1]
 
-    blocks = blocks_beside(side("work"), side("canary"), 3)
+    blocks = blocks_beside(side("work"), side("fixed"), 3)
     for _ in range(40):
         next(blocks)
-    assert order[:2] == ["work", "canary"]
+    assert order[:2] == ["work", "fixed"]
     pairs = list(zip(order[2::4], order[3::4], strict=True))
-    assert {("work", "canary"), ("canary", "work")} == set(pairs)
+    assert {("work", "fixed"), ("fixed", "work")} == set(pairs)
 
 
 def test_the_call_alone_is_timed_and_neither_the_reset_nor_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:

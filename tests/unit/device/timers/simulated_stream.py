@@ -13,7 +13,7 @@ from typing import Any
 
 import simulated_libcupti
 
-from pytest_gpuperf.device.timers.timer_errors import TimerError
+from pytest_gpuperf.device.device_errors import TimerError
 
 TICK = 32.0
 EMPTY = 608.0
@@ -74,8 +74,6 @@ class SimulatedStream:
         self.elsewhere_ns = 0.0
         """When other streams are done."""
         self.flushes = 0
-        self.persisting = False
-        """Whether the workload set a part of the L2 aside."""
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
         self.capturable = True
@@ -106,9 +104,6 @@ class SimulatedStream:
         self.kernel(EMPTY + cycles * self.rate(self.now_ns), "spin")
 
     def flush_l2(self) -> None:
-        if self.persisting:
-            self.synchronize()
-            self.log.append("persistence ended")
         self.flushes += 1
         self.now_ns += LAUNCH_COST
         self.execute("flush", FLUSH)
@@ -118,12 +113,13 @@ class SimulatedStream:
         self.occupy(PAIR)
         return SimulatedMark(self, self.free_ns)
 
-    def capture(self, work: Callable[[], None]) -> SimulatedGraph:
+    def capture(self, work: Callable[[], None], times: int = 1) -> SimulatedGraph:
         if not self.capturable:
             raise TimerError("cannot be captured")
         self.capturing = []
         try:
-            work()
+            for _ in range(times):
+                work()
             return SimulatedGraph(self, self.capturing)
         finally:
             self.capturing = None
@@ -262,5 +258,5 @@ def opened(monkeypatch: Any, stream: SimulatedStream, name: Any = None) -> Any:
     from pytest_gpuperf.device import timers
 
     with monkeypatch.context() as patch:
-        patch.setattr(timers.stream, "CudaStream", lambda device: stream)
+        patch.setattr(timers, "CudaStream", lambda device: stream)
         return timers.open_timer(None, name)
