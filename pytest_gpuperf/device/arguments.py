@@ -217,7 +217,10 @@ def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, 
     if isinstance(value, int | float) and not isinstance(value, np.generic):  # bool is an int
         value = _number(site, value)
     if isinstance(value, np.generic):
-        return _scalar(site, value)
+        fits = value.dtype.kind in "iu" if site.is_pointer else site.takes(value.dtype)
+        if value.dtype.itemsize != site.parameter.size or not fits:
+            raise site.refuse(f"{value.dtype}")
+        return value, f"address{_alignment(int(value.item()))}" if site.is_pointer else f"{value.dtype}={value.item()}"
     if (value is None or hasattr(value, "ptr")) and site.parameter.size == POINTER_BYTES:
         address = 0 if value is None else int(value.ptr)
         return np.uint64(address), f"address{_alignment(address)}" if address else "null"
@@ -243,13 +246,6 @@ def _alignment(address: int | None) -> str:
     if address is None:
         return ""
     return f" align={min(address & -address, MAX_ALIGNMENT) if address else MAX_ALIGNMENT}"
-
-
-def _scalar(site: _Site, value: np.generic) -> tuple[Any, str]:
-    fits = value.dtype.kind in "iu" if site.is_pointer else site.takes(value.dtype)
-    if value.dtype.itemsize != site.parameter.size or not fits:
-        raise site.refuse(f"{value.dtype}")
-    return value, f"address{_alignment(int(value.item()))}" if site.is_pointer else f"{value.dtype}={value.item()}"
 
 
 def _number(site: _Site, value: int | float) -> np.generic:
