@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(launches, "sanitizing-launches")
     run_with = Launch.run_with
 
-    def noted(launch: Launch, *given: Any) -> None:
-        run_with(launch, *given)
+    def noted(launch: Launch, *given: Any, **named: Any) -> None:
+        run_with(launch, *given, **named)
         launches.note(launch)
 
     Launch.run_with = noted  # type: ignore[method-assign]

@@ -19,7 +19,7 @@ BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
 })  # fmt: skip
 """Where a record has their figures."""
 PairSlot = Literal["short", "sustained"]
-"""How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
+"""How long a kernel runs before the one that it is paired with takes its turn (``timing.blocks``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 NOT_CONFIRMED = "not confirmed: "
