@@ -254,7 +254,13 @@ def _number(site: _Site, value: int | float) -> np.generic:
         raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
     by_size = _FLOATS if isinstance(value, float) else _INTEGERS
     for dtype in site.types or _types(by_size.get(site.parameter.size, "")):
-        held = float(value) if dtype.kind == "f" else value
-        if np.can_cast(np.min_scalar_type(held), dtype):
+        if _holds(dtype, value):
             return dtype.type(value)  # type: ignore[no-any-return]
     raise site.refuse(f"the number {value!r}", "pass a number that its type holds, or a NumPy scalar of that type")
+
+
+def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
+    if dtype.kind == "f":
+        return np.can_cast(np.min_scalar_type(float(value)), dtype)
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return isinstance(value, int) and least <= value <= most
