@@ -129,7 +129,7 @@ _MEMORY = (
     SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
 )  # fmt: skip
 _COMPUTE = (BRANCHES, DIVERGENT_TARGETS, UNIFORM_TARGETS, *OPERATIONS.values(), *PIPES)
-_LATENCY = (*SCHEDULERS, *STALLS.values(), _info("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy"))
+_LATENCY = (*SCHEDULERS, *STALLS.values())
 
 SETS: Mapping[str, tuple[Metric, ...]] = {
     "default": _DEFAULT,
