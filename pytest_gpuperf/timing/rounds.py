@@ -17,7 +17,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timed_round import DeviceState, Round
+from pytest_gpuperf.model.timed_round import DeviceState, Round, mean_time_ns
 from pytest_gpuperf.timing import samples as stats
 
 SAMPLES = 30
@@ -59,6 +59,10 @@ class Rounds:
     rounds: tuple[Round, ...]
     disturbed: tuple[str, ...] = ()
     """Reasons why these rounds are no record, with advice; empty if they are fit."""
+
+    @property
+    def time_ns(self) -> float:
+        return mean_time_ns(self.rounds)
 
 
 def summarise(

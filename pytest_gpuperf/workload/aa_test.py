@@ -5,15 +5,13 @@ What such a pair shows comes from the machine: where a launch differs from itsel
 
 from __future__ import annotations
 
-import secrets
-
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.judge.decision import log_e_slower
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 from pytest_gpuperf.timing.rounds import LONG_NS
+from pytest_gpuperf.workload.gate import compare_with_baseline
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 BUDGET_S = 0.2
@@ -24,19 +22,12 @@ ALPHA = 1e-3
 
 def pair_with_itself(work: TimedWorkload, state: RunState) -> None:
     """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
-    launch, node_id, worker = work.request.launch, work.key.node_id, work.worker
-    if launch is None or (duration_ns := work.expected_ns()) >= LONG_NS:
+    launch, node_id = work.request.launch, work.key.node_id
+    if launch is None or work.expected_ns() >= LONG_NS:
         return
     state.self_pairs.discard(node_id)
     case = TimeCase(work.key, work.target, work.request.limits, ALPHA)
-    opponent = CubinOpponent(
-        worker.device, worker.timer, launch, BaselineLaunch(launch.binary), reset=work.request.reset,
-        cache=work.request.cache,
-    )  # fmt: skip
-    found = compare(
-        worker.device, opponent, case.limits, ALPHA, seed=secrets.randbits(32), duration_ns=duration_ns,
-        budget_s=BUDGET_S,
-    ).comparison  # fmt: skip
+    found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), BUDGET_S).comparison
     state.self_pair_readings[node_id] = SelfPairReading(
         workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
         log_e_slower=log_e_slower(found.r, case.limits),

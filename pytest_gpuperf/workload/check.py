@@ -27,13 +27,14 @@ def run_and_check(worker: Worker, request: Request) -> None:
     with worker.device.current():
         for array in request.outputs:
             poison(array)
-        if request.reset is not None:
-            request.reset()
-        returned = request.workload()
+        returned = request.run()
         worker.device.synchronize()
         if request.check is None:
             return
-        given = _seen_by_check(request, returned)
+        outputs = request.outputs[0] if len(request.outputs) == 1 else request.outputs
+        given = {"result": outputs if returned is None else returned}
+        if request.fresh is not None:
+            given |= {"inputs": request.fresh.made, "seed": request.fresh.seed}
         try:
             _require_yes(request.name, request.check(**{name: given[name] for name in asked_of(request.check)}))
         except AssertionError as problem:
@@ -62,13 +63,6 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
             f"{request.name} was right on its first run and wrong after {timed_runs} more, so none of its times "
             f"counts: {said}\n{remedy}"
         ) from problem
-
-
-def _seen_by_check(request: Request, returned: Any) -> Mapping[str, Any]:
-    """What a check may ask for, by name.  The result is what a callable returned, else the outputs."""
-    outputs = request.outputs[0] if len(request.outputs) == 1 else request.outputs
-    given = {"result": outputs if returned is None else returned}
-    return given if request.fresh is None else {**given, "inputs": request.fresh.made, "seed": request.fresh.seed}
 
 
 def _require_yes(name: str, answer: Any) -> None:

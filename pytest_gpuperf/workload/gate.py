@@ -16,6 +16,7 @@ import msgspec
 from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
@@ -32,7 +33,8 @@ from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
+from pytest_gpuperf.timing.rounds import Rounds
+from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
@@ -52,6 +54,10 @@ class Timed:
     problem: str = ""
     """Why there is none, for the process that this one confirms for."""
 
+    @classmethod
+    def unpaired(cls, taken: Rounds, judgement: Judgement, problem: str) -> Timed:
+        return cls(taken.rounds, judgement, taken.disturbed, problem=problem)
+
 
 def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     """Compare a workload with its baseline, and judge it."""
@@ -59,21 +65,19 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     case = _case(work, record, state)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
-        judged = time_verdict.new(case, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, problem="there is no baseline")
+        return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
     if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
         return _unchanged(work, case)
-    return _gate_kernel(work, case, record)
+    return _gate_kernel(work, case, record, work.request.launch)
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
-    confirms = isinstance(work.worker.options.task, ConfirmTask)
     here = _recorded_here(work, record)
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
-        alpha=CONFIRMING_ALPHA if confirms else state.next_share(work.key.node_id),
+        alpha=CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id),
         cause=_cause(work, record) if record is not None else "",
         record_ns=mean_time_ns(here) if here else 0.0,
     )  # fmt: skip
@@ -90,9 +94,9 @@ def _cause(work: TimedWorkload, record: TimeRecord) -> str:
 
 def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[RecordedRound]:
     """The rounds on record that today's compare with: by this timer and cache state, on this GPU if there are any."""
-    if record is None or work.worker.revision is not None or record.cache != work.request.cache:
+    if record is None or work.worker.revision is not None:
         return ()
-    if record.timer != work.worker.timer.name:
+    if (record.cache, record.timer) != (work.request.cache, work.worker.timer.name):
         return ()
     sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
     return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
@@ -107,25 +111,19 @@ def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
     taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
-    judged = time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds))
-    return Timed(taken.rounds, judged, taken.disturbed, problem=reason)
+    return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
 
 
-def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
     """Let the baseline's machine code run beside the candidate's."""
-    worker, launch = work.worker, work.request.launch
-    assert launch is not None
-    baseline = baseline_launch(worker.store, worker.compile_cache, worker.trust, work.key, record, launch)
-    problem = baseline if isinstance(baseline, str) else ""
-    if not isinstance(baseline, str):
-        try:
-            compared = compare_with_baseline(work, case, baseline)
-        except LoadError as error:
-            problem = f"the baseline's machine code cannot be loaded: {error}"
-    if problem:
-        taken = take(work)
-        judged = time_verdict.not_comparable(case, problem, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, problem=problem)
+    worker = work.worker
+    try:
+        baseline = baseline_launch(worker.store, worker.compile_cache, worker.trust, work.key, record, launch)
+        compared = compare_with_baseline(work, case, launch, baseline, work.request.budget_s)
+    except NotLaunched as problem:
+        return _not_comparable(take(work), case, str(problem))
+    except LoadError as error:
+        return _not_comparable(take(work), case, f"the baseline's machine code cannot be loaded: {error}")
     first = compared.comparison
     judgement = time_verdict.by_blocks(case, first)
     if judgement.verdict is Verdict.SLOWER:
@@ -139,17 +137,20 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Tim
     return Timed(compared.rounds, judgement, suspect=suspect, comparison=first)
 
 
-def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: BaselineLaunch) -> Compared:
+def compare_with_baseline(
+    work: TimedWorkload, case: TimeCase, launch: Launch, baseline: BaselineLaunch, budget_s: float
+) -> Compared:
     """Paired blocks of the baseline's machine code and the workload's launch.  Raises ``LoadError``."""
     worker, request = work.worker, work.request
-    assert request.launch is not None
-    opponent = CubinOpponent(
-        worker.device, worker.timer, request.launch, baseline, reset=request.reset, cache=request.cache
-    )  # fmt: skip
+    opponent = CubinOpponent(worker.device, worker.timer, launch, baseline, reset=request.reset, cache=request.cache)
     return compare(
         worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-        budget_s=request.budget_s, burst=request.pair_slot == "sustained", session=worker.session.id,
+        budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
     )  # fmt: skip
+
+
+def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
+    return Timed.unpaired(taken, time_verdict.not_comparable(case, why, taken.time_ns), why)
 
 
 # --- callables -----------------------------------------------------------------------------------
@@ -161,17 +162,15 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     if isinstance(options.task, ConfirmTask) and work.key in options.task.by_process:
         wait_for_revision(worker, work.key)  # not while rounds are taken
     taken = take(work, budget_s=work.request.budget_s / 4)
-    now_ns = mean_time_ns(taken.rounds)
+    now_ns = taken.time_ns
     if record.identity.launch != work.identity.launch:
-        why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
-        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed, problem=why)
+        was, now = record.identity.launch, work.identity.launch
+        return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = (
-        options.pair_callables == "always" or worker.revision is not None or isinstance(options.task, ConfirmTask)
-    )
+    by_choice = options.pair_callables == "always" or worker.revision is not None or work.confirms
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
-        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed, problem=reason)
+        return Timed.unpaired(taken, time_verdict.unchanged(case, reason, now_ns), reason)
     case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
     try:
         if options.pair_callables == "off":
@@ -181,7 +180,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
             cache=work.request.cache, duration_ns=now_ns, budget_s=work.request.budget_s,
         )  # fmt: skip
     except NotPaired as problem:
-        return _by_record(work, case, taken.rounds, bound, str(problem))
+        return _by_record(work, case, taken, bound, str(problem))
     first, kernels = compared.comparison, _kernels_of(work)
 
     def settle(found: Sequence[Confirmation]) -> Judgement | None:
@@ -189,28 +188,29 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         return judged and _with_kernels(judged, kernels)
 
     judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
-    suspect = _suspect(work, judgement, settle, first.seconds)
+    suspect = _suspect(work, judgement, settle, first.seconds, by_process=True)
     return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
 
-def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], bound: float, obstacle: str) -> Timed:
+def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
     """The verdict on a callable that cannot be paired, for this reason."""
-    now_ns, revision = mean_time_ns(rounds), work.worker.revision
+    now_ns, revision = taken.time_ns, work.worker.revision
     if revision is not None:
-        why = f"it cannot be paired with {revision.name}: {obstacle}"
-        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), problem=obstacle)
-    if not case.record_ns or (other := _other_machine(work)):
-        other = other if case.record_ns else "it was recorded with another timer or cache state"
+        return _not_comparable(taken, case, f"it cannot be paired with {revision.name}: {obstacle}")
+    other = _other_machine(work) if case.record_ns else "it was recorded with another timer or cache state"
+    if other:
         reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
-        return Timed(rounds, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
+        judged = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
+        return Timed.unpaired(taken, judged, obstacle)
     kernels = _kernels_of(work)
-    judgement = _with_kernels(time_verdict.by_record(case, [now_ns], bound, obstacle), kernels)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
-        return _with_kernels(time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle), kernels)
+        times_ns = [now_ns, *(one.time_ns for one in found[:1])]
+        return _with_kernels(time_verdict.by_record(case, times_ns, bound, obstacle), kernels)
 
-    suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
-    return Timed(rounds, judgement, suspect=suspect)
+    judgement = settle(())
+    suspect = _suspect(work, judgement, settle, work.request.budget_s)
+    return Timed(taken.rounds, judgement, taken.disturbed, suspect)
 
 
 def _other_machine(work: TimedWorkload) -> str:
@@ -245,10 +245,8 @@ def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
 
 def _suspect(
     work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
-    seconds: float, *, by_process: bool | None = None,
+    seconds: float, *, by_process: bool = False,
 ) -> Suspect | None:  # fmt: skip
-    if judgement.verdict is not Verdict.SLOWER or isinstance(work.worker.options.task, ConfirmTask):
+    if judgement.verdict is not Verdict.SLOWER or work.confirms:
         return None
-    paired_by_process = work.request.launch is None if by_process is None else by_process
-    budget_s = max(work.request.budget_s, seconds)
-    return Suspect(judgement, work.identity, settle, budget_s, by_process=paired_by_process)
+    return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds), by_process)
