@@ -10,9 +10,8 @@ import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,7 +25,7 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
 from pytest_gpuperf.timing import host_blocks
 from pytest_gpuperf.timing.compare import wants_more
 from pytest_gpuperf.timing.host_blocks import HostBlock
@@ -48,8 +47,9 @@ def measure_figures(work: TimedWorkload, book: TestBook, state: RunState) -> Non
     judged: list[Judgement] = []
     for kind in BESIDE:
         if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
-            figures[BESIDE_FIELDS[kind]], found = _STEPS[kind](work, state)
-            judged += found
+            measured = _host(work, state) if kind == "host" else _exactly(work, kind)
+            figures[BESIDE_FIELDS[kind]] = measured[0]
+            judged += measured[1]
         elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
@@ -66,16 +66,19 @@ def _on_record(work: TimedWorkload) -> Beside:
     return (work.baseline.beside if work.baseline is not None else None) or Beside()
 
 
-def _exactly(work: TimedWorkload, kind: BesideEvidence, after: float, tolerance: float | None) -> list[Judgement]:
+def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[float, list[Judgement]]:
+    """A figure without scatter, judged where this process gates."""
+    after = _accuracy(work) if kind == "accuracy" else _memory(work)
     if not _gates(work):
-        return []
+        return after, []
     before = getattr(_on_record(work), BESIDE_FIELDS[kind])
     if before is None:
-        return [secondary.new(work.key, work.target, kind)]
-    return [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
+        return after, [secondary.new(work.key, work.target, kind)]
+    tolerance = work.request.measure["memory"] if kind == "memory" else None
+    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
 
 
-def _accuracy(work: TimedWorkload, _: RunState) -> tuple[float, list[Judgement]]:
+def _accuracy(work: TimedWorkload) -> float:
     """What the test's ``accuracy=`` says of one run."""
     request = work.request
     request.run()
@@ -85,16 +88,15 @@ def _accuracy(work: TimedWorkload, _: RunState) -> tuple[float, list[Judgement]]
     if not 0 <= error < math.inf:
         why = f"accuracy= returned {answer!r}, which is no error of a result: it takes a finite number from 0 on"
         raise WrongResult(f"{request.name}: {why}; NaN in a result is for check= to refuse")
-    return error, _exactly(work, "accuracy", error, None)
+    return error
 
 
-def _memory(work: TimedWorkload, _: RunState) -> tuple[int, list[Judgement]]:
-    """Of a launch its arrays, and of any workload what one run allocates."""
+def _memory(work: TimedWorkload) -> int:
+    """Of a launch its arrays, and of any workload what one run allocates; bytes."""
     request = work.request
     request.restore()
     arrays = array_bytes(request.launch) if request.launch is not None else 0
-    size = arrays + work.worker.device.bytes_of(request.workload)
-    return size, _exactly(work, "memory", size, request.measure["memory"])
+    return arrays + work.worker.device.bytes_of(request.workload)
 
 
 def array_bytes(launch: Launch) -> int:
@@ -152,7 +154,3 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
 def _figure(now: HostTime, taken: Sequence[HostBlock]) -> HostTime:
     ratio, time_ns = (statistics.median(values) for values in zip(*taken, strict=True))
     return msgspec.structs.replace(now, ratios=(math.exp(ratio),), time_ns=time_ns)
-
-
-_Step = Callable[[TimedWorkload, RunState], tuple[object, list[Judgement]]]
-_STEPS: Mapping[BesideEvidence, _Step] = MappingProxyType({"accuracy": _accuracy, "memory": _memory, "host": _host})

@@ -74,29 +74,21 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
-    here = _recorded_here(work, record)
+    cause, here, new = "", _recorded_here(work, record), work.identity
+    if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
+        cause = explain(attribute(old, new), old, new)
+        cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
         alpha=CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id),
-        cause=_cause(work, record) if record is not None else "",
-        record_ns=mean_time_ns(here) if here else 0.0,
+        cause=cause, record_ns=mean_time_ns(here) if here else 0.0,
     )  # fmt: skip
-
-
-def _cause(work: TimedWorkload, record: TimeRecord) -> str:
-    """What made it differ from its baseline, as a clause; empty if nothing did, or nothing tells."""
-    old, new = record.identity, work.identity
-    if work.request.launch is None or new.same_execution(old):
-        return ""
-    other = "; the baseline ran with its own" if other_arguments(old, new) else ""
-    return explain(attribute(old, new), old, new) + other
 
 
 def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[RecordedRound]:
     """The rounds on record that today's compare with: by this timer and cache state, on this GPU if there are any."""
-    if record is None or work.worker.revision is not None:
-        return ()
-    if (record.cache, record.timer) != (work.request.cache, work.worker.timer.name):
+    taken_alike = record is not None and (record.cache, record.timer) == (work.request.cache, work.worker.timer.name)
+    if record is None or not taken_alike or work.worker.revision is not None:
         return ()
     sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
     return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
@@ -133,8 +125,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
-    suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(compared.rounds, judgement, suspect=suspect, comparison=first)
+    return Timed(compared.rounds, judgement, (), _suspect(work, judgement, settle, first.seconds), first)
 
 
 def compare_with_baseline(
@@ -209,8 +200,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
         return _with_kernels(time_verdict.by_record(case, times_ns, bound, obstacle), kernels)
 
     judgement = settle(())
-    suspect = _suspect(work, judgement, settle, work.request.budget_s)
-    return Timed(taken.rounds, judgement, taken.disturbed, suspect)
+    return Timed(taken.rounds, judgement, taken.disturbed, _suspect(work, judgement, settle))
 
 
 def _other_machine(work: TimedWorkload) -> str:
@@ -224,13 +214,10 @@ def _other_machine(work: TimedWorkload) -> str:
 def _kernels_of(work: TimedWorkload) -> str:
     """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
     seen = work.worker.timer.kernel_breakdown
-    if not seen:
-        return ""
-    kernels = sorted(seen[-1].items(), key=lambda one: -one[1])
+    kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
     shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
-    if len(kernels) > MOST_KERNELS:
-        shown.append(f"and {len(kernels) - MOST_KERNELS} more")
-    return f"its kernels: {', '.join(shown)}"
+    more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []
+    return f"its kernels: {', '.join(shown + more)}" if kernels else ""
 
 
 def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
@@ -245,7 +232,7 @@ def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
 
 def _suspect(
     work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
-    seconds: float, *, by_process: bool = False,
+    seconds: float = 0.0, *, by_process: bool = False,
 ) -> Suspect | None:  # fmt: skip
     if judgement.verdict is not Verdict.SLOWER or work.confirms:
         return None

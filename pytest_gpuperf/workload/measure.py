@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 _Found = tuple[Exception | None, Mapping[str, float] | str]
-"""Why there is no time, where there is none; and counters, or why there are none."""
+"""Why there is no time, where there was to be one; and counters, or why there are none."""
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -72,7 +72,7 @@ def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
         request = request.with_fresh(fresh)
     if not worker.options.active:
         run_and_check(worker, request)
-        return _not_timed(request), NOT_COUNTED
+        return None, NOT_COUNTED
     key, times = book.workloads[request.name].key, worker.options.times
     baseline = worker.store.time(worker.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
@@ -93,13 +93,8 @@ def _measured(worker: Worker, book: TestBook, request: Request) -> _Found:
         return CheckedOnly(why), "they are being collected"
     evidence, counters = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
     book.add(evidence)
-    if not worker.options.times:
-        return _not_timed(request), counters
-    return _time(worker, book, request, stash.run_state_of(worker.config)), counters
-
-
-def _not_timed(request: Request) -> CheckedOnly:
-    return CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+    untimed = _time(worker, book, request, stash.run_state_of(worker.config)) if worker.options.times else None
+    return untimed, counters
 
 
 def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:

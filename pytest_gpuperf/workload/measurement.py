@@ -42,7 +42,8 @@ class Measurement:
         self.judgement = evidence.time_judgement
         """What the gate says of the time; None where nothing was judged."""
         self._request, self._evidence, self._native = request, evidence, native
-        self._untimed, self._counters = untimed, counters
+        self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")
+        self._counters = counters
 
     def __repr__(self) -> str:
         """Short: pytest shows it where an assertion on a figure fails."""
@@ -52,7 +53,7 @@ class Measurement:
     def time_ns(self) -> float:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
         if self._evidence.time is None:
-            raise self._untimed or CheckedOnly(f"{self.name} was not timed")
+            raise self._untimed
         return mean_time_ns(self._evidence.time.rounds)
 
     @property
@@ -98,7 +99,7 @@ class Measurement:
         return self._evidence.beside or Beside()
 
     def _measured(self, value: _Figure | None, name: str, asking: str) -> _Figure:
-        if value is None and self._untimed is not None:
+        if value is None and self._evidence.time is None:
             raise self._untimed
         return self._declared(value, name, asking)
 
@@ -136,6 +137,5 @@ class Measurement:
     def occupancy(self) -> float:
         """Theoretical occupancy, 0 to 1, of the launch on this GPU's architecture."""
         occupancy = self._record().occupancy
-        if occupancy is None:
-            raise NotDeclared(f"{self.name} was not launched: it has no occupancy")
+        assert occupancy is not None  # of a launch
         return occupancy.fraction
