@@ -44,10 +44,7 @@ def run_and_check(worker: Worker, request: Request) -> None:
 
 
 def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
-    """The same after ``timed_runs`` or more, for a kernel may be right once and wrong ever after.
-
-    Raises ``WrongResult`` for an ``AssertionError`` of the check, and anything else that it raises as it is.
-    """
+    """The same after ``timed_runs`` or more.  Raises ``WrongResult`` for an ``AssertionError`` of the check."""
     if request.check is None:
         return
     try:
@@ -66,11 +63,7 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
 
 
 def _require_yes(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library.
-
-    Several answers, in a tuple, list or dict, are each taken at their word.  Raises ``BadArgument`` for one that says
-    neither yes nor no, above all for what has not run yet: it has compared nothing.
-    """
+    """Raise ``WrongResult`` where an answer, or one of several, is no, and ``BadArgument`` where it is no answer."""
     if isinstance(answer, tuple | list | Mapping):
         for one in answer.values() if isinstance(answer, Mapping) else answer:
             _require_yes(name, one)

@@ -55,12 +55,9 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
     """Settle the suspects of one test: their judgements in ``book`` become final."""
     waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
-    slower, too_many = False, state.confirmed >= MOST_CONFIRMED
+    slower = False
     while waiting:
-        findings: Mapping[SuspectPlace, Confirmation] = {}
-        problem = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-        if not too_many:
-            findings, problem = _in_another_process(item, worker, state, list(waiting.values()))
+        findings, problem = _in_another_process(item, worker, state, list(waiting.values()))
         for place, suspect in list(waiting.items()):
             judged = _settled(suspect, found[place], findings.get(place), problem)
             if judged is not None:
@@ -100,6 +97,8 @@ def _in_another_process(
     item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
+    if state.confirmed >= MOST_CONFIRMED:
+        return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     memory = worker.device.memory()

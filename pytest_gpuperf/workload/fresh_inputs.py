@@ -32,11 +32,13 @@ class FreshInputs:
         self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
         self._targets: dict[Any, Any] = {}
         self._make()
-        self._targets = first = {key: _copied(array) for key, array in self._made.items()}
+        self._targets = first = {
+            key: _detached(one).clone() if hasattr(one, "clone") else one.copy() for key, one in self._made.items()
+        }
         if launch is not None:
             self._targets = _arrays_read_by(launch, outputs, first if self._by_name else None)
         self._make()
-        if all(map(_equal, first.values(), self._made.values())):
+        if all(bool((_bytes(one) == _bytes(self._made[key])).all()) for key, one in first.items()):
             why = "gives the same for two seeds: let its content follow from the seed"
             raise BadArgument(f"{name}: inputs(seed) {why}")
 
@@ -84,10 +86,9 @@ class FreshInputs:
 
 
 def _arrays_read_by(launch: Launch, outputs: Sequence[Any], keys: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """The launch's arrays that a factory fills, by position among its arguments; all but ``outputs``.
+    """The launch's arrays that a factory fills: all but ``outputs``, by position, or those that its dict names.
 
-    ``keys`` are those of a factory that gives a dict: names of parameters, where the compiler tells them, or positions;
-    such may name an output, too, for a kernel that works in place.  Raises ``BadArgument``.
+    ``keys`` of a dict are positions or names of parameters, and may be an output's.  Raises ``BadArgument``.
     """
     arrays = {place: one for place, one in enumerate(launch.arguments) if array_facts(one)}
     if keys is None:
@@ -113,18 +114,9 @@ def _bytes(array: Any) -> Any:
     return data.view(sys.modules["torch"].uint8 if hasattr(data, "detach") else "uint8")
 
 
-def _equal(one: Any, other: Any) -> bool:
-    """Whether all bytes of two arrays of one type and shape are the same.  Waits."""
-    return bool((_bytes(one) == _bytes(other)).all())
-
-
 def _detached(array: Any) -> Any:
     """The array; of a tensor one on the same memory that takes part in no gradient."""
     return array.detach() if hasattr(array, "detach") else array
-
-
-def _copied(array: Any) -> Any:
-    return array.detach().clone() if hasattr(array, "detach") else array.copy()
 
 
 def _described(array: Any) -> str:

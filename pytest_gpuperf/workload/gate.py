@@ -108,18 +108,20 @@ def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
     """Let the baseline's machine code run beside the candidate's."""
-    worker = work.worker
+    problem = ""
     try:
-        baseline = baseline_launch(worker.store, worker.compile_cache, worker.trust, work.key, record, launch)
+        baseline = baseline_launch(work.worker, work.key, record, launch)
         compared = compare_with_baseline(work, case, launch, baseline, work.request.budget_s)
-    except NotLaunched as problem:
-        return _not_comparable(take(work), case, str(problem))
+    except NotLaunched as error:
+        problem = str(error)
     except LoadError as error:
-        return _not_comparable(take(work), case, f"the baseline's machine code cannot be loaded: {error}")
+        problem = f"the baseline's machine code cannot be loaded: {error}"
+    if problem:  # behind the handlers, whose error would keep the copies of the arrays
+        return _not_comparable(take(work), case, problem)
     first = compared.comparison
     judgement = time_verdict.by_blocks(case, first)
     if judgement.verdict is Verdict.SLOWER:
-        changes = changes_since(worker.store, worker.compile_cache, work.key, record, launch)
+        changes = changes_since(work.worker, work.key, record, launch)
         judgement = msgspec.structs.replace(judgement, changes=changes)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
@@ -204,7 +206,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
 
 
 def _other_machine(work: TimedWorkload) -> str:
-    """What differs from every session on record that matters to a time; empty if nothing does."""
+    """The driver, if it differs from that of every session on record; else empty."""
     record, driver = work.baseline, work.worker.session.driver
     named = {one.session for one in record.rounds} if record is not None else set()
     drivers = {one.driver for one in work.worker.store.sessions(work.target, work.key.module) if one.id in named}
@@ -225,9 +227,6 @@ def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
     if judgement.verdict.is_pass or not kernels:
         return judgement
     return msgspec.structs.replace(judgement, notes=(*judgement.notes, kernels))
-
-
-# --- for the second process ----------------------------------------------------------------------
 
 
 def _suspect(

@@ -98,10 +98,7 @@ def _measured(worker: Worker, book: TestBook, request: Request) -> _Found:
 
 
 def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:
-    """Time and judge the workload and what it costs beside; why there is no time, where it needs none.
-
-    The caller holds the GPU's lock.
-    """
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
     from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
     from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
 

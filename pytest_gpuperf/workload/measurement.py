@@ -28,13 +28,9 @@ class Measurement:
     """
 
     def __init__(
-        self,
-        request: Request,
-        evidence: WorkloadEvidence,
-        native: str | None,
-        untimed: Exception | None,
+        self, request: Request, evidence: WorkloadEvidence, native: str | None, untimed: Exception | None,
         counters: Mapping[str, float] | str,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``native`` is this GPU's architecture; ``untimed`` and a text in ``counters`` say why there are none."""
         self.name = request.name
         self.static: Mapping[str, StaticRecord] = evidence.static

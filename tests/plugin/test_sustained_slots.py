@@ -18,7 +18,7 @@ def pytest_configure(config):
     if confirms(config):
         from pytest_gpuperf.timing import blocks
         from pytest_gpuperf.timing.compare import compare
-        from pytest_gpuperf.workload import aa_test, gate
+        from pytest_gpuperf.workload import gate
 
         blocks.BURST_S = 0.004
         gate.compare = lambda gpu, *given, **more: compare(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **more)

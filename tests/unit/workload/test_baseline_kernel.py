@@ -61,8 +61,8 @@ def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
 
 
 def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch:
-    trust = Mock(why_not_launched=Mock(return_value=""))
-    return baseline_launch(store, None, trust, KEY, record, launch_of(candidate, record))  # type: ignore[arg-type]
+    worker = Mock(store=store, compile_cache=None, trust=Mock(why_not_launched=Mock(return_value="")))
+    return baseline_launch(worker, KEY, record, launch_of(candidate, record))
 
 
 def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
@@ -97,6 +97,6 @@ def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[
 
 def test_no_change_is_named_between_a_cubin_and_itself(binaries: tuple[KernelBinary, KernelBinary]) -> None:
     binary, other = binaries
-    record, store = recorded(binary), store_of(binary.cubin)
-    assert changes_since(store, None, KEY, record, launch_of(binary, record)) == ()  # type: ignore[arg-type]
-    assert changes_since(store, None, KEY, record, launch_of(other, record)) != ()  # type: ignore[arg-type]
+    record, worker = recorded(binary), Mock(store=store_of(binary.cubin), compile_cache=None)
+    assert changes_since(worker, KEY, record, launch_of(binary, record)) == ()
+    assert changes_since(worker, KEY, record, launch_of(other, record)) != ()
