@@ -25,9 +25,7 @@ from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
-_TRUST = (
-    "compare with the base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
-)
+_TRUST = "compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
 
 
 class NotLaunched(Exception):
@@ -59,7 +57,8 @@ def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch
             attributes = attributes_of(record.identity.launch)
             configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
     except LaunchError as problem:
-        changed = f"the parameters changed from {_sizes(was)} to {_sizes(now)}, and " if was != now else ""
+        sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
+        changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
         why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
         raise NotLaunched(why) from problem
     if configuration == launch.configuration:
@@ -68,10 +67,6 @@ def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch
     if differs and (distrust := trust.why_not_launched_so(root, slug, key, record)):
         raise NotLaunched(f"{distrust}. {_REMEDY}")
     return BaselineLaunch(binary, configuration, arguments)
-
-
-def _sizes(parameters: list[tuple[int, int]]) -> str:
-    return f"({', '.join(f'{size} bytes' for _, size in parameters)})"
 
 
 def changes_since(worker: Worker, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:

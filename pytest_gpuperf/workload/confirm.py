@@ -31,8 +31,7 @@ TIMEOUT_S = 120.0
 LIMIT_FACTOR = 3.0
 """By so much longer than here its start, imports included, and its test may take."""
 MOST_CONFIRMED = 20
-"""Tests of a process whose regressions are confirmed; a change that slows all tests need not start a process for each.
-"""
+"""Tests of a process whose regressions are confirmed: a change that slows all tests starts no process for each."""
 
 
 # --- in the confirming process -------------------------------------------------------------------

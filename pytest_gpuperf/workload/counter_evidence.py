@@ -28,10 +28,7 @@ NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
 def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:
-    """Under ncu: run a workload once in an NVTX range of its own, or put it off to a process that has what it wants.
-
-    The workload has run before, so whatever is compiled and loaded on first use is there.  Nothing is timed.
-    """
+    """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
     if task.only is not None and key not in task.only:
         return
     facts = worker.device.facts
@@ -88,10 +85,7 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     if collected.problem:
         return f"{collected.problem}; {collected.remedy}"
     if found is None:
-        return (
-            "its test did not come to it in the profiled process: it failed there, or read a time or a peak before; "
-            "put such assertions behind the last gpuperf(...)"
-        )
+        return "its test did not come to it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
     if not found.counters:
         unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
         return found.notes[0] if found.notes else unseen

@@ -47,9 +47,8 @@ def measure_figures(work: TimedWorkload, book: TestBook, state: RunState) -> Non
     judged: list[Judgement] = []
     for kind in BESIDE:
         if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
-            measured = _host(work, state) if kind == "host" else _exactly(work, kind)
-            figures[BESIDE_FIELDS[kind]] = measured[0]
-            judged += measured[1]
+            figures[BESIDE_FIELDS[kind]], found = _host(work, state) if kind == "host" else _exactly(work, kind)
+            judged += found
         elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
@@ -103,8 +102,7 @@ def array_bytes(launch: Launch) -> int:
     """Bytes of the arrays that a launch is given, overlaps counted once; what an address stands for is not in it."""
     spans = []
     for place, argument in enumerate(launch.arguments):
-        facts = array_facts(argument)
-        if facts is not None:
+        if (facts := array_facts(argument)) is not None:
             start = facts.address if facts.address is not None else -(place + 1) << 60  # a host's, in simulations
             spans.append((start, start + facts.dtype.itemsize * math.prod(facts.shape)))
     covered, reached = 0, min(spans, default=(0, 0))[0]

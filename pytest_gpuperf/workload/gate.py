@@ -1,7 +1,8 @@
 """Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
 
 An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
-revision of its baseline in a process of its own.  ``judge`` decides.
+revision of its baseline in a process of its own.  ``judge`` decides.  An A/A test pairs a launch with itself: a
+difference that it shows comes from the machine, and the run warns.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -33,12 +35,14 @@ from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.timing.rounds import Rounds
+from pytest_gpuperf.timing.rounds import LONG_NS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
+AA_BUDGET_S, AA_ALPHA = 0.2, 1e-3
+"""Of an A/A test: its wall-clock bound, a block more may be under way; and its error rate in either direction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +72,14 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
         return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
-    if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
-        return _unchanged(work, case)
-    return _gate_kernel(work, case, record, work.request.launch)
+    if work.worker.options.pair_all or not work.identity.same_execution(record.identity):
+        return _gate_kernel(work, case, record, work.request.launch)
+    reason = "the machine code and its launch are those of the baseline"
+    if work.worker.options.changed_only:
+        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
+    budget_s = min(UNCHANGED_S, work.request.budget_s)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
+    return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
@@ -95,15 +104,6 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
 
 
 # --- kernels -------------------------------------------------------------------------------------
-
-
-def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
-    reason = "the machine code and its launch are those of the baseline"
-    if work.worker.options.changed_only:
-        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
-    budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
-    return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
 
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
@@ -139,6 +139,21 @@ def compare_with_baseline(
     return compare(
         worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
         budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
+    )  # fmt: skip
+
+
+def pair_with_itself(work: TimedWorkload, state: RunState) -> None:
+    """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
+    launch, node_id = work.request.launch, work.key.node_id
+    if launch is None or work.expected_ns() >= LONG_NS:
+        return
+    state.self_pairs.discard(node_id)
+    case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
+    found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
+    state.self_pair_readings[node_id] = SelfPairReading(
+        workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
+        log_e_slower=log_e_slower(found.r, case.limits),
+        log_e_faster=log_e_slower([-one for one in found.r], case.limits),
     )  # fmt: skip
 
 
@@ -224,9 +239,8 @@ def _kernels_of(work: TimedWorkload) -> str:
 
 def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
     """With this note on its kernels, where it did not pass."""
-    if judgement.verdict.is_pass or not kernels:
-        return judgement
-    return msgspec.structs.replace(judgement, notes=(*judgement.notes, kernels))
+    notes = () if judgement.verdict.is_pass or not kernels else (kernels,)
+    return msgspec.structs.replace(judgement, notes=(*judgement.notes, *notes))
 
 
 def _suspect(

@@ -51,14 +51,11 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
-    evidence = msgspec.structs.replace(
-        book.workloads[request.name], identity=request.identity(), cache=request.cache,
-        facts_asked=worker.gpu.facts_asked,
-    )  # fmt: skip
-    if worker.options.ncu:
-        judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
-        evidence = msgspec.structs.replace(evidence, judgements=(judgement,))
-    book.add(evidence)
+    evidence = book.workloads[request.name]
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
+    ))  # fmt: skip
     why = str(worker.no_device)
     book.stop("static only", why)
     return StaticOnly(why), why
@@ -68,8 +65,7 @@ def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
     """Run and check the workload, and find out what this run is to know of it."""
     if request.inputs is not None:
         with worker.device.current():
-            fresh = FreshInputs(request.name, request.inputs, request.launch, request.outputs)
-        request = request.with_fresh(fresh)
+            request = request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
     if not worker.options.active:
         run_and_check(worker, request)
         return None, NOT_COUNTED
@@ -129,7 +125,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415 and with these
+    from pytest_gpuperf.workload import gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
@@ -142,5 +138,5 @@ def _timed(work: TimedWorkload, state: RunState) -> Timed:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
     if work.key.node_id in state.self_pairs:
-        aa_test.pair_with_itself(work, state)
+        gate.pair_with_itself(work, state)
     return timed

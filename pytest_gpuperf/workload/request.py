@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import PairSlot
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.workload.fresh_inputs import FreshInputs
+from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 
 
 @dataclasses.dataclass(frozen=True)
