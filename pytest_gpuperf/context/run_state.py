@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 SELF_PAIRS = 3
-"""Tests of a run whose first launch is paired with itself (``workload.aa_test``)."""
+"""Tests of a run whose first launch is paired with itself (``workload.gate``)."""
 
 
 class RunState:

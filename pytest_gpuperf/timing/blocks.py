@@ -124,38 +124,25 @@ def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_
         once = Plan("AB", 1, 0, blocks=several, lead=1 if several > 1 else 0)
         if 4 * PILOT_BLOCKS * duration_ns * 1e-9 > budget_s:
             return once
-        pilot = _pilot(timer, sides, Plan("AB", 1, 0, blocks=PILOT_BLOCKS, lead=1))
-        return once._replace(samples=2) if _deviation(pilot) > gap else once
-    pilot = _pilot(timer, sides, Plan("ABBA", LEAST_SIZE // 2, blocks=PILOT_BLOCKS))
-    sigma = max(stats.relative_deviation(pilot.samples), timer.tick_ns / math.sqrt(12) / duration_ns)
-    wanted = max(_MIDMEAN_VARIANCE * (sigma / gap) ** 2, LEAST_SIZE * _PILOT_CAUTION * (_deviation(pilot) / gap) ** 2)
-    size = min(max(wanted, LEAST_SIZE), MOST_SIZE, max(_affordable(duration_ns, budget_s), 2))
+        deviation, _ = _pilot(timer, sides, Plan("AB", 1, 0, blocks=PILOT_BLOCKS, lead=1))
+        return once._replace(samples=2) if deviation > gap else once
+    deviation, samples = _pilot(timer, sides, Plan("ABBA", LEAST_SIZE // 2, blocks=PILOT_BLOCKS))
+    sigma = max(stats.relative_deviation(samples), timer.tick_ns / math.sqrt(12) / duration_ns)
+    wanted = max(_MIDMEAN_VARIANCE * (sigma / gap) ** 2, LEAST_SIZE * _PILOT_CAUTION * (deviation / gap) ** 2)
+    launches = budget_s * 1e9 / duration_ns / WANTED_BLOCKS
+    affordable = (launches - 4) / (2 + 4 / (2 * LONGEST_SLOT))  # one dropped sample a slot included
+    size = min(max(wanted, LEAST_SIZE), MOST_SIZE, max(affordable, 2))
     repeats = math.ceil(size / 2 / LONGEST_SLOT)
     return Plan("ABBA", round(size / 2 / repeats), repeats=repeats)
 
 
-class _Pilot(NamedTuple):
-    r: list[float]
-    samples: stats.Samples
-    """Of the candidate."""
-
-
-def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> _Pilot:
+def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Samples]:
+    """Standard deviation of the blocks' values, by their quartiles; and the candidate's samples."""
     orders = [laid_out.order] * laid_out.blocks
     times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
     blocks = blocks_of(orders, times, timer.tick_ns)
-    return _Pilot([block.r for block in blocks], np.concatenate([block.candidate for block in blocks]))
-
-
-def _deviation(pilot: _Pilot) -> float:
-    """Standard deviation of its blocks' values, by their quartiles."""
-    return float(np.ptp(np.quantile(pilot.r, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE
-
-
-def _affordable(duration_ns: float, budget_s: float) -> float:
-    """Samples per side and block of which 28 blocks fit into the budget, one dropped sample a slot included."""
-    launches = budget_s * 1e9 / duration_ns / WANTED_BLOCKS
-    return (launches - 4) / (2 + 4 / (2 * LONGEST_SLOT))
+    middle_half = float(np.ptp(np.quantile([block.r for block in blocks], [0.25, 0.75])))
+    return middle_half / _MIDDLE_HALF_OF_FIVE, np.concatenate([block.candidate for block in blocks])
 
 
 def burst_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:

@@ -67,8 +67,13 @@ def compare(
             before = after
         call += 1
     opponent.leave()
-    remarks = (*opponent.remarks, *dict.fromkeys(disturbed))
-    return Compared(_comparison(blocks, seed, remarks, clock() - start), _rounds(blocks, session))
+    centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
+    comparison = Comparison(
+        r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
+        time_ns=math.exp(float(np.mean(centres))), remarks=(*opponent.remarks, *dict.fromkeys(disturbed)),
+        seconds=clock() - start,
+    )  # fmt: skip
+    return Compared(comparison, _rounds(blocks, session))
 
 
 def wants_more(
@@ -78,14 +83,6 @@ def wants_more(
     if len(r) >= MOST_BLOCKS or decide(r, limits, alpha, means) is not None:
         return False
     return budgets <= 1 or is_unanimous(r, limits) or (budgets <= most and is_promising(r, limits, means))
-
-
-def _comparison(blocks: list[Block], seed: int, remarks: tuple[str, ...], seconds: float) -> Comparison:
-    centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
-    return Comparison(
-        r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
-        time_ns=math.exp(float(np.mean(centres))), remarks=remarks, seconds=seconds,
-    )  # fmt: skip
 
 
 def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:

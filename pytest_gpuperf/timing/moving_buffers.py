@@ -63,7 +63,10 @@ class MovingBuffers:
         """
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
         copies = {address: self._copied(address, pad) for address, pad in pads.items()}
-        return self.launch.with_arguments([_on_copies(argument, copies) for argument in self.launch.arguments])
+        return self.launch.with_arguments([
+            argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
+            for argument in self.launch.arguments
+        ])  # fmt: skip
 
     def _copied(self, address: int, pad_bytes: int) -> Any:
         """The bytes of a copy."""
@@ -72,11 +75,6 @@ class MovingBuffers:
         content = room[start : start + array.nbytes]
         _seen_as(array, content)[...] = array
         return content
-
-
-def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
-    """An argument on the copies, by the addresses of their originals, where it is an array."""
-    return argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
 
 
 def _seen_as(array: Any, content: Any) -> Any:

@@ -208,14 +208,9 @@ class ProcessOpponent:
         self._timer = TwoSidedTimer(timer, link, patience_s)
         self.timer: Timer = self._timer
         self._pad = MemoryPad(device)
-        self._sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets by itself there
-
-    @property
-    def sides(self) -> Sides:
-        return self._sides
+        self.sides: Sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets itself there
 
     def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 code stays where each process has it
-        """Other addresses for both sides, behind pads of their own."""
         self._pad.move(pad_of(coin))
         self._timer.pad_bytes = pad_of(coin)
 

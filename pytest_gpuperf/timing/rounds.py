@@ -17,7 +17,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timed_round import DeviceState, Round
+from pytest_gpuperf.model.timed_round import DeviceState, Round, mean_time_ns
 from pytest_gpuperf.timing import samples as stats
 
 SAMPLES = 30
@@ -60,6 +60,10 @@ class Rounds:
     disturbed: tuple[str, ...] = ()
     """Reasons why these rounds are no record, with advice; empty if they are fit."""
 
+    @property
+    def time_ns(self) -> float:
+        return mean_time_ns(self.rounds)
+
 
 def summarise(
     samples_ns: Sequence[float], *, session: str, clocks: tuple[int, int] | None = None, step_ns: float = 0.0
@@ -91,7 +95,8 @@ def take_rounds(
     long = duration_ns >= UNDROPPED_NS
     cost_s = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock, one_by_one=long)
     least = FEW_SAMPLES if duration_ns >= 5 * UNDROPPED_NS else LEAST_SAMPLES
-    size = sample_count(cost_s, count, budget_s - (clock() - start), samples, least)
+    affordable = int((budget_s - (clock() - start)) / (cost_s * count)) - 1 if cost_s > 0 else samples
+    size = max(min(samples, affordable), min(samples, least))  # each round takes one more, which is dropped
     slot = workload.slot(size, dropped=0 if long else 1)
     rounds: list[Round] = []
     disturbed: list[str] = []
@@ -99,8 +104,9 @@ def take_rounds(
     for _ in range(count):
         times = timer.measure([slot], workload.cache)[0]
         after = device.state()
-        step = step_of(times, timer.tick_ns)
-        rounds.append(summarise(times, session=session, clocks=_clocks(before, after), step_ns=step))
+        step, first, last = step_of(times, timer.tick_ns), before.sm_clock_mhz, after.sm_clock_mhz
+        clocks = None if first is None or last is None else (first, last)
+        rounds.append(summarise(times, session=session, clocks=clocks, step_ns=step))
         disturbed += disturbances(before, after, stats.outlier_share(np.asarray(times), step), timer.pauses_ns)
         before = after
     return Rounds(tuple(rounds), tuple(dict.fromkeys(disturbed)))
@@ -128,15 +134,6 @@ def warm_up(
         previous = centre
 
 
-def sample_count(cost_s: float, rounds: int, budget_s: float, wanted: int = SAMPLES, least: int = LEAST_SAMPLES) -> int:
-    """Samples per round so that all rounds fit into ``budget_s`` seconds, from ``least`` to ``wanted``.
-
-    ``cost_s`` is the wall-clock time of one sample; each round takes one more, which is dropped.
-    """
-    affordable = int(budget_s / (cost_s * rounds)) - 1 if cost_s > 0 else wanted
-    return max(min(wanted, affordable), min(wanted, least))
-
-
 def disturbances(
     before: DeviceState, after: DeviceState, outliers: float = 0.0, pauses_ns: Sequence[float] = ()
 ) -> Iterator[str]:
@@ -145,35 +142,22 @@ def disturbances(
     ``before`` and ``after`` are the GPU's states around it, ``outliers`` the share that ``outlier_share`` found, and
     ``pauses_ns`` times for which the GPU left work in its queue alone.
     """
-    reasons = sorted({*before.throttle_reasons, *after.throttle_reasons})
-    if reasons:
-        yield (
-            f"the GPU was throttled ({', '.join(reasons)}): let it cool down, raise its power limit, or lock "
-            f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
-        )
+    lock = "lock its clocks with 'nvidia-smi --lock-gpu-clocks'"
+    end = "end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
+    if reasons := sorted({*before.throttle_reasons, *after.throttle_reasons}):
+        yield f"the GPU was throttled ({', '.join(reasons)}): let it cool down, raise its power limit, or {lock}"
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
     if first and last and abs(last - first) > CLOCK_CHANGE_ALLOWED * first:
-        yield (
-            f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or lock "
-            f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
-        )
-    others = sorted({*before.other_processes, *after.other_processes})
-    if others:
-        ids = ", ".join(str(process) for process in others)
-        yield f"another process computes on this GPU (pid {ids}): end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
+        yield f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or {lock}"
+    if others := sorted({*before.other_processes, *after.other_processes}):
+        yield f"another process computes on this GPU (pid {', '.join(map(str, others))}): {end}"
     if pauses_ns:
         yield (
             f"the GPU left work in its queue alone for up to {max(pauses_ns) / 1e6:.1f} ms: another process "
-            f"computes on it, perhaps one of another container; end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
+            f"computes on it, perhaps one of another container; {end}"
         )
     if outliers > OUTLIERS_ALLOWED:
         yield (
             f"{outliers:.0%} of the samples are outliers (more than 1 %, 3 us and three interquartile ranges above the "
             f"third quartile): something else uses the GPU or its memory; close it and measure again"
         )
-
-
-def _clocks(before: DeviceState, after: DeviceState) -> tuple[int, int] | None:
-    if before.sm_clock_mhz is None or after.sm_clock_mhz is None:
-        return None
-    return before.sm_clock_mhz, after.sm_clock_mhz

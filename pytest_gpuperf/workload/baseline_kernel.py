@@ -1,9 +1,7 @@
 """The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
 
-A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  What is not
-the code of the identity on record is refused, and then nothing passes against that record.  What is runs as it was
-launched when it was recorded, on the candidate's arrays: the work as it was recorded.  Under CI what the change under
-test brought along does not run, nor as it says (``context.baseline_trust``).
+A stored cubin is a stranger's code: it is checked here before it is loaded.  It runs as it was launched when it was
+recorded, on the candidate's arrays; under CI not if the change brought it along (``context.baseline_trust``).
 """
 
 from __future__ import annotations
@@ -12,85 +10,76 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
-from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.compile.cubin.stored_code import read_stored
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import KernelBinary, Key, TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
-_TRUST = (
-    "compare with the base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
-)
+_TRUST = "compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
 
 
-def baseline_launch(
-    store: BaselineStore, cache: CompileCache, trust: BaselineTrust, key: Key, record: TimeRecord, launch: Launch
-) -> BaselineLaunch | str:
-    """The baseline's kernel as it was launched, checked against its record and the launch; or why it cannot run."""
+class NotLaunched(Exception):
+    """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
+
+
+def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
+    """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``."""
+    root, trust, slug = worker.store.root, worker.trust, launch.kernel.device.facts.slug
     if not record.cubin:
-        return f"the baseline was recorded without its machine code. {_REMEDY}"
+        raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
     try:
-        binary = _stored(store, cache, record, launch)
+        binary = _stored(worker, record, launch)
     except MissingCubinError as problem:
-        return f"the baseline's machine code cannot be run again: {problem}"
+        raise NotLaunched(f"the baseline's machine code cannot be run again: {problem}") from problem
     except (BaselineError, CompileProblem) as problem:
-        file = evidence_path(store.root, launch.kernel.device.facts.slug, key.module)
-        return f"{file}: the machine code of the record of {key} is refused: {problem}"
+        file = evidence_path(root, slug, key.module)
+        raise NotLaunched(f"{file}: the machine code of the record of {key} is refused: {problem}") from problem
     if distrust := trust.why_not_launched(record.cubin):
-        return f"{distrust}, and under CI that is not launched: {_TRUST}"
-    other_parameters = _layout(binary) != _layout(launch.binary)
+        raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
+    was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
+    arguments = configuration = None
     try:
         launch.kernel.variables.check_other(binary, record.identity.launch)
-        arguments = None
-        if other_parameters or other_arguments(record.identity, launch.identity()):
+        if was != now or other_arguments(record.identity, launch.identity()):
             arguments = recorded_arguments(record.identity.arguments, launch.identity().arguments)
             launch.values_for(binary, arguments)  # raises for what does not fit the kernel's parameters
-        configuration = _recorded_launch(record, launch)
+        if record.grid is not None and record.block is not None:
+            attributes = attributes_of(record.identity.launch)
+            configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
     except LaunchError as problem:
-        was, now = (_described(one.parameters) for one in (binary, launch.binary))
-        changed = f"the parameters changed from {was} to {now}, and " if other_parameters else ""
-        return f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
-    if configuration is not None or arguments is not None:
-        distrust = trust.why_not_launched_so(store.root, launch.kernel.device.facts.slug, key, record)
-        if distrust:
-            return f"{distrust}. {_REMEDY}"
+        sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
+        changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
+        why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
+        raise NotLaunched(why) from problem
+    if configuration == launch.configuration:
+        configuration = None
+    differs = configuration is not None or arguments is not None
+    if differs and (distrust := trust.why_not_launched_so(root, slug, key, record)):
+        raise NotLaunched(f"{distrust}. {_REMEDY}")
     return BaselineLaunch(binary, configuration, arguments)
 
 
-def _recorded_launch(record: TimeRecord, launch: Launch) -> Configuration | None:
-    """What the record says of the launch; None if it is the candidate's, or not on record.  Raises ``LaunchError``."""
-    if record.grid is None or record.block is None:
-        return None
-    attributes = attributes_of(record.identity.launch)
-    recorded = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
-    return None if recorded == launch.configuration else recorded
-
-
-def changes_since(
-    store: BaselineStore, cache: CompileCache, key: Key, record: TimeRecord, launch: Launch
-) -> tuple[Change, ...]:
+def changes_since(worker: Worker, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
     """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
     arch = launch.binary.arch
-    old, new = _on_record(store, key, record, arch), launch.binary
-    if old is not None:
+    old, new = worker.store.static(arch, key, record.identity.toolchain).record, launch.binary
+    if old is not None and old.profile.code_hash == record.identity.code:  # of exactly what was timed
         block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
         resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)
         now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
         return compare_static(key, arch, old, now).changes
     try:
-        stored = _stored(store, cache, record, launch)
+        stored = _stored(worker, record, launch)
         if stored.cubin == new.cubin:
             return ()
         same = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
@@ -99,37 +88,22 @@ def changes_since(
     return compare_static(key, arch, stored.record(block=launch.block), same.record(block=launch.block)).changes
 
 
-def _stored(store: BaselineStore, cache: CompileCache, record: TimeRecord, launch: Launch) -> KernelBinary:
-    """The kernel on record, if its cubin holds the code of the record's identity.
+def _stored(worker: Worker, record: TimeRecord, launch: Launch) -> KernelBinary:
+    """The kernel on record, if its cubin holds the code of the record's identity; read (0.2 s) if not the candidate's.
 
-    Where it is the candidate's cubin, it was read when that was compiled; else it is read now (0.2 s).
     Raises ``CubinError``, ``BadCubin``, ``OtherCode``, ``ToolchainMissing``.
     """
     now = launch.binary
-    arch, cubin = now.arch, store.cubin(record.cubin)
+    arch, cubin = now.arch, worker.store.cubin(record.cubin)
     if (cubin, record.symbol, record.identity.code) == (now.cubin, now.symbol, now.profile.code_hash):
         return msgspec.structs.replace(
             now, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
         )
     try:
-        read = read_stored(cubin, record.symbol, arch, record.identity.code, cache)
+        read = read_stored(cubin, record.symbol, arch, record.identity.code, worker.compile_cache)
     except (BadCubin, OtherCode) as problem:
-        raise type(problem)(f"{cubin_path(store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
+        raise type(problem)(f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
     return binary_of(
         cubin, record.symbol, arch, name=record.kernel, source_hash=record.identity.source,
         toolchain=record.identity.toolchain, read=read,
     )  # fmt: skip
-
-
-def _on_record(store: BaselineStore, key: Key, record: TimeRecord, arch: str) -> StaticRecord | None:
-    """Static evidence of exactly the machine code that was timed."""
-    found = store.static(arch, key, record.identity.toolchain).record
-    return found if found is not None and found.profile.code_hash == record.identity.code else None
-
-
-def _layout(binary: KernelBinary) -> list[tuple[int, int]]:
-    return [(parameter.offset, parameter.size) for parameter in binary.parameters]
-
-
-def _described(parameters: tuple[Parameter, ...]) -> str:
-    return f"({', '.join(f'{parameter.size} bytes' for parameter in parameters)})"

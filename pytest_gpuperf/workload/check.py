@@ -27,13 +27,14 @@ def run_and_check(worker: Worker, request: Request) -> None:
     with worker.device.current():
         for array in request.outputs:
             poison(array)
-        if request.reset is not None:
-            request.reset()
-        returned = request.workload()
+        returned = request.run()
         worker.device.synchronize()
         if request.check is None:
             return
-        given = _seen_by_check(request, returned)
+        outputs = request.outputs[0] if len(request.outputs) == 1 else request.outputs
+        given = {"result": outputs if returned is None else returned}
+        if request.fresh is not None:
+            given |= {"inputs": request.fresh.made, "seed": request.fresh.seed}
         try:
             _require_yes(request.name, request.check(**{name: given[name] for name in asked_of(request.check)}))
         except AssertionError as problem:
@@ -43,10 +44,7 @@ def run_and_check(worker: Worker, request: Request) -> None:
 
 
 def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
-    """The same after ``timed_runs`` or more, for a kernel may be right once and wrong ever after.
-
-    Raises ``WrongResult`` for an ``AssertionError`` of the check, and anything else that it raises as it is.
-    """
+    """The same after ``timed_runs`` or more.  Raises ``WrongResult`` for an ``AssertionError`` of the check."""
     if request.check is None:
         return
     try:
@@ -64,19 +62,8 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
         ) from problem
 
 
-def _seen_by_check(request: Request, returned: Any) -> Mapping[str, Any]:
-    """What a check may ask for, by name.  The result is what a callable returned, else the outputs."""
-    outputs = request.outputs[0] if len(request.outputs) == 1 else request.outputs
-    given = {"result": outputs if returned is None else returned}
-    return given if request.fresh is None else {**given, "inputs": request.fresh.made, "seed": request.fresh.seed}
-
-
 def _require_yes(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library.
-
-    Several answers, in a tuple, list or dict, are each taken at their word.  Raises ``BadArgument`` for one that says
-    neither yes nor no, above all for what has not run yet: it has compared nothing.
-    """
+    """Raise ``WrongResult`` where an answer, or one of several, is no, and ``BadArgument`` where it is no answer."""
     if isinstance(answer, tuple | list | Mapping):
         for one in answer.values() if isinstance(answer, Mapping) else answer:
             _require_yes(name, one)

@@ -6,7 +6,8 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,8 +31,7 @@ TIMEOUT_S = 120.0
 LIMIT_FACTOR = 3.0
 """By so much longer than here its start, imports included, and its test may take."""
 MOST_CONFIRMED = 20
-"""Tests of a process whose regressions are confirmed; a change that slows all tests need not start a process for each.
-"""
+"""Tests of a process whose regressions are confirmed: a change that slows all tests starts no process for each."""
 
 
 # --- in the confirming process -------------------------------------------------------------------
@@ -54,10 +54,6 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
     """Settle the suspects of one test: their judgements in ``book`` become final."""
     waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
-    if waiting and state.confirmed >= MOST_CONFIRMED:
-        why = f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-        _replace(book, (_unsettled(one, why) for one in waiting.values()))
-        return
     slower = False
     while waiting:
         findings, problem = _in_another_process(item, worker, state, list(waiting.values()))
@@ -66,14 +62,14 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
             if judged is not None:
                 del waiting[place]
                 slower |= judged.verdict.is_regression
-                _replace(book, [msgspec.structs.replace(judged, changes=judged.changes or suspect.judgement.changes)])
+                _replace(book, msgspec.structs.replace(judged, changes=judged.changes or suspect.judgement.changes))
     state.confirmed += slower
 
 
 def give_up(state: RunState, book: TestBook) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    why = "the test was failed or stopped by pytest's own means"
-    _replace(book, (_unsettled(one, why) for one in state.take_suspects(book.workloads.values())))
+    for suspect in state.take_suspects(book.workloads.values()):
+        _replace(book, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
 
 
 def _settled(
@@ -82,8 +78,7 @@ def _settled(
     if finding is None:
         return _unsettled(suspect, problem)
     if finding.identity != suspect.identity and not finding.identity.same_execution(suspect.identity):
-        why = "a second process ran other code or other arguments: seed what is random, and do not edit during a run"
-        return _unsettled(suspect, why)
+        return _unsettled(suspect, "a second process ran other code or other arguments: seed what is random")
     if finding.problem:
         return _unsettled(suspect, f"a second process could not pair the two: {finding.problem}")
     found.append(finding)
@@ -101,30 +96,24 @@ def _in_another_process(
     item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
+    if state.confirmed >= MOST_CONFIRMED:
+        return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
+    memory = worker.device.memory()
     with scratch_folder("gpuperf-confirm-") as name:
         task = ConfirmTask(
-            folder=Path(name), places=tuple(one.place for one in suspects), together=_room_for_two(worker),
+            folder=Path(name), places=tuple(one.place for one in suspects),
+            together=2 * memory.peak <= memory.free + memory.unused,  # of what this test held at its most
             by_process=tuple(one.judgement.key for one in suspects if one.by_process),
         )  # fmt: skip
         problem = _run(item, worker, task, limit_s)
-        left = [_left(file) for file in task.files()]
-    return {one.place: one for one in left if one is not None}, problem
-
-
-def _room_for_two(worker: Worker) -> bool:
-    """Whether two more processes may hold what this test held at its most."""
-    memory = worker.device.memory()
-    return 2 * memory.peak <= memory.free + memory.unused
-
-
-def _left(file: Path) -> Confirmation | None:
-    """What the process found of one workload; None where it did not reach it."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=Confirmation)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
+        found = {}
+        for file in task.files():
+            with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # not reached, or broken off
+                one = msgspec.json.decode(file.read_bytes(), type=Confirmation)
+                found[one.place] = one
+    return found, problem
 
 
 def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
@@ -149,9 +138,8 @@ def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -
     return f"{problem}: {errors[0]}" if errors else problem
 
 
-def _replace(book: TestBook, judgements: Iterable[Judgement]) -> None:
-    """Put final judgements in the place of those that waited."""
-    for judgement in judgements:
-        work = book.workloads[judgement.key.workload]
-        kept = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)
-        book.add(msgspec.structs.replace(work, judgements=kept))
+def _replace(book: TestBook, judgement: Judgement) -> None:
+    """Put a final judgement in the place of the one that waited."""
+    work = book.workloads[judgement.key.workload]
+    kept = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)
+    book.add(msgspec.structs.replace(work, judgements=kept))

@@ -9,19 +9,11 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.derived import derive
-from pytest_gpuperf.counters.exchange import (
-    COLLECTED,
-    RANGE_PREFIX,
-    Collected,
-    CollectedWorkload,
-    Entry,
-    add_entry,
-    entries,
-)
+from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
 from pytest_gpuperf.counters.metric_request import names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
@@ -32,36 +24,29 @@ from pytest_gpuperf.workload.request import Request
 
 WORKER_INPUT = "gpuperf_counters"
 """Under this name a pytest-xdist worker is told the folder of what was collected."""
+NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
 def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:
-    """Under ncu: run a workload once in an NVTX range of its own, or put it off to a process that has what it wants.
-
-    The workload has run before, so whatever is compiled and loaded on first use is there.  Nothing is timed.
-    """
+    """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
     if task.only is not None and key not in task.only:
         return
     facts = worker.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
-    number = len(entries(task.folder)) if fits else None
+    number = len(exchange.entries(task.folder)) if fits else None
     workload = CollectedWorkload(key=key, identity=request.identity(), cache=request.cache)
-    add_entry(task.folder, Entry(workload=workload, gpu=facts.slug, uuid=facts.uuid, metrics=own, number=number))
+    entry = exchange.Entry(workload=workload, gpu=facts.slug, uuid=facts.uuid, metrics=own, number=number)
+    exchange.add_entry(task.folder, entry)
     if number is None:
         return
     if request.cache == "warm":  # the check has been at the caches since
-        _prepare(worker, request)
-        request.workload()
-    _prepare(worker, request)
-    with worker.device.profiler_range(f"{RANGE_PREFIX}{number}"):
+        request.run()
+    request.restore()
+    worker.device.synchronize()
+    with worker.device.profiler_range(f"{exchange.RANGE_PREFIX}{number}"):
         request.workload()
         worker.device.synchronize()
-
-
-def _prepare(worker: Worker, request: Request) -> None:
-    if request.reset is not None:
-        request.reset()
-    worker.device.synchronize()
 
 
 def collected_of(config: pytest.Config) -> Collected:
@@ -69,7 +54,7 @@ def collected_of(config: pytest.Config) -> Collected:
     if stash.COLLECTED not in config.stash:
         given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
         found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
-        if given and (path := Path(given) / COLLECTED).exists():
+        if given and (path := Path(given) / exchange.COLLECTED).exists():
             found = msgspec.json.decode(path.read_bytes(), type=Collected)
         config.stash[stash.COLLECTED] = found
     return config.stash[stash.COLLECTED]
@@ -77,22 +62,17 @@ def collected_of(config: pytest.Config) -> Collected:
 
 def counted(
     worker: Worker, evidence: WorkloadEvidence, request: Request
-) -> tuple[WorkloadEvidence, Mapping[str, float] | CountersMissing]:
-    """The evidence with what was counted and what the gate says of it; and for the test, with what follows from that.
-
-    Where nothing was, the test is told why.
-    """
+) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
+    """The evidence with its counters and their judgement; and counters with derived ones for the test, or why none."""
     key = evidence.key
     if not worker.options.ncu:
-        return evidence, CountersMissing(
-            f"{key.workload} has no counters: none were asked for; run pytest --gpuperf-ncu"
-        )
+        return evidence, NOT_COUNTED
     collected = collected_of(worker.config)
     target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:
         evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
-        return evidence, CountersMissing(f"{key.workload} has no counters: {obstacle}")
+        return evidence, obstacle
     evidence = msgspec.structs.replace(
         evidence, counters=found.counters, counter_ranges=found.ranges,
         judgements=(_judge(worker, key, request, found, target),),
@@ -105,10 +85,7 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     if collected.problem:
         return f"{collected.problem}; {collected.remedy}"
     if found is None:
-        return (
-            "its test did not come to it in the profiled process: it failed there, or read a time or a peak before; "
-            "put such assertions behind the last gpuperf(...)"
-        )
+        return "its test did not come to it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
     if not found.counters:
         unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
         return found.notes[0] if found.notes else unseen

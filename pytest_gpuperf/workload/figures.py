@@ -10,9 +10,8 @@ import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,18 +25,10 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.tolerance import Limits
-from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
+from pytest_gpuperf.timing import host_blocks
 from pytest_gpuperf.timing.compare import wants_more
-from pytest_gpuperf.timing.host_blocks import (
-    HostBlock,
-    blocks_beside,
-    calls_of,
-    cpu_model,
-    host_cost,
-    interpreter,
-    interpreter_cost,
-)
+from pytest_gpuperf.timing.host_blocks import HostBlock
 from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
@@ -56,7 +47,7 @@ def measure_figures(work: TimedWorkload, book: TestBook, state: RunState) -> Non
     judged: list[Judgement] = []
     for kind in BESIDE:
         if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
-            figures[BESIDE_FIELDS[kind]], found = _STEPS[kind](work, state)
+            figures[BESIDE_FIELDS[kind]], found = _host(work, state) if kind == "host" else _exactly(work, kind)
             judged += found
         elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
@@ -74,48 +65,44 @@ def _on_record(work: TimedWorkload) -> Beside:
     return (work.baseline.beside if work.baseline is not None else None) or Beside()
 
 
-def _exactly(work: TimedWorkload, kind: BesideEvidence, after: float, tolerance: float | None) -> list[Judgement]:
+def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[float, list[Judgement]]:
+    """A figure without scatter, judged where this process gates."""
+    after = _accuracy(work) if kind == "accuracy" else _memory(work)
     if not _gates(work):
-        return []
+        return after, []
     before = getattr(_on_record(work), BESIDE_FIELDS[kind])
     if before is None:
-        return [secondary.new(work.key, work.target, kind)]
-    return [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
+        return after, [secondary.new(work.key, work.target, kind)]
+    tolerance = work.request.measure["memory"] if kind == "memory" else None
+    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
 
 
-def _accuracy(work: TimedWorkload, _: RunState) -> tuple[float, list[Judgement]]:
+def _accuracy(work: TimedWorkload) -> float:
     """What the test's ``accuracy=`` says of one run."""
     request = work.request
-    if request.reset is not None:
-        request.reset()
-    request.workload()
+    request.run()
     work.worker.device.synchronize()
     answer = request.accuracy() if request.accuracy is not None else None
     error = number_of(answer)
     if not 0 <= error < math.inf:
-        raise WrongResult(
-            f"{request.name}: accuracy= returned {answer!r}, which is no error of a result: it takes a finite number "
-            "from 0 on; NaN in a result is for check= to refuse"
-        )
-    return error, _exactly(work, "accuracy", error, None)
+        why = f"accuracy= returned {answer!r}, which is no error of a result: it takes a finite number from 0 on"
+        raise WrongResult(f"{request.name}: {why}; NaN in a result is for check= to refuse")
+    return error
 
 
-def _memory(work: TimedWorkload, _: RunState) -> tuple[int, list[Judgement]]:
-    """Of a launch its arrays, and of any workload what one run allocates."""
+def _memory(work: TimedWorkload) -> int:
+    """Of a launch its arrays, and of any workload what one run allocates; bytes."""
     request = work.request
-    if request.reset is not None:
-        request.reset()
+    request.restore()
     arrays = array_bytes(request.launch) if request.launch is not None else 0
-    size = arrays + work.worker.device.bytes_of(request.workload)
-    return size, _exactly(work, "memory", size, request.measure["memory"])
+    return arrays + work.worker.device.bytes_of(request.workload)
 
 
 def array_bytes(launch: Launch) -> int:
     """Bytes of the arrays that a launch is given, overlaps counted once; what an address stands for is not in it."""
     spans = []
     for place, argument in enumerate(launch.arguments):
-        facts = array_facts(argument)
-        if facts is not None:
+        if (facts := array_facts(argument)) is not None:
             start = facts.address if facts.address is not None else -(place + 1) << 60  # a host's, in simulations
             spans.append((start, start + facts.dtype.itemsize * math.prod(facts.shape)))
     covered, reached = 0, min(spans, default=(0, 0))[0]
@@ -127,19 +114,26 @@ def array_bytes(launch: Launch) -> int:
 
 def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgement]]:
     """The ratio of its host time to fixed work, judged where this process gates.  A loss waits for a second process."""
-    request, device = work.request, work.worker.device
-    cost = host_cost(request.workload, request.reset, device.synchronize, calls_of(work.expected_ns()))
-    blocks = blocks_beside(cost, interpreter_cost, secrets.randbits(32))
-    record, limits = _on_record(work).host, secondary.limits_of(request.measure["host"])
-    now = HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu_model(), made_by=interpreter(device.facts.driver))
+    request, device, task = work.request, work.worker.device, work.worker.options.task
+    calls = host_blocks.calls_of(work.expected_ns())
+    cost = host_blocks.host_cost(request.workload, request.reset, device.synchronize, calls)
+    blocks = host_blocks.blocks_beside(cost, host_blocks.interpreter_cost, secrets.randbits(32))
+    made_by = host_blocks.interpreter(device.facts.driver)
+    record, now = _on_record(work).host, HostTime((1.0,), 1.0, host_blocks.cpu_model(), made_by)
     obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
-    task = work.worker.options.task
-    if record is None or obstacle is not None or not (_gates(work) or isinstance(task, ConfirmTask)):
+    if record is None or obstacle is not None or not (_gates(work) or work.confirms):
         judged = [obstacle or secondary.new(work.key, work.target, "host")] if _gates(work) else []
         return _figure(now, list(itertools.islice(blocks, RECORDED_BLOCKS))), judged
-    alpha = CONFIRMING_ALPHA if isinstance(task, ConfirmTask) else state.next_share(work.key.node_id)
-    taken = until_decided(blocks, secondary.recorded_log(record), limits, alpha, request.budget_s)
-    first, figure = _comparison(taken, record), _figure(now, taken)
+    limits = secondary.limits_of(request.measure["host"])
+    alpha = CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id)
+    recorded, began = secondary.recorded_log(record), time.perf_counter()
+    taken: list[HostBlock] = []
+    r: list[float] = []
+    while not taken or wants_more(r, (), limits, alpha, (time.perf_counter() - began) / request.budget_s):
+        taken.append(next(blocks))
+        r.append(taken[-1].r - recorded)
+    figure = _figure(now, taken)
+    first = Comparison(r=tuple(r), means=(), seed=0, time_ns=figure.time_ns)
     if isinstance(task, ConfirmTask):
         leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, comparison=first))
         return figure, []
@@ -148,36 +142,13 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
         later = [one.comparison for one in found if one.comparison is not None]
         return secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first, *later])
 
-    judgement = secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first])
+    judgement = settle(())
     assert judgement is not None
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
         state.suspect([Suspect(judgement, work.identity, settle, request.budget_s)])
     return figure, [judgement]
 
 
-_Step = Callable[[TimedWorkload, RunState], tuple[object, list[Judgement]]]
-_STEPS: Mapping[BesideEvidence, _Step] = MappingProxyType({"accuracy": _accuracy, "memory": _memory, "host": _host})
-
-
-def until_decided(
-    blocks: Iterator[HostBlock], recorded: float, limits: Limits, alpha: float, budget_s: float
-) -> list[HostBlock]:
-    """Blocks until they decide against the ``recorded`` log ratio, or the budget is spent (as ``timing.compare``)."""
-    began, taken = time.perf_counter(), [next(blocks)]
-    while wants_more(
-        [one.r - recorded for one in taken], (), limits, alpha, (time.perf_counter() - began) / budget_s
-    ):  # fmt: skip
-        taken.append(next(blocks))
-    return taken
-
-
-def _comparison(taken: Sequence[HostBlock], record: HostTime) -> Comparison:
-    r = tuple(one.r - secondary.recorded_log(record) for one in taken)
-    return Comparison(r=r, means=(), seed=0, time_ns=statistics.median(one.time_ns for one in taken))
-
-
 def _figure(now: HostTime, taken: Sequence[HostBlock]) -> HostTime:
-    ratio = math.exp(statistics.median(one.r for one in taken))
-    return msgspec.structs.replace(
-        now, ratios=(ratio,), time_ns=statistics.median(one.time_ns for one in taken)
-    )  # fmt: skip
+    ratio, time_ns = (statistics.median(values) for values in zip(*taken, strict=True))
+    return msgspec.structs.replace(now, ratios=(math.exp(ratio),), time_ns=time_ns)

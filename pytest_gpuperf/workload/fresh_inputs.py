@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
@@ -32,12 +32,15 @@ class FreshInputs:
         self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
         self._targets: dict[Any, Any] = {}
         self._make()
-        self._targets = first = {key: _copy(array) for key, array in self._made.items()}
+        self._targets = first = {
+            key: _detached(one).clone() if hasattr(one, "clone") else one.copy() for key, one in self._made.items()
+        }
         if launch is not None:
             self._targets = _arrays_read_by(launch, outputs, first if self._by_name else None)
         self._make()
-        if all(map(_equal, first.values(), self._made.values())):
-            raise self._refused("gives the same for two seeds: let its content follow from the seed")
+        if all(bool((_bytes(one) == _bytes(self._made[key])).all()) for key, one in first.items()):
+            why = "gives the same for two seeds: let its content follow from the seed"
+            raise BadArgument(f"{name}: inputs(seed) {why}")
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -60,38 +63,32 @@ class FreshInputs:
         self.seed = next(self._seeds)
         given = self._factory(self.seed)
         self._by_name = isinstance(given, Mapping)
-        if isinstance(given, Mapping):
-            made = dict(given)
-        else:
+        if not isinstance(given, Mapping):
             arrays = given if isinstance(given, tuple | list) else (given,)
             keys = self._targets if len(self._targets) == len(arrays) else range(len(arrays))
-            made = dict(zip(keys, arrays, strict=True))
-        for key, one in made.items():
-            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
-                raise self._refused(f"gives {type(one).__name__} for {key!r}: it takes CuPy arrays and PyTorch tensors")
-        targets = self._targets or made
-        if made.keys() != targets.keys():
-            raise self._refused(
-                f"gives {_listed(made)}, and the workload reads {_listed(targets)}: give one array for each, in this "
-                "order, or a dict"
-            )
-        for key, target in targets.items():
-            wanted, found = _described(target), _described(made[key])
-            if wanted != found:
-                raise self._refused(
-                    f"gives {found} for {key!r}, which is {wanted}: give the same library, type and shape"
-                )
-        self._made = made
+            given = dict(zip(keys, arrays, strict=True))
+        self._made = dict(given)
+        if problem := next(self._misfits(), ""):
+            raise BadArgument(f"{self._name}: inputs(seed) gives {problem}")
 
-    def _refused(self, why: str) -> BadArgument:
-        return BadArgument(f"{self._name}: inputs(seed) {why}")
+    def _misfits(self) -> Iterator[str]:
+        """What the factory made and a workload cannot take, or not in the place of its first inputs."""
+        targets = self._targets or self._made
+        for key, one in self._made.items():
+            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+                yield f"{type(one).__name__} for {key!r}: it takes CuPy arrays and PyTorch tensors"
+        if self._made.keys() != targets.keys():
+            made, wanted = (", ".join(map(repr, names)) or "nothing" for names in (self._made, targets))
+            yield f"{made}, and the workload reads {wanted}: give one array for each, in this order, or a dict"
+        for key, target in targets.items():
+            if (found := _described(self._made[key])) != (wanted := _described(target)):
+                yield f"{found} for {key!r}, which is {wanted}: give the same library, type and shape"
 
 
 def _arrays_read_by(launch: Launch, outputs: Sequence[Any], keys: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """The launch's arrays that a factory fills, by position among its arguments; all but ``outputs``.
+    """The launch's arrays that a factory fills: all but ``outputs``, by position, or those that its dict names.
 
-    ``keys`` are those of a factory that gives a dict: names of parameters, where the compiler tells them, or positions;
-    such may name an output, too, for a kernel that works in place.  Raises ``BadArgument``.
+    ``keys`` of a dict are positions or names of parameters, and may be an output's.  Raises ``BadArgument``.
     """
     arrays = {place: one for place, one in enumerate(launch.arguments) if array_facts(one)}
     if keys is None:
@@ -113,33 +110,16 @@ def poison(array: Any) -> None:
 
 
 def _bytes(array: Any) -> Any:
-    flat = _detached(array).reshape(-1)
-    return flat.view(sys.modules["torch"].uint8 if _is_tensor(array) else "uint8")
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether all bytes of two arrays of one type and shape are the same.  Waits."""
-    return bool((_bytes(one) == _bytes(other)).all())
-
-
-def _copy(array: Any) -> Any:
-    return array.detach().clone() if _is_tensor(array) else array.copy()
+    data = _detached(array).reshape(-1)
+    return data.view(sys.modules["torch"].uint8 if hasattr(data, "detach") else "uint8")
 
 
 def _detached(array: Any) -> Any:
     """The array; of a tensor one on the same memory that takes part in no gradient."""
-    return array.detach() if _is_tensor(array) else array
-
-
-def _is_tensor(array: Any) -> bool:
-    return hasattr(array, "detach")
+    return array.detach() if hasattr(array, "detach") else array
 
 
 def _described(array: Any) -> str:
     """``cupy float32[1024,32]``"""
     library = type(array).__module__.partition(".")[0]
     return f"{library} {str(array.dtype).removeprefix('torch.')}[{','.join(map(str, array.shape))}]"
-
-
-def _listed(names: Mapping[Any, Any]) -> str:
-    return ", ".join(map(repr, names)) or "nothing"

@@ -1,7 +1,8 @@
 """Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
 
 An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
-revision of its baseline in a process of its own.  ``judge`` decides.
+revision of its baseline in a process of its own.  ``judge`` decides.  An A/A test pairs a launch with itself: a
+difference that it shows comes from the machine, and the run warns.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import msgspec
 from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -32,11 +35,14 @@ from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
+from pytest_gpuperf.timing.rounds import LONG_NS, Rounds
+from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
+AA_BUDGET_S, AA_ALPHA = 0.2, 1e-3
+"""Of an A/A test: its wall-clock bound, a block more may be under way; and its error rate in either direction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +58,10 @@ class Timed:
     problem: str = ""
     """Why there is none, for the process that this one confirms for."""
 
+    @classmethod
+    def unpaired(cls, taken: Rounds, judgement: Judgement, problem: str) -> Timed:
+        return cls(taken.rounds, judgement, taken.disturbed, problem=problem)
+
 
 def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     """Compare a workload with its baseline, and judge it."""
@@ -59,40 +69,35 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     case = _case(work, record, state)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
-        judged = time_verdict.new(case, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, problem="there is no baseline")
+        return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
-    if work.identity.same_execution(record.identity) and not work.worker.options.pair_all:
-        return _unchanged(work, case)
-    return _gate_kernel(work, case, record)
+    if work.worker.options.pair_all or not work.identity.same_execution(record.identity):
+        return _gate_kernel(work, case, record, work.request.launch)
+    reason = "the machine code and its launch are those of the baseline"
+    if work.worker.options.changed_only:
+        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
+    budget_s = min(UNCHANGED_S, work.request.budget_s)
+    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
+    return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
-    confirms = isinstance(work.worker.options.task, ConfirmTask)
-    here = _recorded_here(work, record)
+    cause, here, new = "", _recorded_here(work, record), work.identity
+    if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
+        cause = explain(attribute(old, new), old, new)
+        cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
-        alpha=CONFIRMING_ALPHA if confirms else state.next_share(work.key.node_id),
-        cause=_cause(work, record) if record is not None else "",
-        record_ns=mean_time_ns(here) if here else 0.0,
+        alpha=CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id),
+        cause=cause, record_ns=mean_time_ns(here) if here else 0.0,
     )  # fmt: skip
-
-
-def _cause(work: TimedWorkload, record: TimeRecord) -> str:
-    """What made it differ from its baseline, as a clause; empty if nothing did, or nothing tells."""
-    old, new = record.identity, work.identity
-    if work.request.launch is None or new.same_execution(old):
-        return ""
-    other = "; the baseline ran with its own" if other_arguments(old, new) else ""
-    return explain(attribute(old, new), old, new) + other
 
 
 def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[RecordedRound]:
     """The rounds on record that today's compare with: by this timer and cache state, on this GPU if there are any."""
-    if record is None or work.worker.revision is not None or record.cache != work.request.cache:
-        return ()
-    if record.timer != work.worker.timer.name:
+    taken_alike = record is not None and (record.cache, record.timer) == (work.request.cache, work.worker.timer.name)
+    if record is None or not taken_alike or work.worker.revision is not None:
         return ()
     sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
     return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
@@ -101,55 +106,59 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
 # --- kernels -------------------------------------------------------------------------------------
 
 
-def _unchanged(work: TimedWorkload, case: TimeCase) -> Timed:
-    reason = "the machine code and its launch are those of the baseline"
-    if work.worker.options.changed_only:
-        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
-    budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
-    judged = time_verdict.unchanged(case, reason, mean_time_ns(taken.rounds))
-    return Timed(taken.rounds, judged, taken.disturbed, problem=reason)
-
-
-def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
     """Let the baseline's machine code run beside the candidate's."""
-    worker, launch = work.worker, work.request.launch
-    assert launch is not None
-    baseline = baseline_launch(worker.store, worker.compile_cache, worker.trust, work.key, record, launch)
-    problem = baseline if isinstance(baseline, str) else ""
-    if not isinstance(baseline, str):
-        try:
-            compared = compare_with_baseline(work, case, baseline)
-        except LoadError as error:
-            problem = f"the baseline's machine code cannot be loaded: {error}"
-    if problem:
-        taken = take(work)
-        judged = time_verdict.not_comparable(case, problem, mean_time_ns(taken.rounds))
-        return Timed(taken.rounds, judged, taken.disturbed, problem=problem)
+    problem = ""
+    try:
+        baseline = baseline_launch(work.worker, work.key, record, launch)
+        compared = compare_with_baseline(work, case, launch, baseline, work.request.budget_s)
+    except NotLaunched as error:
+        problem = str(error)
+    except LoadError as error:
+        problem = f"the baseline's machine code cannot be loaded: {error}"
+    if problem:  # behind the handlers, whose error would keep the copies of the arrays
+        return _not_comparable(take(work), case, problem)
     first = compared.comparison
     judgement = time_verdict.by_blocks(case, first)
     if judgement.verdict is Verdict.SLOWER:
-        changes = changes_since(worker.store, worker.compile_cache, work.key, record, launch)
+        changes = changes_since(work.worker, work.key, record, launch)
         judgement = msgspec.structs.replace(judgement, changes=changes)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
-    suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(compared.rounds, judgement, suspect=suspect, comparison=first)
+    return Timed(compared.rounds, judgement, (), _suspect(work, judgement, settle, first.seconds), first)
 
 
-def compare_with_baseline(work: TimedWorkload, case: TimeCase, baseline: BaselineLaunch) -> Compared:
+def compare_with_baseline(
+    work: TimedWorkload, case: TimeCase, launch: Launch, baseline: BaselineLaunch, budget_s: float
+) -> Compared:
     """Paired blocks of the baseline's machine code and the workload's launch.  Raises ``LoadError``."""
     worker, request = work.worker, work.request
-    assert request.launch is not None
-    opponent = CubinOpponent(
-        worker.device, worker.timer, request.launch, baseline, reset=request.reset, cache=request.cache
-    )  # fmt: skip
+    opponent = CubinOpponent(worker.device, worker.timer, launch, baseline, reset=request.reset, cache=request.cache)
     return compare(
         worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-        budget_s=request.budget_s, burst=request.pair_slot == "sustained", session=worker.session.id,
+        budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
     )  # fmt: skip
+
+
+def pair_with_itself(work: TimedWorkload, state: RunState) -> None:
+    """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
+    launch, node_id = work.request.launch, work.key.node_id
+    if launch is None or work.expected_ns() >= LONG_NS:
+        return
+    state.self_pairs.discard(node_id)
+    case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
+    found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
+    state.self_pair_readings[node_id] = SelfPairReading(
+        workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
+        log_e_slower=log_e_slower(found.r, case.limits),
+        log_e_faster=log_e_slower([-one for one in found.r], case.limits),
+    )  # fmt: skip
+
+
+def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
+    return Timed.unpaired(taken, time_verdict.not_comparable(case, why, taken.time_ns), why)
 
 
 # --- callables -----------------------------------------------------------------------------------
@@ -161,17 +170,15 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     if isinstance(options.task, ConfirmTask) and work.key in options.task.by_process:
         wait_for_revision(worker, work.key)  # not while rounds are taken
     taken = take(work, budget_s=work.request.budget_s / 4)
-    now_ns = mean_time_ns(taken.rounds)
+    now_ns = taken.time_ns
     if record.identity.launch != work.identity.launch:
-        why = f"the workload changed: launch {record.identity.launch} became {work.identity.launch}"
-        return Timed(taken.rounds, time_verdict.not_comparable(case, why, now_ns), taken.disturbed, problem=why)
+        was, now = record.identity.launch, work.identity.launch
+        return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = (
-        options.pair_callables == "always" or worker.revision is not None or isinstance(options.task, ConfirmTask)
-    )
+    by_choice = options.pair_callables == "always" or worker.revision is not None or work.confirms
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
-        return Timed(taken.rounds, time_verdict.unchanged(case, reason, now_ns), taken.disturbed, problem=reason)
+        return Timed.unpaired(taken, time_verdict.unchanged(case, reason, now_ns), reason)
     case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
     try:
         if options.pair_callables == "off":
@@ -181,7 +188,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
             cache=work.request.cache, duration_ns=now_ns, budget_s=work.request.budget_s,
         )  # fmt: skip
     except NotPaired as problem:
-        return _by_record(work, case, taken.rounds, bound, str(problem))
+        return _by_record(work, case, taken, bound, str(problem))
     first, kernels = compared.comparison, _kernels_of(work)
 
     def settle(found: Sequence[Confirmation]) -> Judgement | None:
@@ -189,32 +196,32 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         return judged and _with_kernels(judged, kernels)
 
     judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
-    suspect = _suspect(work, judgement, settle, first.seconds)
+    suspect = _suspect(work, judgement, settle, first.seconds, by_process=True)
     return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
 
-def _by_record(work: TimedWorkload, case: TimeCase, rounds: tuple[Round, ...], bound: float, obstacle: str) -> Timed:
+def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
     """The verdict on a callable that cannot be paired, for this reason."""
-    now_ns, revision = mean_time_ns(rounds), work.worker.revision
+    now_ns, revision = taken.time_ns, work.worker.revision
     if revision is not None:
-        why = f"it cannot be paired with {revision.name}: {obstacle}"
-        return Timed(rounds, time_verdict.not_comparable(case, why, now_ns), problem=obstacle)
-    if not case.record_ns or (other := _other_machine(work)):
-        other = other if case.record_ns else "it was recorded with another timer or cache state"
+        return _not_comparable(taken, case, f"it cannot be paired with {revision.name}: {obstacle}")
+    other = _other_machine(work) if case.record_ns else "it was recorded with another timer or cache state"
+    if other:
         reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
-        return Timed(rounds, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
+        judged = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
+        return Timed.unpaired(taken, judged, obstacle)
     kernels = _kernels_of(work)
-    judgement = _with_kernels(time_verdict.by_record(case, [now_ns], bound, obstacle), kernels)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
-        return _with_kernels(time_verdict.by_record(case, [now_ns, found[0].time_ns], bound, obstacle), kernels)
+        times_ns = [now_ns, *(one.time_ns for one in found[:1])]
+        return _with_kernels(time_verdict.by_record(case, times_ns, bound, obstacle), kernels)
 
-    suspect = _suspect(work, judgement, settle, work.request.budget_s, by_process=False)
-    return Timed(rounds, judgement, suspect=suspect)
+    judgement = settle(())
+    return Timed(taken.rounds, judgement, taken.disturbed, _suspect(work, judgement, settle))
 
 
 def _other_machine(work: TimedWorkload) -> str:
-    """What differs from every session on record that matters to a time; empty if nothing does."""
+    """The driver, if it differs from that of every session on record; else empty."""
     record, driver = work.baseline, work.worker.session.driver
     named = {one.session for one in record.rounds} if record is not None else set()
     drivers = {one.driver for one in work.worker.store.sessions(work.target, work.key.module) if one.id in named}
@@ -224,31 +231,22 @@ def _other_machine(work: TimedWorkload) -> str:
 def _kernels_of(work: TimedWorkload) -> str:
     """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
     seen = work.worker.timer.kernel_breakdown
-    if not seen:
-        return ""
-    kernels = sorted(seen[-1].items(), key=lambda one: -one[1])
+    kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
     shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
-    if len(kernels) > MOST_KERNELS:
-        shown.append(f"and {len(kernels) - MOST_KERNELS} more")
-    return f"its kernels: {', '.join(shown)}"
+    more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []
+    return f"its kernels: {', '.join(shown + more)}" if kernels else ""
 
 
 def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
     """With this note on its kernels, where it did not pass."""
-    if judgement.verdict.is_pass or not kernels:
-        return judgement
-    return msgspec.structs.replace(judgement, notes=(*judgement.notes, kernels))
-
-
-# --- for the second process ----------------------------------------------------------------------
+    notes = () if judgement.verdict.is_pass or not kernels else (kernels,)
+    return msgspec.structs.replace(judgement, notes=(*judgement.notes, *notes))
 
 
 def _suspect(
     work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
-    seconds: float, *, by_process: bool | None = None,
+    seconds: float = 0.0, *, by_process: bool = False,
 ) -> Suspect | None:  # fmt: skip
-    if judgement.verdict is not Verdict.SLOWER or isinstance(work.worker.options.task, ConfirmTask):
+    if judgement.verdict is not Verdict.SLOWER or work.confirms:
         return None
-    paired_by_process = work.request.launch is None if by_process is None else by_process
-    budget_s = max(work.request.budget_s, seconds)
-    return Suspect(judgement, work.identity, settle, budget_s, by_process=paired_by_process)
+    return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds), by_process)

@@ -15,14 +15,14 @@ import msgspec
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
+from pytest_gpuperf.context.early_stop import CheckedOnly, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.workload.check import check_again, run_and_check
-from pytest_gpuperf.workload.counter_evidence import counted, profile
+from pytest_gpuperf.workload.counter_evidence import NOT_COUNTED, counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.workload.gate import Timed
     from pytest_gpuperf.workload.timed_workload import TimedWorkload
+
+_Found = tuple[Exception | None, Mapping[str, float] | str]
+"""Why there is no time, where there was to be one; and counters, or why there are none."""
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -42,13 +45,32 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         binaries = (launch.kernel.binaries[arch] for arch in static)
         book.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a fixture's kernel is on another book
     book.add(evidence)
-    if not worker.has_gpu:
-        return _without_gpu(worker, book, request)
-    request = _with_fresh_inputs(worker, request)
+    untimed, counters = (_run if worker.has_gpu else _without_gpu)(worker, book, request)
+    return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
+
+
+def _without_gpu(worker: Worker, book: TestBook, request: Request) -> _Found:
+    """Static evidence is all there is, and what would run."""
+    evidence = book.workloads[request.name]
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
+    ))  # fmt: skip
+    why = str(worker.no_device)
+    book.stop("static only", why)
+    return StaticOnly(why), why
+
+
+def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
+    """Run and check the workload, and find out what this run is to know of it."""
+    if request.inputs is not None:
+        with worker.device.current():
+            request = request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
     if not worker.options.active:
         run_and_check(worker, request)
-        return _found(worker, book, request, _not_timed(request))
-    baseline = worker.store.time(worker.device.facts.slug, evidence.key) if worker.options.times else None
+        return None, NOT_COUNTED
+    key, times = book.workloads[request.name].key, worker.options.times
+    baseline = worker.store.time(worker.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
     stash.run_state_of(worker.config).recorded_ns = max((one.midmean for one in rounds), default=0.0)
     worker.hold_gpu()
@@ -58,60 +80,21 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
             return _measured(worker, book, request)
 
 
-def _with_fresh_inputs(worker: Worker, request: Request) -> Request:
-    """With inputs of its own for each run, where the test asked for that.  Raises ``BadArgument``."""
-    if request.inputs is None:
-        return request
-    with worker.device.current():
-        return request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
-
-
-def _measured(worker: Worker, book: TestBook, request: Request) -> Measurement:
-    """What this run is to find out of a workload that has passed its check."""
+def _measured(worker: Worker, book: TestBook, request: Request) -> _Found:
+    """Count, time and judge a workload that has passed its check, as far as this run is to."""
     evidence = book.workloads[request.name]
     if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
         profile(worker, evidence.key, request, worker.options.task)
-        why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
-        return _found(worker, book, request, why, CountersMissing(f"{request.name}: its counters are being collected"))
-    evidence, shown = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
+        why = f"{request.name}: this process collects counters and takes no times"
+        return CheckedOnly(why), "they are being collected"
+    evidence, counters = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
     book.add(evidence)
-    if not worker.options.times:
-        return _found(worker, book, request, _not_timed(request), shown)
-    why_untimed = _time(worker, book, request, stash.run_state_of(worker.config))
-    return _found(worker, book, request, why_untimed, shown)
-
-
-def _found(
-    worker: Worker, book: TestBook, request: Request, untimed: Exception | None,
-    counters: Mapping[str, float] | Exception | None = None,
-) -> Measurement:  # fmt: skip
-    return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
-
-
-def _not_timed(request: Request) -> CheckedOnly:
-    return CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-
-
-def _without_gpu(worker: Worker, book: TestBook, request: Request) -> Measurement:
-    """Static evidence is all there is, and what would run."""
-    evidence = msgspec.structs.replace(
-        book.workloads[request.name], identity=request.identity(), cache=request.cache,
-        facts_asked=worker.gpu.facts_asked,
-    )  # fmt: skip
-    if worker.options.ncu:
-        judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
-        evidence = msgspec.structs.replace(evidence, judgements=(judgement,))
-    book.add(evidence)
-    book.stop("static only", str(worker.no_device))
-    missing = CountersMissing(f"{request.name} has no counters: {worker.no_device}")
-    return _found(worker, book, request, StaticOnly(str(worker.no_device)), missing)
+    untimed = _time(worker, book, request, stash.run_state_of(worker.config)) if worker.options.times else None
+    return untimed, counters
 
 
 def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:
-    """Time and judge the workload and what it costs beside; why there is no time, where it needs none.
-
-    The caller holds the GPU's lock.
-    """
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
     from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
     from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
 
@@ -126,8 +109,9 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
             interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]),
             seconds=time.perf_counter() - began,
         )  # fmt: skip
-    of_time = [timed.judgement] if timed.judgement is not None else []
-    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *of_time)))
+    if timed.judgement is not None:
+        evidence = msgspec.structs.replace(evidence, judgements=(*evidence.judgements, timed.judgement))
+    book.add(evidence)
     state.suspect([timed.suspect])
     if isinstance(worker.options.task, ConfirmTask):
         confirm.leave(worker.options.task, Confirmation(
@@ -141,19 +125,18 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
 def _timed(work: TimedWorkload, state: RunState) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
-    from pytest_gpuperf.workload import aa_test, gate, timed_workload  # noqa: PLC0415 and with these
+    from pytest_gpuperf.workload import gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
     if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
         serve(worker, state.link, request.name, work.identity, request.workload, request.reset)
-    if isinstance(task, OpponentTask | RevisionTask) or (
-        isinstance(task, ConfirmTask) and not task.confirms(work.key)
-    ):  # fmt: skip
+    passed_over = isinstance(task, ConfirmTask) and not task.confirms(work.key)
+    if passed_over or isinstance(task, OpponentTask | RevisionTask):
         return gate.Timed(timed_workload.one_round(work).rounds)
     timed = gate.gate_time(work, state)
     if worker.options.update is not None and timed.rounds:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
     if work.key.node_id in state.self_pairs:
-        aa_test.pair_with_itself(work, state)
+        gate.pair_with_itself(work, state)
     return timed

@@ -28,23 +28,17 @@ class Measurement:
     """
 
     def __init__(
-        self,
-        request: Request,
-        evidence: WorkloadEvidence,
-        native: str | None,
-        untimed: Exception | None,
-        counters: Mapping[str, float] | Exception | None,
-    ) -> None:
-        """``native`` is this GPU's architecture, ``untimed`` why there are no times, where there are none."""
+        self, request: Request, evidence: WorkloadEvidence, native: str | None, untimed: Exception | None,
+        counters: Mapping[str, float] | str,
+    ) -> None:  # fmt: skip
+        """``native`` is this GPU's architecture; ``untimed`` and a text in ``counters`` say why there are none."""
         self.name = request.name
         self.static: Mapping[str, StaticRecord] = evidence.static
         """Static evidence by architecture; empty for a callable."""
         self.judgement = evidence.time_judgement
         """What the gate says of the time; None where nothing was judged."""
-        self._request = request
-        self._evidence = evidence
-        self._native = native
-        self._untimed = untimed
+        self._request, self._evidence, self._native = request, evidence, native
+        self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")
         self._counters = counters
 
     def __repr__(self) -> str:
@@ -55,7 +49,7 @@ class Measurement:
     def time_ns(self) -> float:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
         if self._evidence.time is None:
-            raise self._untimed or CheckedOnly(f"{self.name} was not timed")
+            raise self._untimed
         return mean_time_ns(self._evidence.time.rounds)
 
     @property
@@ -70,9 +64,9 @@ class Measurement:
 
         Raises ``CountersMissing`` (a ``LookupError``), with the reason and what to do, where nothing was counted.
         """
-        if isinstance(self._counters, Mapping):
-            return self._counters
-        raise self._counters or CountersMissing(f"{self.name} has no counters: run pytest --gpuperf-ncu")
+        if isinstance(self._counters, str):
+            raise CountersMissing(f"{self.name} has no counters: {self._counters}")
+        return self._counters
 
     @property
     def memory_bytes(self) -> int:
@@ -80,7 +74,7 @@ class Measurement:
 
         Raises ``NotDeclared`` without ``measure=("memory",)``.
         """
-        return self._asked_for(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
+        return self._measured(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
 
     @property
     def host_ns(self) -> float:
@@ -89,37 +83,36 @@ class Measurement:
         Raises ``NotDeclared`` without ``measure=("host",)``.
         """
         host = self._beside.host
-        return self._asked_for(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
+        return self._measured(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
     def error(self) -> float:
         """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
-        return self._asked_for(self._beside.accuracy, "error", "accuracy=")
+        return self._measured(self._beside.accuracy, "error", "accuracy=")
 
     @property
     def _beside(self) -> Beside:
         return self._evidence.beside or Beside()
 
-    def _asked_for(self, value: _Figure | None, name: str, asking: str) -> _Figure:
-        if value is not None:
-            return value
-        if self._untimed is not None:
+    def _measured(self, value: _Figure | None, name: str, asking: str) -> _Figure:
+        if value is None and self._evidence.time is None:
             raise self._untimed
-        raise NotDeclared(f"{self.name} has no {name}: ask for it, gpuperf(..., {asking})")
+        return self._declared(value, name, asking)
+
+    def _declared(self, value: _Figure | None, name: str, asking: str) -> _Figure:
+        if value is None:
+            raise NotDeclared(f"{self.name} has no {name}: ask for it, gpuperf(..., {asking})")
+        return value
 
     @property
     def bandwidth(self) -> float:
         """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
-        if self._request.bytes is None:
-            raise NotDeclared(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
-        return self._request.bytes / self.time_ns * 1e9
+        return self._declared(self._request.bytes, "bandwidth", "bytes=n") / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
         """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
-        if self._request.flops is None:
-            raise NotDeclared(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
-        return self._request.flops / self.time_ns * 1e9
+        return self._declared(self._request.flops, "flops", "flops=n") / self.time_ns * 1e9
 
     def _record(self) -> StaticRecord:
         if not self.static:
@@ -140,6 +133,5 @@ class Measurement:
     def occupancy(self) -> float:
         """Theoretical occupancy, 0 to 1, of the launch on this GPU's architecture."""
         occupancy = self._record().occupancy
-        if occupancy is None:
-            raise NotDeclared(f"{self.name} was not launched: it has no occupancy")
+        assert occupancy is not None  # of a launch
         return occupancy.fraction

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.model.verdict import PairSlot
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.workload.fresh_inputs import FreshInputs
+from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,56 +50,54 @@ class Request:
     def launch(self) -> Launch | None:
         return self.workload if isinstance(self.workload, Launch) else None
 
+    def restore(self) -> None:
+        """Do what the test's ``reset`` does, before a run."""
+        if self.reset is not None:
+            self.reset()
+
+    def run(self) -> Any:
+        """Run once, after ``reset``; what a callable returns."""
+        self.restore()
+        return self.workload()
+
     def identity(self) -> Identity:
         """What runs; a callable has no machine code of its own that could be compared."""
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
     def with_fresh(self, fresh: FreshInputs) -> Request:
         """The request whose ``reset`` makes fresh inputs, before it does what the test's own one does."""
-        workload, reset = self.workload, self.reset
+        workload = self.workload
 
         def renew() -> None:
             fresh.renew()
-            if reset is not None:
-                reset()
+            self.restore()
 
         run = workload if self.launch is not None else lambda: workload(*fresh.arguments)
         return dataclasses.replace(self, fresh=fresh, workload=run, reset=renew)
 
     def __post_init__(self) -> None:
         """Raise ``BadArgument`` for arguments that do not go together."""
-        if self.accuracy is not None and self.inputs is not None:
-            raise BadArgument(
-                "gpuperf: accuracy= is of the same inputs in every run, and inputs= makes others: give one"
+        if problem := next(self._problems(), None):
+            raise BadArgument(f"gpuperf: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        if self.inputs is not None and self.accuracy is not None:
+            yield "accuracy= is of the same inputs in every run, and inputs= makes others: give one"
+        of_inputs = {"inputs", "seed"} if self.inputs is not None else set()
+        given = {"result", *of_inputs} if of_inputs or self.outputs else set()
+        if given and self.check is None:
+            yield "inputs= and outputs= are there to be checked: give check="
+        asked = asked_of(self.check) if self.check is not None else ()
+        if set(asked) - given:
+            yield (
+                f"check takes {', '.join(asked)}: it may take result with inputs= or outputs=, inputs and seed with "
+                "inputs=, and nothing without them"
             )
-        self._require_check_fits()
+        if of_inputs and self.launch is None and not of_inputs & set(asked):
+            yield "check asks for neither inputs nor seed, and so not for what the callable had: give it inputs"
         for place, array in enumerate(self.outputs):
             if self.launch is not None and not any(array is one for one in self.launch.arguments):
-                raise BadArgument(
-                    f"gpuperf: number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"
-                )
-
-    def _require_check_fits(self) -> None:
-        """Raise ``BadArgument`` for a check that asks for what there is not, or misses what it has to know."""
-        given = {"result"} if self.inputs is not None or self.outputs else set()
-        if self.check is None:
-            if given:
-                raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
-            return
-        asked = set(asked_of(self.check))
-        if asked - given - (_OF_INPUTS if self.inputs is not None else set()):
-            raise BadArgument(
-                f"gpuperf: check takes {', '.join(asked_of(self.check))}: it may take result with inputs= or outputs=, "
-                "inputs and seed with inputs=, and nothing without them"
-            )
-        if self.inputs is not None and self.launch is None and not asked & _OF_INPUTS:
-            raise BadArgument(
-                "gpuperf: check asks for neither inputs nor seed, so it cannot know which inputs the callable had: "
-                "check=lambda result, inputs: ..."
-            )
-
-
-_OF_INPUTS = {"inputs", "seed"}
+                yield f"number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"
 
 
 def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Sequence
 
 import scipy
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Identity, Key, TimeRecord
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.request import Request
@@ -45,6 +47,11 @@ class TimedWorkload:
         return self.worker.store.time(self.target, self.key)
 
     @property
+    def confirms(self) -> bool:
+        """Whether this is the second process."""
+        return isinstance(self.worker.options.task, ConfirmTask)
+
+    @property
     def recorded_ns(self) -> float:
         """What one run took when its baseline was recorded, at most; 0 without one."""
         rounds = self.baseline.rounds if self.baseline is not None else ()
@@ -53,13 +60,11 @@ class TimedWorkload:
     @property
     def timed(self) -> Workload:
         """The work of a sample."""
-        request = self.request
-        return Workload(run=request.workload, reset=request.reset, cache=request.cache)
+        return Workload(self.request.workload, self.request.reset, self.request.cache)
 
     def probed_ns(self) -> float:
         """What one run takes, by a single one."""
-        timed = self.timed
-        return self.worker.timer.measure([timed.slot(1, dropped=0)], timed.cache)[0][0]
+        return self.worker.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
 
     def expected_ns(self) -> float:
         """About what the longer of baseline and workload takes."""
@@ -109,7 +114,6 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
     if len(midmeans_ns) < 2:
         return None
     logs = [math.log(value) for value in midmeans_ns]
-    mean = sum(logs) / len(logs)
-    variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    mean = statistics.fmean(logs)
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean - half), math.exp(mean + half)

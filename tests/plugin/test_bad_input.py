@@ -264,8 +264,8 @@ def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argume
 @pytest.mark.parametrize(
     ("figure", "words"),
     [
-        ("bandwidth", "other has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)"),
-        ("flops", "other has no FLOP rate: declare its operations, gpuperf(..., flops=n)"),
+        ("bandwidth", "other has no bandwidth: ask for it, gpuperf(..., bytes=n)"),
+        ("flops", "other has no flops: ask for it, gpuperf(..., flops=n)"),
     ],
 )
 def test_a_figure_without_its_declaration_says_what_to_declare(gpu_suite, figure, words):

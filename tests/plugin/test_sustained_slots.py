@@ -8,7 +8,7 @@ from evidence_tree import read_evidence
 from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
 from pytest_gpuperf.timing import blocks
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.workload import aa_test, gate
+from pytest_gpuperf.workload import gate
 
 ONE = ("-k", "1024")
 SUSTAINED = 'pair_slot="sustained"'
@@ -59,7 +59,6 @@ def comparisons(monkeypatch):
         return compare(*given, budget_s=5.0, **more)
 
     monkeypatch.setattr(gate, "compare", short)
-    monkeypatch.setattr(aa_test, "compare", short)
     return asked
 
 
@@ -80,13 +79,13 @@ def test_the_nearest_word_wins_and_its_budget_is_long_enough(recorded, compariso
     recorded.edit("test_suite.py", "bytes=2 * a.nbytes,", f"bytes=2 * a.nbytes, {argument or 'name=None'},")
     recorded.edit("test_suite.py", "@pytest.mark.param", f"@pytest.mark.gpuperf({marker})\n@pytest.mark.param")
     recorded.run("--gpuperf", *ONE, *flags).assert_outcomes(passed=1)
-    assert comparisons == [asked, (False, aa_test.BUDGET_S)]
+    assert comparisons == [asked, (False, gate.AA_BUDGET_S)]
 
 
 def test_unchanged_code_is_not_paired(recorded, comparisons):
     sustained(recorded)
     recorded.run("--gpuperf").stdout.re_match_lines([r"  work .*UNCHANGED"])
-    assert comparisons == [(False, aa_test.BUDGET_S)] * 3
+    assert comparisons == [(False, gate.AA_BUDGET_S)] * 3
 
 
 def test_what_is_slower_only_when_it_runs_on_fails_in_sustained_slots_alone(recorded, monkeypatch):

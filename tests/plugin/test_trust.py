@@ -99,7 +99,7 @@ def test_a_cubin_that_a_change_brought_is_not_launched(change: Suite) -> None:
         [
             "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us * record",
             f"    its baseline's cubin came with this change (it is not in {head} of main), and under CI that is not "
-            "launched: compare with the base by --gpuperf-against=merge-base:BRANCH, or launch what you know by "
+            "launched: compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by "
             "--gpuperf-trust-cubins; *",
         ]
     )

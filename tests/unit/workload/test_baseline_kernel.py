@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
-from pytest_gpuperf.workload.baseline_kernel import baseline_launch, changes_since
+from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 
 ARCH = "sm_90"
 KEY = Key("tests/test_kernels.py", "test_scale", "scale")
@@ -59,15 +60,14 @@ def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
     return launch
 
 
-def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch | str:
-    trust = Mock(why_not_launched=Mock(return_value=""))
-    return baseline_launch(store, None, trust, KEY, record, launch_of(candidate, record))  # type: ignore[arg-type]
+def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch:
+    worker = Mock(store=store, compile_cache=None, trust=Mock(why_not_launched=Mock(return_value="")))
+    return baseline_launch(worker, KEY, record, launch_of(candidate, record))
 
 
 def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
     binary, _ = binaries
     found = baseline(store_of(binary.cubin), recorded(binary), binary)
-    assert isinstance(found, BaselineLaunch)
     assert found.binary == binary
     assert disassembled == []
 
@@ -75,7 +75,6 @@ def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBi
 def test_another_cubin_is_read(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
     old, new = binaries
     found = baseline(store_of(old.cubin), recorded(old), new)
-    assert isinstance(found, BaselineLaunch)
     assert found.binary.cubin == old.cubin
     assert disassembled == [ARCH]
 
@@ -86,20 +85,18 @@ def test_the_same_cubin_with_another_hash_on_record_is_refused(
 ) -> None:
     old, new = binaries
     said = new.profile.code_hash if code_hash == "other" else code_hash
-    found = baseline(store_of(old.cubin), recorded(old, said), old)
-    assert isinstance(found, str)
-    assert f"{KEY} is refused" in found
-    assert "the record says" in found
+    with pytest.raises(NotLaunched, match=f"{re.escape(str(KEY))} is refused: .*the record says"):
+        baseline(store_of(old.cubin), recorded(old, said), old)
 
 
 def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[KernelBinary, KernelBinary]) -> None:
     binary, _ = binaries
-    found = baseline(store_of(), recorded(binary), binary)
-    assert found == "the baseline's machine code cannot be run again: it is missing"
+    with pytest.raises(NotLaunched, match="the baseline's machine code cannot be run again: it is missing"):
+        baseline(store_of(), recorded(binary), binary)
 
 
 def test_no_change_is_named_between_a_cubin_and_itself(binaries: tuple[KernelBinary, KernelBinary]) -> None:
     binary, other = binaries
-    record, store = recorded(binary), store_of(binary.cubin)
-    assert changes_since(store, None, KEY, record, launch_of(binary, record)) == ()  # type: ignore[arg-type]
-    assert changes_since(store, None, KEY, record, launch_of(other, record)) != ()  # type: ignore[arg-type]
+    record, worker = recorded(binary), Mock(store=store_of(binary.cubin), compile_cache=None)
+    assert changes_since(worker, KEY, record, launch_of(binary, record)) == ()
+    assert changes_since(worker, KEY, record, launch_of(other, record)) != ()
