@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.model.evidence import fixture_test
+from pytest_gpuperf.model.fixture_names import fixture_test
 
 if TYPE_CHECKING:
     Fixture = pytest.FixtureDef[Any]

@@ -75,8 +75,7 @@ class Launch:
         self.kernel = kernel
         self.configuration = configuration
         self.grid, self.block, self.dynamic_shared_bytes, self.attributes = configuration
-        for why in _excesses(kernel.binary, kernel.device.facts, configuration):
-            raise LaunchError(f"{kernel.name}: {why}")
+        require_limits(kernel.binary, kernel.device.facts, configuration)
         fitted = self._fitted(kernel.binary, as_tuple(kernel.name, args))
         self.arguments = tuple(argument.given for argument in fitted)
         """One for each parameter; kept alive as long as the launch."""
@@ -196,6 +195,12 @@ def attributes_of(launch: str) -> LaunchAttributes:
     words, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
     cluster = None if found is None else (int(found[1]), int(found[2]), int(found[3]))
     return LaunchAttributes(COOPERATIVE in words, cluster)
+
+
+def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:
+    """Raise ``LaunchError`` for a launch beyond what the device or the kernel takes."""
+    for why in _excesses(binary, facts, launch):
+        raise LaunchError(f"{binary.name}: {why}")
 
 
 def _excesses(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> Iterator[str]:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Literal, NamedTuple
 
-from pytest_gpuperf.model.evidence import Key, fixture_of, is_below
+from pytest_gpuperf.model.evidence import Key, is_below
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 

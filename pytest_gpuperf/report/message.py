@@ -9,7 +9,8 @@ import msgspec
 
 from pytest_gpuperf.formatting import first_of, time_line
 from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.evidence import Key, fixture_of
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 

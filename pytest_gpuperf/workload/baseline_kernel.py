@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of
+from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, TimeRecord
@@ -56,6 +56,7 @@ def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch
         if record.grid is not None and record.block is not None:
             attributes = attributes_of(record.identity.launch)
             configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
+            require_limits(binary, worker.device.facts, configuration)
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""

@@ -281,33 +281,3 @@ def test_a_launch_that_changed_is_paired_though_the_change_recorded_a_neighbour_
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +SAME"])
     assert was_launched(launching)
-
-
-@pytest.mark.parametrize("block", [[32, 1, 1], None], ids=["small", "none"])
-def test_a_block_on_record_that_the_change_edited_hides_no_lost_occupancy(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, block: list[int] | None
-) -> None:
-    """The project's own code fills the GPU in blocks of 256, and half of it in blocks of 32, as the new code does."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    project.write("conftest.py", "")
-    git(project.path, "checkout", "-q", "-b", "change")
-    project.edit(
-        "work.cu", "    int i =", "    __shared__ float pad[12000];\n    pad[threadIdx.x] = a[0];\n    int i ="
-    )
-    project.edit("work.cu", "b[i] = x;", "b[i] = x + pad[n % 256];")
-    project.run("--gpuperf", NODE).stdout.fnmatch_lines(["*work  WORSE  on sm_90 (static)*"])
-    half = {"blocks_per_sm": 32, "warps_per_sm": 32, "fraction": 0.5, "limiter": "blocks"}
-    path = project.path / "baselines/sm_90/test_suite.json"
-    content = read_evidence(path)
-    for tests in content["toolchains"].values():
-        tests["test_work[1024]"]["work"].update(block=block, occupancy=half if block else None)
-    write_evidence(path, content)
-    commit(project.path)
-    result = project.run("--gpuperf", NODE)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        [
-            "*work  NOT-COMPARABLE  on sm_90*",
-            "*launched as today its code has an occupancy of 100 %, and today's has 50 %*",
-        ]
-    )

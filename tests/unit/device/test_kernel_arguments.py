@@ -139,7 +139,8 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
 @pytest.mark.parametrize(
     ("parameter", "value", "type_"),
     [
-        ("int", 7, np.int32), ("int", 2**31 - 1, np.int32), (4, 524_288, np.int32), ("unsigned int", 7, np.uint32), ("float", 7, np.float32), ("float", 0.1, np.float32),
+        ("int", 7, np.int32), ("int", 2**31 - 1, np.int32), (4, 524_288, np.int32), ("unsigned int", 7, np.uint32),
+        ("float", 7, np.float32), ("float", 0.1, np.float32),
         ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64), ("short", -1, np.int16),
         ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, 7, np.int32), (4, -7, np.int32),
         (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (8, -1, np.int64), (1, 255, np.uint8), (1, True, np.bool_),
