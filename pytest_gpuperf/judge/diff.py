@@ -80,13 +80,6 @@ class WorkloadDiff:
         return round(slowest, 2), sum(change.direction == "worse" for change in changes)
 
 
-class Listed(NamedTuple):
-    """A workload that one state alone has."""
-
-    key: Key
-    kernel: str
-
-
 class Coverage(NamedTuple):
     """Records for one target that workloads of both states have in one of them alone."""
 
@@ -101,8 +94,9 @@ class EvidenceDiff:
     """What differs between two states of the baselines."""
 
     workloads: tuple[WorkloadDiff, ...]
-    new: tuple[Listed, ...]
-    gone: tuple[Listed, ...]
+    new: Mapping[Key, str]
+    """Kernels of workloads that the later state alone has."""
+    gone: Mapping[Key, str]
     coverage: Mapping[Coverage, int]
     """How many workloads each has."""
     unseen: int
@@ -129,26 +123,21 @@ def compare_evidence(
     for key in sorted({*before, *after} - came - gone.keys()):
         was = moved.get(key, key)
         old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
-        coverage.update(_coverage(old, now))
+        one_sided = list(_coverage(old, now))
+        coverage.update(one_sided)
         code = code_diffs(key, old, now)
         runs = run_diffs(key, old, now, rules, code_told=bool(code))
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
         else:
-            unseen += _differ(old, now)
+            unseen += old != now and not one_sided
     return EvidenceDiff(
         workloads=tuple(found),
-        new=tuple(Listed(key, records.kernel) for key, records in new.items() if key in came),
-        gone=tuple(Listed(key, records.kernel) for key, records in gone.items() if key in lost),
+        new={key: records.kernel for key, records in new.items() if key in came},
+        gone={key: records.kernel for key, records in gone.items() if key in lost},
         coverage=dict(sorted(coverage.items())),
         unseen=unseen,
     )
-
-
-def _differ(old: WorkloadRecords, new: WorkloadRecords) -> bool:
-    """Whether any record of both is not the same."""
-    static = any(old.static[at] != new.static[at] for at in old.static.keys() & new.static.keys())
-    return static or any(old.times[gpu] != new.times[gpu] for gpu in old.times.keys() & new.times.keys())
 
 
 def _coverage(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[Coverage]:

@@ -101,10 +101,10 @@ def _grouped(diff: EvidenceDiff) -> Mapping[str, Mapping[str, _Group]]:
     groups: dict[tuple[str, str], _Group] = defaultdict(_Group)
     for one in diff.workloads:
         groups[one.key.module, one.kernel].changed.append(one)
-    for new in diff.new:
-        groups[new.key.module, new.kernel].new.append(new.key)
-    for gone in diff.gone:
-        groups[gone.key.module, gone.kernel].gone.append(gone.key)
+    for key, kernel in diff.new.items():
+        groups[key.module, kernel].new.append(key)
+    for key, kernel in diff.gone.items():
+        groups[key.module, kernel].gone.append(key)
     modules: dict[str, dict[str, _Group]] = defaultdict(dict)
     for module, kernel in sorted(groups):
         modules[module][kernel] = groups[module, kernel]
