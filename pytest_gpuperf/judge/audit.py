@@ -67,10 +67,8 @@ def _of_file(file: str, old: Kernels, new: Kernels, key: Callable[[str], str], r
     lost = [f"no longer for {arch} ({numbered(before[arch], 'kernel')})" for arch in sorted(before.keys() - after)]
     more = [f"for {arch} too now ({numbered(after[arch], 'kernel')})" for arch in sorted(after.keys() - before)]
     pairs = paired(file, old, new, key)
-    return Audit(
-        judged=[Judged(one, other, judged(one, other, record_of)) for one, other in pairs.kept],
-        renamed=pairs.renamed, gone=pairs.gone, new=pairs.new, whole=[f"{file}: {words}" for words in (*lost, *more)],
-    )  # fmt: skip
+    found = [Judged(one, other, judged(one, other, record_of)) for one, other in pairs.kept]
+    return Audit(found, *pairs[1:], [f"{file}: {words}" for words in (*lost, *more)])
 
 
 def _archs(kernels: Kernels) -> Counter[str]:

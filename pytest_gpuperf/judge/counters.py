@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, other_arguments
 from pytest_gpuperf.judge.static_rules import less_is_better, more_is_better
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
@@ -120,9 +121,8 @@ def _obstacle(before: Conditions, after: Conditions) -> str:
 def _listed(what: str, gated: Sequence[Metric], one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:
     """A note on metrics that one side alone has: all of a few, and the first of many."""
     names = [metric.what for metric in gated if metric.name in one and metric.name not in other]
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     if names:
-        yield f"{what}: {', '.join(names[:MOST_LISTED])}{more}"
+        yield f"{what}: {first_of(names, MOST_LISTED)}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from pytest_gpuperf.judge.continued import moved_workloads
 from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
@@ -29,8 +28,6 @@ from pytest_gpuperf.model.workload_records import WorkloadRecords
 SPILLED = "spilled bytes"
 _FIRST = (REGISTERS.what, SPILLED, OCCUPANCY.what)
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
-_LAUNCH_PART = re.compile(r"(\w+)=(\([^)]*\)|\S+)")
-"""Of a launch: ``grid=(1024, 1, 1)``."""
 _NOTHING = WorkloadRecords({}, {})
 
 
@@ -55,10 +52,6 @@ class RunDiff:
     """What was run, and how it was timed."""
     counters: tuple[Change, ...] = ()
     """Those that left their bands, the largest relative change first."""
-    others: int = 0
-    """Counters that differ and stay in their bands, or have none."""
-    sets: tuple[int, int] = (0, 0)
-    """How many counters were removed and added."""
 
     @property
     def ratio(self) -> float:
@@ -87,13 +80,6 @@ class WorkloadDiff:
         return round(slowest, 2), sum(change.direction == "worse" for change in changes)
 
 
-class Listed(NamedTuple):
-    """A workload that one state alone has."""
-
-    key: Key
-    kernel: str
-
-
 class Coverage(NamedTuple):
     """Records for one target that workloads of both states have in one of them alone."""
 
@@ -101,7 +87,6 @@ class Coverage(NamedTuple):
     toolchain: str
     """Empty for a GPU model."""
     added: bool
-    workloads: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +94,13 @@ class EvidenceDiff:
     """What differs between two states of the baselines."""
 
     workloads: tuple[WorkloadDiff, ...]
-    new: tuple[Listed, ...]
-    gone: tuple[Listed, ...]
-    coverage: tuple[Coverage, ...]
+    new: Mapping[Key, str]
+    """Kernels of workloads that the later state alone has."""
+    gone: Mapping[Key, str]
+    coverage: Mapping[Coverage, int]
+    """How many workloads each has."""
     unseen: int
-    """Workloads whose records differ in nothing that is compared: hashes of sources and cubins."""
+    """Workloads whose records differ in nothing that is compared: hashes of sources, counters within their bands."""
 
 
 def compare_evidence(
@@ -130,39 +117,34 @@ def compare_evidence(
     moved = moved_workloads(gone, new)
     lost = gone.keys() - set(moved.values())
     came = new.keys() - moved.keys()
-    coverage: Counter[tuple[str, str, bool]] = Counter()
+    coverage: Counter[Coverage] = Counter()
     found: list[WorkloadDiff] = []
     unseen = 0
     for key in sorted({*before, *after} - came - gone.keys()):
         was = moved.get(key, key)
         old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
-        coverage.update(_coverage(old, now))
+        one_sided = list(_coverage(old, now))
+        coverage.update(one_sided)
         code = code_diffs(key, old, now)
         runs = run_diffs(key, old, now, rules, code_told=bool(code))
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
         else:
-            unseen += _differ(old, now)
+            unseen += old != now and not one_sided
     return EvidenceDiff(
         workloads=tuple(found),
-        new=tuple(Listed(key, records.kernel) for key, records in new.items() if key in came),
-        gone=tuple(Listed(key, records.kernel) for key, records in gone.items() if key in lost),
-        coverage=tuple(Coverage(*what, count) for what, count in sorted(coverage.items())),
+        new={key: records.kernel for key, records in new.items() if key in came},
+        gone={key: records.kernel for key, records in gone.items() if key in lost},
+        coverage=dict(sorted(coverage.items())),
         unseen=unseen,
     )
 
 
-def _differ(old: WorkloadRecords, new: WorkloadRecords) -> bool:
-    """Whether any record of both is not the same."""
-    static = any(old.static[at] != new.static[at] for at in old.static.keys() & new.static.keys())
-    return static or any(old.times[gpu] != new.times[gpu] for gpu in old.times.keys() & new.times.keys())
-
-
-def _coverage(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[tuple[str, str, bool]]:
+def _coverage(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[Coverage]:
     for arch, toolchain in old.static.keys() ^ new.static.keys():
-        yield arch, toolchain, (arch, toolchain) in new.static
+        yield Coverage(arch, toolchain, (arch, toolchain) in new.static)
     for gpu in old.times.keys() ^ new.times.keys():
-        yield gpu, "", gpu in new.times
+        yield Coverage(gpu, "", gpu in new.times)
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -224,13 +206,11 @@ def _run_diff(
     unknown = sorted(shared - {rule.name for rule in rules})  # a team added them, and nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
     moved = compare_counters(key, gpu, old.counters, new.counters, table).changes
-    differ = sum(old.counters[name] != new.counters[name] for name in shared)
     return RunDiff(
         gpu=gpu,
         times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
         conditions=tuple(_texts(*_conditions(old, new, code_told=code_told))),
-        counters=tuple(sorted(moved, key=_distance, reverse=True)), others=differ - len(moved),
-        sets=(len(old.counters) - len(shared), len(new.counters) - len(shared)),
+        counters=tuple(sorted(moved, key=_distance, reverse=True)),
     )  # fmt: skip
 
 
@@ -247,49 +227,30 @@ def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> Iterato
         yield "machine code", was.code[:8] or "none", now.code[:8] or "none"
     yield "timer", old.timer, new.timer
     yield "L2", old.cache, new.cache
-    yield from _launch(was.launch, now.launch)
-    yield from _arguments(was.arguments, now.arguments)
-    before, after = _figures(old), _figures(new)
-    yield from ((what, text, after[what]) for what, text in before.items())
+    yield "launch", was.launch or "none", now.launch or "none"
+    if len(was.arguments) == len(now.arguments):
+        pairs = enumerate(zip(was.arguments, now.arguments, strict=True), start=1)
+        yield from ((f"argument {at}", *pair) for at, pair in pairs)
+    else:
+        yield "arguments", ", ".join(was.arguments) or "none", ", ".join(now.arguments) or "none"
+    if old.counters.keys() != new.counters.keys():
+        yield "counters", _only(old.counters, new.counters), _only(new.counters, old.counters)
+    yield from zip(_FIGURES, _figures(old), _figures(new), strict=True)
 
 
-def _figures(record: TimeRecord) -> dict[str, str]:
+def _only(counters: Mapping[str, float], others: Mapping[str, float]) -> str:
+    return ", ".join(sorted(counters.keys() - others.keys())) or "none"
+
+
+_FIGURES = ("declared bytes", "declared operations", "device memory", "error", "host time")
+
+
+def _figures(record: TimeRecord) -> Iterator[str]:
+    """Each of ``_FIGURES``; of a host time also the ratio that the gate compares."""
     beside = record.beside or Beside()
-    return {
-        "declared bytes": _text(record.bytes), "declared operations": _text(record.flops),
-        "device memory": _text(beside.memory_bytes, "{} bytes"), "error": _text(beside.accuracy, "{:.4g}"),
-        "host time": _host_time(beside.host),
-    }  # fmt: skip
-
-
-def _text(value: float | None, form: str = "{}") -> str:
-    return "none" if value is None else form.format(value)
-
-
-def _host_time(time: HostTime | None) -> str:
-    """Its time, and the ratio that the gate compares."""
-    return "none" if time is None else f"{duration(time.time_ns)} (x{statistics.median(time.ratios):.4g} of fixed work)"
-
-
-def _launch(old: str, new: str) -> Iterable[tuple[str, str, str]]:
-    """Grid, block and shared memory, each by itself where they can be told apart."""
-    was, now = dict(_LAUNCH_PART.findall(old)), dict(_LAUNCH_PART.findall(new))
-    if was.keys() == now.keys() and was != now:
-        return [(name, was[name], now[name]) for name in was]
-    return [("launch", old or "none", new or "none")]
-
-
-def _arguments(old: Sequence[str], new: Sequence[str]) -> Iterable[tuple[str, str, str]]:
-    """Each by itself, without the words that both have; all as one if there are more or fewer."""
-    if len(old) != len(new):
-        return [("arguments", ", ".join(old) or "none", ", ".join(new) or "none")]
-    return [(f"argument {at}", *_words(*pair)) for at, pair in enumerate(zip(old, new, strict=True), start=1)]
-
-
-def _words(old: str, new: str) -> tuple[str, str]:
-    """Words that differ: of ``int32[8] align=256`` and ``int32[9] align=256`` the first."""
-    was, now = old.split(), new.split()
-    if len(was) != len(now):
-        return old, new
-    differ = [(one, other) for one, other in zip(was, now, strict=True) if one != other]
-    return " ".join(one for one, _ in differ), " ".join(other for _, other in differ)
+    values = (record.bytes, record.flops, beside.memory_bytes, beside.accuracy)
+    for value, form in zip(values, ("{}", "{}", "{} bytes", "{:.4g}"), strict=True):
+        yield "none" if value is None else form.format(value)
+    host = beside.host
+    ratio = statistics.median(host.ratios) if host else 0.0
+    yield f"{duration(host.time_ns)} (x{ratio:.4g} of fixed work)" if host else "none"

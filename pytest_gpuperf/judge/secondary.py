@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Literal
 
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
@@ -56,23 +57,17 @@ def judge_exact(
 ) -> Judgement:
     """Device memory in bytes, or an error, against that on record."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
-    verdict, direction = Verdict.SAME, "neutral"
-    if after > before + band:
-        verdict, direction = Verdict.WORSE, "worse"
-    elif after < before - band:
-        verdict, direction = Verdict.BETTER, "better"
+    way: Literal["worse", "better", "neutral"] = (
+        "worse" if after > before + band else "better" if after < before - band else "neutral"
+    )
     shown = [str(int(one)) if kind == "memory" else f"{one:.4g}" for one in (before, after)]
-    more = after / before - 1 if before else 0.0
     change = Change(
-        what=WORDS[kind], before=shown[0], after=shown[1], direction=direction,  # type: ignore[arg-type]
-        unit="bytes" if kind == "memory" else "", note=_more(more) if more else "",
+        what=WORDS[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
+        note=percent(after / before - 1) if before and after != before else "",
     )  # fmt: skip
-    reason = "" if verdict is Verdict.SAME else f"{WORDS[kind]} got {direction}"
+    verdict = {"worse": Verdict.WORSE, "better": Verdict.BETTER}.get(way, Verdict.SAME)
+    reason = "" if verdict is Verdict.SAME else f"{WORDS[kind]} got {way}"
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
-
-
-def _more(fraction: float) -> str:
-    return f"{fraction * 100:+.2f} %" if abs(fraction) < 0.1 else percent(fraction)
 
 
 # --- host time -----------------------------------------------------------------------------------

@@ -91,25 +91,22 @@ def _verdict(
     """Verdict and reason by the changes as they are weighed; ``whole`` is the estimate that outranks some."""
     worse = _worse(changes)
     better = [one.what for one in changes if one.direction == "better"]
-    if worse and worse == _worse(judgement.changes):
+    proven = bool(set(better) - OCCUPANCY)
+    if worse == _worse(judgement.changes) and worse:
         return Verdict.WORSE, judgement.reason
     if worse:
         return Verdict.WORSE, f"the machine code got worse: {', '.join(one.what for one in worse)}"
-    if whole is not None:
-        return Verdict.SAME, (
-            f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks ({_percent(whole)}): "
-            f"its time will tell"
-        )
-    if set(better) - OCCUPANCY and not slower:
+    if whole is None and proven and not slower:
         return Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
-    if set(better) - OCCUPANCY:
-        return Verdict.SAME, (
-            f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it: its time "
-            f"will tell"
-        )
-    if better:
-        return Verdict.SAME, "the occupancy rose, which by itself proves no gain: its time will tell"
-    return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
+    if whole is not None:
+        why = f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks ({_percent(whole)})"
+    elif proven:
+        why = f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it"
+    elif better:
+        why = "the occupancy rose, which by itself proves no gain"
+    else:
+        return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
+    return Verdict.SAME, f"{why}: its time will tell"
 
 
 def _percent(whole: StaticEstimate) -> str:
@@ -132,16 +129,13 @@ def weighed_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgeme
     time = next((one for one in judgements if one.kind == "time" and one.verdict in PROVEN_NOT_SLOWER), None)
     if time is None:
         return tuple(judgements)
-    return tuple(_outranked(one, time) if _is_beside(one, time, arch) else one for one in judgements)
+    return tuple(_outranked(one, time, arch) if one.verdict is Verdict.WORSE else one for one in judgements)
 
 
-def _is_beside(one: Judgement, time: Judgement, arch: str) -> bool:
-    """Whether it got worse on the GPU that the time is of."""
-    if one.kind == "static":
-        return one.verdict is Verdict.WORSE and plain(one.target) == plain(arch)
-    return one.verdict is Verdict.WORSE and one.kind == "counters" and one.target == time.target
-
-
-def _outranked(one: Judgement, time: Judgement) -> Judgement:
+def _outranked(one: Judgement, time: Judgement, arch: str) -> Judgement:
+    """SAME, if it got worse on the GPU that the time is of."""
+    of_this_gpu = plain(one.target) == plain(arch) if one.kind == "static" else one.target == time.target
+    if one.kind not in ("static", "counters") or not of_this_gpu:
+        return one
     reason = f"worse, not slower: {one.reason}; its time on {time.target} is {time.verdict.value}"
     return msgspec.structs.replace(one, verdict=Verdict.SAME, reason=reason)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.evidence import Key, is_below
@@ -36,14 +36,12 @@ class OnRecord(NamedTuple):
 class WhyVanished(enum.Enum):
     """Why no test came to a record."""
 
-    DELETED = "its module was collected, and the test is not in it"
-    UNUSED = "no test asks for its fixture any more"
+    DELETED = "its test is gone"
     FILE_GONE = "its test file is gone"
     NOT_COLLECTED = "its test file is there and was not collected"
     ELSEWHERE = "its test file lies outside of the folders that this run searched"
     DESELECTED = "its test was collected and then left out, by what this project's own settings or hooks select"
-    SKIPPED = "its test or its test file was skipped"
-    XFAILED = "its test was expected to fail, and did before it came there"
+    SKIPPED = "its test or its test file was skipped, or failed as expected"
     RENAMED = "its work goes on under another name"
     NOT_ASKED = "its test passed and asked for no kernel and no measurement"
 
@@ -93,7 +91,7 @@ class RunSeen:
 
 REMARKED = (WhyVanished.ELSEWHERE, WhyVanished.DESELECTED)
 """Causes that a project may have settled on, and gate in a run of its own: told, and never red."""
-_THERE = (WhyVanished.DESELECTED, WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
+_THERE = (WhyVanished.DESELECTED, WhyVanished.SKIPPED, WhyVanished.NOT_ASKED)
 """Causes of tests that are there: what they did not come to counts for the targets of their run alone."""
 
 
@@ -116,55 +114,43 @@ def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: boo
 
 
 def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
-    module, node = record.key.module, record.key.node_id
-    if any(is_below(node, place) for place in run.failed):
+    """By its test, or by the tests that ask for its fixture; None: it was judged, or others say why not."""
+    module, node, of_fixture = record.key.module, record.key.node_id, bool(fixture_of(record.key.test))
+    if any(of_fixture or is_below(node, place) for place in run.failed):  # what was not collected may use the fixture
+        return None
+    if of_fixture and node in run.reached:  # who came there says of the fixture's other kernels what became of them
         return None
     skipped = next((reason for place, reason in run.skipped.items() if is_below(node, place)), None)
     if skipped is not None:
-        return _ended(record, Ended("skipped", skipped), run)
-    if fixture_of(record.key.test):
-        return _of_fixture(record, run)
-    if node in run.selected and node in run.tests:  # by its node id, too: pytest tells of no file that it went through
-        return _ended(record, run.ends[node], run) if node in run.ends else None
-    if module not in run.modules:
-        return _of_file(record, run)
-    if module not in run.covered:
+        return _ended(record, [Ended("skipped", skipped)], run)
+    users = run.users.get(node, ()) if of_fixture else {node}.intersection(run.tests)
+    chosen = [test for test in users if test in run.selected]
+    if chosen:
+        return _ended(record, [run.ends.get(test) for test in chosen], run)
+    if module not in run.covered and (of_fixture or module in run.modules):
         return None
-    if node not in run.tests:
-        return Vanished(record, WhyVanished.DELETED)
-    return _deselected(record, {node}, run)
-
-
-def _deselected(record: OnRecord, tests: Set[str], run: RunSeen) -> Vanished | None:
-    """Of tests that are there and were not chosen: the user's own choice and another shard's part are no news."""
-    return Vanished(record, WhyVanished.DESELECTED) if run.full and not tests & run.elsewhere else None
-
-
-def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
-    """Of a fixture's kernel: its users tell what became of it, unless one of them came to judge it.
-
-    A user that was chosen tells it wherever the fixture is; of one that none asks for, or none that was chosen, only a
-    run that searched the fixture's module says anything.
-    """
-    module, node = record.key.module, record.key.node_id
-    if run.failed or node in run.reached:  # what could not be collected may use it
-        return None
-    users = run.users.get(node, ())
-    ends = {test: run.ends.get(test) for test in users if test in run.selected}
-    if module not in run.covered and not ends:
-        return None
-    if not users:
+    if users:  # the user's own choice and another shard's part are no news
+        left_out = run.full and run.elsewhere.isdisjoint(users)
+        return Vanished(record, WhyVanished.DESELECTED) if left_out else None
+    if of_fixture:
         return _unused(record, run)
-    if not ends:
-        return _deselected(record, set(users), run)
-    told = [end for end in ends.values() if end is not None]
-    if any(end.how == "failed" for end in told):
+    return Vanished(record, WhyVanished.DELETED) if module in run.modules else _of_file(record, run)
+
+
+def _ended(record: OnRecord, ends: Sequence[Ended | None], run: RunSeen) -> Vanished | None:
+    """Of tests that are there, by how they ended: one that passed or failed tells more than those that skipped."""
+    hows = {end.how for end in ends if end is not None}
+    reached = run.reached.get(record.key.node_id)
+    if "failed" in hows or (reached is not None and record in reached):
         return None
-    if any(end.how == "passed" for end in told):
-        return Vanished(record, WhyVanished.NOT_ASKED)
-    if len(told) < len(ends):  # one stopped early, for want of a GPU, before it came to its fixture
-        return Vanished(record, WhyVanished.SKIPPED, "it stopped before its fixture compiled", for_want_of_gpu=True)
-    return _ended(record, told[0], run)
+    if "passed" in hows:
+        return Vanished(record, WhyVanished.NOT_ASKED) if reached is None else None
+    if None in ends:  # stopped early, for want of a GPU: a test itself says what it did not come to
+        early = "it stopped before its fixture compiled"
+        is_test = not fixture_of(record.key.test)
+        return None if is_test else Vanished(record, WhyVanished.SKIPPED, early, for_want_of_gpu=True)
+    end = next(end for end in ends if end is not None)
+    return Vanished(record, WhyVanished.SKIPPED, end.reason, end.how == "skipped" and asks_for_gpu(end.reason))
 
 
 def _unused(record: OnRecord, run: RunSeen) -> Vanished | None:
@@ -174,7 +160,9 @@ def _unused(record: OnRecord, run: RunSeen) -> Vanished | None:
     if record.key.module in run.missing:
         return Vanished(record, WhyVanished.FILE_GONE)
     reason = next(iter(run.skipped.values()), None)  # a skipped file may be its user
-    return Vanished(record, WhyVanished.UNUSED) if reason is None else _ended(record, Ended("skipped", reason), run)
+    if reason is not None:
+        return _ended(record, [Ended("skipped", reason)], run)
+    return Vanished(record, WhyVanished.DELETED, "no test asks for it")
 
 
 def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:
@@ -185,19 +173,6 @@ def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:
     if module in run.missing:
         return Vanished(record, WhyVanished.FILE_GONE)
     return Vanished(record, WhyVanished.NOT_COLLECTED if module in run.covered else WhyVanished.ELSEWHERE)
-
-
-def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
-    """Of a test that is there: what it did not come to."""
-    if end.how == "failed":
-        return None
-    reached = run.reached.get(record.key.node_id)
-    if end.how == "passed":
-        return Vanished(record, WhyVanished.NOT_ASKED) if reached is None else None
-    if reached is not None and record in reached:
-        return None
-    cause = WhyVanished.SKIPPED if end.how == "skipped" else WhyVanished.XFAILED
-    return Vanished(record, cause, end.reason, end.how == "skipped" and asks_for_gpu(end.reason))
 
 
 _GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)

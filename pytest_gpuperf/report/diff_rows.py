@@ -101,10 +101,10 @@ def _grouped(diff: EvidenceDiff) -> Mapping[str, Mapping[str, _Group]]:
     groups: dict[tuple[str, str], _Group] = defaultdict(_Group)
     for one in diff.workloads:
         groups[one.key.module, one.kernel].changed.append(one)
-    for new in diff.new:
-        groups[new.key.module, new.kernel].new.append(new.key)
-    for gone in diff.gone:
-        groups[gone.key.module, gone.kernel].gone.append(gone.key)
+    for key, kernel in diff.new.items():
+        groups[key.module, kernel].new.append(key)
+    for key, kernel in diff.gone.items():
+        groups[key.module, kernel].gone.append(key)
     modules: dict[str, dict[str, _Group]] = defaultdict(dict)
     for module, kernel in sorted(groups):
         modules[module][kernel] = groups[module, kernel]
@@ -174,11 +174,6 @@ def run_words(run: RunDiff) -> str:
     parts += [_listed(run.conditions, MOST_CONDITIONS)] if run.conditions else []
     if run.counters:
         parts.append(_listed(run.counters, MOST_COUNTERS, " counters"))
-    for count, word in zip(run.sets, ("removed", "added"), strict=True):
-        parts += [f"{numbered(count, 'counter')} {word}"] if count else []
-    if not parts:
-        of_bands = "its band" if run.others == 1 else "their bands"
-        parts.append(f"{numbered(run.others, 'counter', 'differs', 'differ')}, none beyond {of_bands}")
     return ", ".join(parts)
 
 
@@ -231,11 +226,9 @@ def _base(key: Key) -> str:
 def remarks_of(diff: EvidenceDiff, manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:
     """Targets and toolchains that came or went, and what else differs; ``manifests``: fields before and after."""
     lines = []
-    for one in diff.coverage:
+    for one, workloads in diff.coverage.items():
         target = quoted(f"{one.target} by {one.toolchain}" if one.toolchain else one.target, LONGEST_TEXT)
-        lines.append(
-            f"{target} {'added' if one.added else 'removed'}: records of {numbered(one.workloads, 'workload')}"
-        )
+        lines.append(f"{target} {'added' if one.added else 'removed'}: records of {numbered(workloads, 'workload')}")
     before, after = manifests
     for name in sorted(before.keys() | after.keys()):
         words = _field_words(before.get(name), after.get(name))
@@ -243,7 +236,7 @@ def remarks_of(diff: EvidenceDiff, manifests: tuple[Mapping[str, object], Mappin
     if diff.unseen:
         lines.append(
             f"{numbered(diff.unseen, 'workload', 'differs', 'differ')} in nothing that is compared (hashes of sources "
-            "and cubins, ranges of counters)"
+            "and cubins, counters within their bands)"
         )
     return lines
 

@@ -14,16 +14,15 @@ from pytest_gpuperf.report.remarks import with_flags
 NAMED = 3
 """Tests or files that a line names before it counts the rest."""
 _GONE = "restore {it}, or take its records away: gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
-_SKIP = "take the skip away, or delete the test and run gpuperf prune --yes"
 REMEDIES = {
-    WhyVanished.DELETED: _GONE.format(it="the test"),
-    WhyVanished.UNUSED: _GONE.format(it="the use of the fixture"),
+    WhyVanished.DELETED: _GONE.format(it="the test, or the use of the fixture"),
     WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
     WhyVanished.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
     WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
     WhyVanished.DESELECTED: "see to -k, -m and --deselect in addopts, and to conftests; or gate it in a run of its own",
-    WhyVanished.SKIPPED: _SKIP,
-    WhyVanished.XFAILED: "put what is measured before what fails, or take the mark away",
+    WhyVanished.SKIPPED: (
+        "take the skip away, or measure before the expected failure; or delete the test: gpuperf prune --yes"
+    ),
     WhyVanished.RENAMED: "let their records follow, each as the line of its new name says",
     WhyVanished.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again; or delete it: gpuperf prune --yes",
 }
@@ -40,7 +39,7 @@ def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
     return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
 
 
-_GONE_HERE = (WhyVanished.DELETED, WhyVanished.UNUSED, WhyVanished.FILE_GONE, WhyVanished.RENAMED)
+_GONE_HERE = (WhyVanished.DELETED, WhyVanished.FILE_GONE, WhyVanished.RENAMED)
 """Causes that are no open question where a revision is compared with: its tests are its own."""
 
 

@@ -122,7 +122,7 @@ def test_one_percent_more_memory_is_worse(measured):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (memory)",
-        "    device memory 400000 -> 404000 bytes (+1.00 %)",
+        "    device memory 400000 -> 404000 bytes (+1.0 %)",
         "If this change is intended: pytest --update-baselines, and commit what it writes.",
     ], consecutive=True)  # fmt: skip
 
@@ -316,7 +316,7 @@ def test_an_explanation_of_a_workload_without_a_cause_in_its_code_says_what_got_
     measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
     measured.run(*GATE, "-k", "memory")
     said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
-    assert "device memory 400000 -> 404000 bytes (+1.00 %)" in said
+    assert "device memory 400000 -> 404000 bytes (+1.0 %)" in said
 
 
 def test_against_a_revision_its_process_takes_the_figures(measured):

@@ -242,7 +242,7 @@ def test_a_fixture_that_no_test_uses_any_more_is_missed_in_a_full_run_and_pruned
     users.write("test_other.py", "def test_other(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
     result = users.run(*STATIC, "--gpuperf-open=fail", "test_other.py", ".")
     result.stdout.fnmatch_lines(
-        ["*no test asks for its fixture any more: conftest.py::fixture kernels. To do: restore*"]
+        ["*its test is gone: conftest.py::fixture kernels (no test asks for it)*To do: restore*"]
     )
     assert main(["prune", "--yes"]) == 0
     assert "conftest.py::fixture kernels" in capsys.readouterr().out

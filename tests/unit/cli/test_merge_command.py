@@ -202,7 +202,7 @@ def test_one_line_for_what_several_shards_missed(merged) -> None:
     deleted = [vanished(WhyVanished.DELETED, target) for target in ALL_TARGETS]
     status, said = merged(*(shard(index, of_part=one) for index, one in enumerate(deleted, 1)))
     assert status == 13
-    assert "ERROR: 1 workload on record NOT-MEASURED on nvidia-h200, sm_90: its module was collected" in said
+    assert "ERROR: 1 workload on record NOT-MEASURED on nvidia-h200, sm_90: its test is gone" in said
 
 
 def test_a_narrowed_run_only_names_what_vanished(merged) -> None:

@@ -59,7 +59,7 @@ def test_a_result_that_was_exact_and_is_not_is_worse() -> None:
     [
         ("memory", 1000, 1000, "SAME", Change(what="device memory", before="1000", after="1000", unit="bytes")),
         ("memory", 400_000, 404_000, "WORSE", Change(what="device memory", before="400000", after="404000",
-                                                   unit="bytes", direction="worse", note="+1.00 %")),
+                                                   unit="bytes", direction="worse", note="+1.0 %")),
         ("accuracy", 0.4, 0.123456, "BETTER", Change(what="error", before="0.4", after="0.1235", direction="better",
                                                     note="-69.1 %")),
     ],

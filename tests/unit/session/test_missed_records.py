@@ -24,7 +24,8 @@ def line(cause: str, targets: str = "sm_90", name: str = OLD_NODE) -> str:
     return f"1 workload on record NOT-MEASURED on {targets}: {cause}: {name}"
 
 
-DELETED = line("its module was collected, and the test is not in it")
+DELETED = line("its test is gone")
+SKIPPED = "its test or its test file was skipped, or failed as expected"
 
 
 # --- which runs answer for it ----------------------------------------------------------------------
@@ -83,7 +84,7 @@ def test_a_comparison_with_a_revision_may_be_narrowed_and_names_what_only_that_h
     gated.config.option.keyword = "copy"
     assert missed_records.is_full(gated.config)
     gated.collected(TEST, OLD_TEST).ends.update({NODE: Ended("passed"), OLD_NODE: Ended("skipped", "flaky")})
-    assert told(gated).vanished[0].startswith(line("its test or its test file was skipped", name=f"{OLD_NODE} (flaky)"))
+    assert told(gated).vanished[0].startswith(line(SKIPPED, name=f"{OLD_NODE} (flaky)"))
 
 
 # --- tests that did not come to an end -------------------------------------------------------------
@@ -132,7 +133,7 @@ def skipped(run: Run, reason: str, **found: Any) -> None:
 def test_a_skipped_test_counts_for_the_targets_of_the_run(gated: Run) -> None:
     add_time(gated, old_key())
     skipped(gated, "flaky")
-    cause, name = "its test or its test file was skipped", f"{OLD_NODE} (flaky)"
+    cause, name = SKIPPED, f"{OLD_NODE} (flaky)"
     assert told(gated).vanished[0].startswith(line(cause, name=name))
     gated.worker.expected_archs = ("sm_80",)
     assert told(gated).vanished == ()
