@@ -129,12 +129,12 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
         return _ended(record, [run.ends.get(test) for test in chosen], run)
     if module not in run.covered and (of_fixture or module in run.modules):
         return None
+    if not of_fixture and module not in run.modules:
+        return _of_file(record, run)
     if users:  # the user's own choice and another shard's part are no news
         left_out = run.full and run.elsewhere.isdisjoint(users)
         return Vanished(record, WhyVanished.DESELECTED) if left_out else None
-    if of_fixture:
-        return _unused(record, run)
-    return Vanished(record, WhyVanished.DELETED) if module in run.modules else _of_file(record, run)
+    return _unused(record, run) if of_fixture else Vanished(record, WhyVanished.DELETED)
 
 
 def _ended(record: OnRecord, ends: Sequence[Ended | None], run: RunSeen) -> Vanished | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.model.evidence import fixture_of, fixture_test
+from pytest_gpuperf.model.fixture_names import fixture_of, fixture_test
 
 
 @pytest.mark.parametrize(
