@@ -104,7 +104,9 @@ def _arrays_read_by(launch: Launch, outputs: Sequence[Any], keys: Mapping[Any, A
 def poison(array: Any) -> None:
     """Fill an array as ``gpu.empty`` does: floating-point numbers are NaN then, and whole ones -1."""
     data = _detached(array)
-    flat = data.reshape(-1)  # a copy, if there are gaps between its elements
+    flat = data.reshape(-1)
+    if not (flat.is_contiguous() if hasattr(flat, "detach") else flat.flags.c_contiguous):
+        flat = flat.clone() if hasattr(flat, "detach") else flat.copy()
     _bytes(flat)[...] = POISON
     data[...] = flat.reshape(data.shape)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_a_texture_object_of_the_user_is_passed_by_value(cuda_device: CudaDevice
         gpu.assert_equal(to, np.arange(64, dtype="float32"))
     moving, remark = MovingBuffers.of(cuda_device, launch)
     assert moving is not None, remark
-    moved = moving.moved(4096)
+    moved = moving.moved(random.Random(1))
     values += 1  # is not moved
     moved()
     gpu.assert_equal(moved.arguments[1], np.arange(1, 65, dtype="float32"))
