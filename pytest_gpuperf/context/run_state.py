@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 
 if TYPE_CHECKING:
@@ -26,9 +25,8 @@ SELF_PAIRS = 3
 class RunState:
     """Of this process alone: pytest-xdist's workers do not share it."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._options = options
         self._start_s = 0.0
         self._test_began = "", 0.0
         self._shares: dict[str, int] = {}
@@ -90,10 +88,6 @@ class RunState:
     def take_suspects(self, workloads: Iterable[WorkloadEvidence]) -> list[Suspect]:
         """Those of these workloads, which wait no more."""
         return [one for work in workloads for one in self._suspects.pop(work.key, ())]
-
-    def forget_suspects(self, key: Key) -> None:
-        """What is wrong has no time, so nothing of it is confirmed."""
-        self._suspects.pop(key, None)
 
     @property
     def has_suspects(self) -> bool:

@@ -52,7 +52,7 @@ def run_state_of(config: pytest.Config) -> RunState:
     if RUN_STATE not in config.stash:
         from pytest_gpuperf.context.run_state import RunState  # noqa: PLC0415 a plain run has none
 
-        config.stash[RUN_STATE] = RunState(config, config.stash[OPTIONS])
+        config.stash[RUN_STATE] = RunState(config)
     return config.stash[RUN_STATE]
 
 

@@ -116,7 +116,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     if isinstance(worker.options.task, ConfirmTask):
         confirm.leave(worker.options.task, Confirmation(
             key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
-            time_ns=mean_time_ns(timed.rounds),
+            time_ns=mean_time_ns(timed.rounds) if timed.rounds else 0.0,
         ))  # fmt: skip
     figures.measure_figures(work, book, state)
     return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")

@@ -61,7 +61,7 @@ def test_of_more_tests_three_are_drawn_the_same_ones_in_every_worker():
     others = [SimpleNamespace(nodeid="test_other", fixturenames=["gpu"])] * 10
 
     def drawn(items, **config):
-        state = RunState(SimpleNamespace(**config), None)
+        state = RunState(SimpleNamespace(**config))
         state.choose_self_pairs(items)
         return state.self_pairs
 

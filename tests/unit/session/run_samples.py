@@ -109,7 +109,7 @@ class Run:
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
         self.config.stash[stash.WORKER] = self.worker
-        self.config.stash[stash.RUN_STATE] = RunState(self.config, self.options)
+        self.config.stash[stash.RUN_STATE] = RunState(self.config)
 
     @property
     def state(self) -> RunState:

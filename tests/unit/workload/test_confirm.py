@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.run_state import RunState
@@ -42,7 +41,7 @@ class Test:
     __test__ = False
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.state = RunState(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
+        self.state = RunState(SimpleNamespace(stash=pytest.Stash()))  # type: ignore[arg-type]
         self.book = TestBook("test_a.py", "test_a")
         self.tasks: list[ConfirmTask] = []
         self.sections: list[str] = []
