@@ -18,7 +18,7 @@ PAGES = {
     "audit": "audit", "bisect": "bisect", "bisect-step": "bisect", "comment": "reports", "diff": "accepting-changes",
     "doctor": "ci", "examples": "first-regression", "explain": "why-slower", "history": "history",
     "init": "first-regression", "merge": "scaling", "mv": "accepting-changes",
-    "plot": "reports", "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
+    "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
     "selftest": "selftest", "targets": "other-compilers",
 }  # fmt: skip
 """Of the documentation, by command."""
@@ -93,7 +93,6 @@ def _add_looks(commands: Commands) -> None:
         "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
         help="a file that ends in .html or .md; may be given again (default: text to the terminal)",
     )  # fmt: skip
-    diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
     _add_folder(diff)
 
 
@@ -138,7 +137,7 @@ def _add_reports(commands: Commands) -> None:
     history.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
     history.add_argument(
         "--output", metavar="FILE", type=Path, action="append", default=[],
-        help="a file that ends in .html, .csv, .bmf.json (Bencher) or .gab.json (github-action-benchmark)",
+        help="a file that ends in .html or .csv",
     )  # fmt: skip
     history.add_argument(
         "--report", metavar="JSON", type=Path, action="append", default=[],
@@ -157,13 +156,6 @@ def _add_reports(commands: Commands) -> None:
     merge.add_argument("reports", metavar="JSON", nargs="+", type=Path, help="what --gpuperf-report=FILE.json wrote")
     for form, metavar in (("html", "HTML"), ("markdown", "MD"), ("json", "JSON")):
         merge.add_argument(f"--{form}", metavar=metavar, type=Path, help=f"write the whole run's report as {metavar}")
-
-    plot = _command(commands, "plot", "draw the workloads of a parametrised test over one of its parameters")
-    plot.add_argument("node_id", metavar="NODEID", help="a test, as pytest names it without parameters")
-    plot.add_argument("--x", required=True, metavar="PARAMETER", help="the parameter to draw over")
-    plot.add_argument("--y", choices=("time", "bandwidth", "flops"), default="time", help="default: time")
-    plot.add_argument("--report", metavar="JSON", type=Path, help="of --gpuperf-report (default: the last run here)")
-    plot.add_argument("--output", metavar="HTML", type=Path, help="a page with the curves (default: a table alone)")
 
     comment = _command(commands, "comment", "make or update the comment of a pull or merge request, in CI")
     comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")

@@ -26,8 +26,7 @@ from pytest_gpuperf.judge.audit import compared, counts, joined
 from pytest_gpuperf.model.audited_kernel import Files
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, remarks_of, summary_of
-from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_text import diff_lines
+from pytest_gpuperf.report.diff import diff_lines, diff_markdown
 from pytest_gpuperf.report.files import NotWritten, why_not_written, write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2

@@ -67,11 +67,6 @@ def _status(words: Sequence[str]) -> int:
         _write_no_more()
         _complain(f"gpuperf {parsed.command}: {problem}")
         return EXIT_ABORT if parsed.command == "bisect-step" else 1
-    except ModuleNotFoundError as problem:
-        if problem.name != "jinja2":
-            raise
-        _complain(f"gpuperf {parsed.command}: a page needs jinja2: pip install 'pytest-gpuperf[html]'")
-        return 1
     return status
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,10 +18,18 @@ from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
-from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, edited_lines, modules_of, remarks_of, summary_of
-from pytest_gpuperf.report.diff_text import diff_lines
+from pytest_gpuperf.report.diff import (
+    NO_DIFFERENCE,
+    ModuleDiff,
+    diff_lines,
+    diff_markdown,
+    edited_lines,
+    modules_of,
+    remarks_of,
+    summary_of,
+)  # fmt: skip
 from pytest_gpuperf.report.files import NotWritten, write_file
+from pytest_gpuperf.report.render import rendered
 
 ENDINGS = (".html", ".md")
 
@@ -39,13 +46,13 @@ RULES = list(METRICS.values())
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     revisions = [revision for revision in (parsed.before, parsed.after) if revision is not None]
     return run(
-        revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
-        files=parsed.files, write=write,
+        revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, files=parsed.files,
+        write=write,
     )  # fmt: skip
 
 
 def run(
-    revisions: Sequence[str], *, given: Path | None, start: Path, markdown: bool, whole: bool,
+    revisions: Sequence[str], *, given: Path | None, start: Path, markdown: bool,
     write: Callable[[str], object], files: Sequence[Path] = (),
 ) -> int:  # fmt: skip
     """Say what differs between two states: of none ``HEAD`` and the working tree, of one it and the working tree.
@@ -76,7 +83,7 @@ def run(
     if skipped and summary == NO_DIFFERENCE:
         compared = any_compared(before, after)
         summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    told = _Told(title, modules_of(diff, whole=whole), remarks, summary)
+    told = _Told(title, modules_of(diff), remarks, summary)
     for file in files:
         write_file("difference", file, _content(file, told).encode())
         write(f"difference written to {file}\n")
@@ -97,15 +104,11 @@ class _Told(NamedTuple):
 def _refuse_unknown(file: Path) -> None:
     if file.suffix not in ENDINGS:
         raise DiffError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a difference has its form")
-    if file.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
-        raise DiffError(f"{file} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
 
 
 def _content(file: Path, told: _Told) -> str:
     if file.suffix == ".md":
         return diff_markdown(*told)
-    from pytest_gpuperf.report.page_parts import rendered  # noqa: PLC0415 Jinja is an extra
-
     return rendered("diff.html", **told._asdict())
 
 

@@ -15,9 +15,9 @@ from pytest_gpuperf.cli.report_command import ReportError, read_report
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.files import NotWritten, write_file
-from pytest_gpuperf.report.history import Point, Series, as_action_benchmark, as_bencher, as_csv, figures_of, lines_of
+from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of
 
-ENDINGS = (".html", ".csv", ".bmf.json", ".gab.json")
+ENDINGS = (".html", ".csv")
 
 
 class HistoryError(Exception):
@@ -99,10 +99,4 @@ def _reported(report: RunReport) -> Iterator[PastRecord]:
 def _content(file: Path, series: Sequence[Series]) -> bytes:
     if file.name.endswith(".csv"):
         return as_csv(series).encode()
-    if file.name.endswith(".bmf.json"):
-        return as_bencher(series)
-    if file.name.endswith(".gab.json"):
-        return as_action_benchmark(series)
-    from pytest_gpuperf.report.history_page import as_history_page  # noqa: PLC0415 Jinja is an extra
-
     return as_history_page(series).encode()

@@ -257,6 +257,4 @@ def _report(config: pytest.Config, given: str) -> str:
     by_hand = config.getoption("gpuperf_reports") is not None
     name = "--gpuperf-report" if by_hand else "ini setting gpuperf_report"
     path = _writable(_path(config, given, by_hand=by_hand), f"{name}: {given}")
-    if path.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
-        raise pytest.UsageError(f"{name}: {given} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
     return str(path)

@@ -11,8 +11,8 @@ from pytest_gpuperf.formatting import first_of, indented_json, numbered, quantit
 from pytest_gpuperf.judge.audit import Audit, Judged, KernelPlace, counts
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
-from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
-from pytest_gpuperf.report.folding import first_and_alike, shortened
+from pytest_gpuperf.report.diff import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
+from pytest_gpuperf.report.folding import shortened
 
 MOST_KERNELS = {Verdict.WORSE: 8, Verdict.BETTER: 3}
 """Of a file, by verdict, that have rows; ``--json`` has all of them."""
@@ -40,7 +40,7 @@ def modules_of(audit: Audit, names: Names, tests: Tests | None) -> list[ModuleDi
     alike: dict[tuple[KernelDiff, ...], list[str]] = defaultdict(list)
     for file in sorted(by_file):
         alike[tuple(_kernels(by_file[file], names, tests))].append(quoted(file, LONGEST_TEXT))
-    return [ModuleDiff(first_and_alike(files), kernels) for kernels, files in alike.items()]
+    return [ModuleDiff(_first(files), kernels) for kernels, files in alike.items()]
 
 
 def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> list[KernelDiff]:
@@ -117,6 +117,11 @@ def remarks_of(audit: Audit, names: Names) -> list[str]:
         distinct = list(dict.fromkeys(_short(names[place.symbol]) for place in places))
         lines += [_listed(word, distinct)] if distinct else []
     return lines
+
+
+def _first(names: Sequence[str]) -> str:
+    """``a.so and 3 alike``"""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Figures of workloads over commits: as lines with their steps, a page, CSV, and what two services draw."""
+"""Figures of workloads over commits: as lines with their steps, as CSV, and as a page whose curves uPlot draws."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import csv
 import io
 import itertools
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from pytest_gpuperf.formatting import duration, indented_json, numbered, percent
+from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.report.render import for_script, rendered, vendored
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARK = 40
@@ -114,19 +116,18 @@ def _inert(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def as_bencher(series: Iterable[Series]) -> bytes:
-    """Bencher Metric Format: the last figures, by benchmark and measure (https://bencher.dev/docs/reference/)."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for one in series:
-        measure = "latency" if one.measure == "time" else one.measure
-        found.setdefault(f"{one.key} on {one.target}", {})[measure] = {"value": one.points[-1].value}
-    return indented_json(found)
-
-
-def as_action_benchmark(series: Iterable[Series]) -> bytes:
-    """What github-action-benchmark calls ``customSmallerIsBetter``: the last figures."""
-    found = [
-        {"name": one.name, "unit": MEASURES[one.measure] or one.measure, "value": one.points[-1].value}
-        for one in series
-    ]
-    return indented_json(found)
+def as_history_page(series: Sequence[Series]) -> str:
+    """One HTML file that opens offline: the figures that changed, those with steps first; all of them if none did."""
+    changed = [one for one in series if len({point.value for point in one.points}) > 1] or series
+    drawn = sorted(((one, one.steps) for one in changed), key=lambda pair: not pair[1])
+    data = [
+        {
+            "name": one.name, "unit": MEASURES[one.measure] or one.measure,
+            "at": [datetime.fromisoformat(point.date.replace("Z", "+00:00")).timestamp() for point in one.points],
+            "commits": [point.commit[:12] for point in one.points], "subjects": [point.subject for point in one.points],
+            "values": [point.value for point in one.points],
+            "steps": [{"at": step.at, "words": f"{percent(step.ratio - 1)}"} for step in steps],
+        }
+        for one, steps in drawn
+    ]  # fmt: skip
+    return rendered("history.html", data=for_script(data), series=drawn, percent=percent, **vendored())

@@ -6,14 +6,12 @@ The worst comes first, and the first lines say it all: a comment that is cut off
 from __future__ import annotations
 
 import html
-import itertools
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.formatting import first_of, harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.folding import shortened
+from pytest_gpuperf.report.folding import counted, shortened
 from pytest_gpuperf.report.verdict_order import rank_of
 
 MARKER = "<!-- pytest-gpuperf report -->"
@@ -23,11 +21,9 @@ MOST_CHARACTERS = 60_000
 LEAST_ALIKE = 3
 """Workloads that share a row and their words, where these differ in names and figures alone."""
 NAMED = 12
-"""Workloads of a group that are named, or test functions of a larger one."""
+"""Workloads of a group that are named."""
 MOST_ROWS = 40
-"""Of the tables of what did not pass, or of test functions that did."""
-HEAD_CHARACTERS = 1000
-"""Of the first table: as many rows as fit, so that the first cause stands in what is left of a comment cut off."""
+"""Of the tables of workloads that did not pass, and of those that did."""
 LONGEST_NAME = 80
 """Characters of a name in a table."""
 NO_NAME = "\N{WORD JOINER}"
@@ -38,22 +34,18 @@ CUT_OFF = "The rest is too long for a comment: `gpuperf report` makes a page of 
 
 
 def as_markdown(document: Document) -> str:
-    """Title and problems; then what did not pass, the worst with its words first; then what passed, folded."""
-    told = _groups(row for row in document.rows if not row.passes)
-    passed = [row for row in document.rows if row.passes]
-    timed = document.timed
-    lines = [_line(group, timed=timed) for group in told[:MOST_ROWS]]
-    first = _fitting(lines)
-    words = [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
+    """Title and problems; the worst workload with its words; all that did not pass; then the others."""
+    groups = _groups(row for row in document.rows if not row.passes)
+    passed = [[row] for row in document.rows if row.passes]
+    words = [_explained(group, unfolded=not place) for place, group in enumerate(groups) if group[0].words]
     parts = [
         f"{MARKER}\n## gpuperf: {document.headline}", _origin(document),
         *(f"**{escaped(problem)}**" for problem in document.report.problems),
-        _table(lines[:first], told[MOST_ROWS:] if first == len(lines) else (), timed=timed), *words[:1],
-        _table(lines[first:], told[MOST_ROWS:], timed=timed) if first < len(lines) else "",
+        *words[:1], _table(groups, timed=document.timed),
         "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)), *words[1:],
     ]  # fmt: skip
     if passed:
-        parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed, timed=timed))]
+        parts.append(_folded(f"{numbered(len(passed), 'workload')} passed", _table(passed, timed=document.timed)))
     return within_bounds((harmless(part) for part in parts if part), "\n\n", CUT_OFF)
 
 
@@ -68,11 +60,9 @@ def _origin(document: Document) -> str:
 
 def _groups(rows: Iterable[Row]) -> list[list[Row]]:
     """Rows that are alike, where they are several; each led by the one that got worst, and in the order of these."""
-    alike: dict[tuple[str, str], list[Row]] = {}
+    alike: dict[tuple[object, str], list[Row]] = {}
     for row in rows:
-        alike.setdefault((row.verdict.value if row.verdict else "", row.alike or row.workload + row.test), []).append(
-            row
-        )
+        alike.setdefault((row.verdict, row.alike or row.workload + row.test), []).append(row)
     groups = []
     for those in alike.values():
         those.sort(key=lambda row: -_ratio(row))
@@ -103,40 +93,24 @@ def _explained(group: Sequence[Row], *, unfolded: bool) -> str:
     more = f", and {len(group) - 1} more like it" if len(group) > 1 else ""
     words = _fenced(row.words)
     if len(group) > 1:
-        words += f"\n\nThe same holds for {escaped(_named(group[1:]))}."
+        names = [shortened(f"{one.workload} of {one.test}", 2 * LONGEST_NAME) for one in group[1:]]
+        words += f"\n\nThe same holds for {escaped(first_of(names, NAMED, ','))}."
     title = f"{shortened(f'{row.workload} of {row.test}', 2 * LONGEST_NAME)}{more}"
     return _folded(title, words, unfolded=red and (unfolded or len(group) == 1))
 
 
-def _named(rows: Sequence[Row]) -> str:
-    """Names of these workloads; of many how many each test function has."""
-    if len(rows) <= NAMED:
-        return ", ".join(shortened(f"{row.workload} of {row.test}", 2 * LONGEST_NAME) for row in rows)
-    functions = Counter(row.test.partition("[")[0] for row in rows)
-    shown = list(functions.items())[:NAMED]
-    rest = len(rows) - sum(count for _, count in shown)
-    words = [numbered(count, "workload") + f" of {shortened(name, LONGEST_NAME)}" for name, count in shown]
-    return ", ".join([*words, f"and {rest} more"] if rest else words)
-
-
-def _fitting(lines: Sequence[str]) -> int:
-    """How many of the lines fit the first table; one at least."""
-    sizes = itertools.accumulate(len(line) + 1 for line in lines)
-    return max(1, sum(size <= HEAD_CHARACTERS for size in sizes))
-
-
-def _table(lines: Sequence[str], rest: Sequence[Sequence[Row]] = (), *, timed: bool) -> str:
-    """Rows under their heading, then how many workloads ``rest`` has; empty without rows."""
-    if not lines:
+def _table(groups: Sequence[Sequence[Row]], *, timed: bool) -> str:
+    """A row for each group, and of many the rest by their verdicts; empty without groups."""
+    if not groups:
         return ""
     names = ["verdict", "workload", *(["time", "against baseline"] if timed else []),
              "registers / spilled bytes / occupancy"]  # fmt: skip
-    head = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    if not rest:
-        return "\n".join([*head, *lines])
-    verdicts = Counter(group[0].verdict for group in rest for _ in group)
-    counts = ", ".join(f"{verdicts[one]} {one.value}" for one in sorted(verdicts, key=rank_of) if one)
-    return "\n".join([*head, *lines, f"| ... | and {counts} more |{' |' * (len(names) - 2)}"])
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    lines += [_line(group, timed=timed) for group in groups[:MOST_ROWS]]
+    if len(groups) > MOST_ROWS:
+        counts = counted(row.verdict for group in groups[MOST_ROWS:] for row in group)
+        lines.append(f"| ... | and {counts} more |{' |' * (len(names) - 2)}")
+    return "\n".join(lines)
 
 
 def _line(group: Sequence[Row], *, timed: bool) -> str:
@@ -155,22 +129,6 @@ def _worse_code(row: Row) -> str:
     """The first figure of its machine code that got worse: ``stack frame 0 -> 256 bytes``; empty without one."""
     changes = (change for one in row.evidence.judgements if one.kind == "static" for change in one.changes)
     return next((str(change).replace("->", "→") for change in changes if change.direction == "worse"), "")
-
-
-def _passed(rows: Sequence[Row], *, timed: bool) -> str:
-    """Each, or where they are many how many of a test function."""
-    if len(rows) <= MOST_ROWS:
-        return _table([_line([row], timed=timed) for row in rows], timed=timed)
-    functions: dict[tuple[str, str], int] = Counter(
-        (row.test.partition("[")[0], row.verdict.value if row.verdict else "-") for row in rows
-    )
-    lines = ["| verdict | test | workloads |", "|---|---|---|"]
-    shown = list(functions.items())[:MOST_ROWS]
-    lines += [f"| {word} | {escaped(shortened(test, LONGEST_NAME))} | {count} |" for (test, word), count in shown]
-    if len(functions) > len(shown):
-        left = len(rows) - sum(count for _, count in shown)
-        lines.append(f"| ... | and {numbered(len(functions) - len(shown), 'test function')} more | {left} |")
-    return "\n".join(lines)
 
 
 def _folded(title: str, text: str, *, unfolded: bool = False) -> str:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.formatting import rate
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.report.curves import found_curves
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.page_parts import for_script, rendered, vendored
-from pytest_gpuperf.report.red_groups import first_alike
-from pytest_gpuperf.report.sweep import UNITS, drawn, found_sweeps
+from pytest_gpuperf.report.render import for_script, rendered, vendored
 from pytest_gpuperf.report.tables import peaks_of
 from pytest_gpuperf.report.verdict_order import rank_of
 
@@ -25,19 +24,20 @@ DIRECTIONS = ("worse", "better", "neutral")
 
 def as_page(document: Document) -> str:
     """The whole file."""
-    alike = first_alike([row.alike if row.words else "" for row in document.rows])
-    sweeps = found_sweeps(document.report.tests)[:MOST_SWEEPS]
+    first: dict[str, int] = {}
+    alike = [first.setdefault(row.alike or str(place), place) for place, row in enumerate(document.rows)]
+    sweeps = found_curves(document.report.tests)[:MOST_SWEEPS]
     data = {
         "ratios": _ratios(document.rows), "rounds": _rounds(document.rows), "roofline": _roofline(document),
-        "blocks": _blocks(document.rows),
-        "sweeps": [{**drawn(one.sweeps), "unit": UNITS[one.y], "parameter": one.x} for one in sweeps],
+        "blocks": _blocks(document.rows), "sweeps": [one.data for one in sweeps],
     }  # fmt: skip
     codes = {(one.key.node_id, one.key.workload): one for one in document.report.code}
     return rendered(
         TEMPLATE, document=document, report=document.report, data=for_script(data),
         rows=[
             {
-                "row": row, "like": alike[place], "sorted": _sort_keys(row), "searched": _searched(row),
+                "row": row, "like": None if alike[place] == place else alike[place],
+                "sorted": _sort_keys(row), "searched": _searched(row),
                 "changes": _changes(row), "code": codes.get((row.test, row.workload)),
             }
             for place, row in enumerate(document.rows)

@@ -2,7 +2,7 @@
 
 One change in a header that many kernels include fails hundreds of tests with the same words.  Failures are alike if the
 same kinds of verdicts on the same targets have the same causes; which figures differ is no difference.  Errors of the
-plugin are alike if their first lines are.  What has no room is counted; ``-v`` shows every one, as pytest does.
+plugin are alike if their first lines are.  ``-v`` shows every one, as pytest does.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from pytest_gpuperf.model.verdict import Judgement
 
 LEAST_FAILURES = 5
 """Of the gate; fewer are shown one by one."""
-MOST_FAILURES = 12
 MOST_LINES = 36
-"""Failed tests beyond which there is room for so many lines of messages; the first one is shown however long it is."""
-MOST_NAMED = 10
-"""Groups of the gate in pytest's short summary; one of an error is named always."""
+"""Of messages, where the tests that failed are many; the first one is shown however long it is."""
+MOST_FAILURES = 12
+"""Failed tests below which every group has its message."""
 
 
 def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
-    """What failures that are alike have in common; it travels on the report of the test."""
+    """The words that failures which are alike have in common; it travels on the report of the test."""
     judged = sorted({
         (one.kind, one.verdict.value, one.target, *sorted({c.what for c in one.changes if c.direction != "neutral"}),
          "" if one.changes else re.sub(r"[\d.]+", "0", one.reason))
@@ -46,16 +45,6 @@ def severity(failed: Sequence[Judgement]) -> float:
     return max((one.time.ratio for one in failed if one.time is not None and one.time.ratio is not None), default=1.0)
 
 
-def first_alike(signatures: Sequence[str]) -> list[int | None]:
-    """Of each signature the index of the first that is equal; None for the first itself, and for empty ones."""
-    seen: dict[str, int] = {}
-    found: list[int | None] = []
-    for place, one in enumerate(signatures):
-        first = seen.setdefault(one, place) if one else place
-        found.append(None if first == place else first)
-    return found
-
-
 class RedGroups:
     """Takes failed reports out of what pytest prints, and gives them back for what it counts."""
 
@@ -63,51 +52,44 @@ class RedGroups:
         self._stats: dict[str, list[Any]] = reporter.stats
         self.failed: list[pytest.TestReport] = list(self._stats.get("failed", ()))
         """All of them."""
-        gated = [report for report in self.failed if getattr(report, "gpuperf_red", "")]
         alike: dict[str, list[pytest.TestReport]] = {}
-        for report in gated:
-            alike.setdefault(report.gpuperf_red, []).append(report)
-        by_hand = reporter.config.get_verbosity() > 0 or len(gated) < LEAST_FAILURES
-        self._groups = [] if by_hand else sorted(alike.values(), key=_worst, reverse=True)
-        self._others = [report for report in self.failed if by_hand or report not in gated]
-        self.unshown = self.unnamed = 0
-        """Failed tests of groups without a message, and without a line in the short summary."""
+        for report in self.failed:
+            if found := getattr(report, "gpuperf_red", ""):
+                alike.setdefault(found, []).append(report)
+        if reporter.config.get_verbosity() > 0 or sum(map(len, alike.values())) < LEAST_FAILURES:
+            alike = {}
+        groups = sorted(alike.values(), key=_worst, reverse=True)
+        others = [report for report in self.failed if getattr(report, "gpuperf_red", "") not in alike]
+        self.named: list[pytest.TestReport] = [*others, *map(_named, groups)]
+        """Of each group the worst, named for all of it."""
+        room = self._room(self.named[len(others) :])
+        self._shown = self.named[: len(others) + room]
+        self.unshown = sum(map(len, groups[room:]))
+        """Failed tests of groups without a message."""
+
+    def _room(self, named: Sequence[pytest.TestReport]) -> int:
+        """How many groups have room for their messages."""
+        lines = 0
+        for place, report in enumerate(named):
+            lines += len(report.longreprtext.splitlines()) + 1
+            if place and lines > MOST_LINES and len(self.failed) > MOST_FAILURES:
+                return place
+        return len(named)
 
     def for_messages(self) -> None:
-        """Leave those that pytest shows in full: of each group the worst, as far as there is room."""
-        shown: list[pytest.TestReport] = []
-        lines = 0
-        for group in self._groups:
-            report = _named(group)
-            lines += len(report.longreprtext.splitlines()) + 1
-            if shown and lines > MOST_LINES and len(self.failed) > MOST_FAILURES:
-                break
-            shown.append(report)
-        self.unshown = sum(map(len, self._groups[len(shown) :]))
-        self._leave([*self._others, *shown])
+        """Leave those that pytest shows in full."""
+        self._leave(self._shown)
 
     def for_short_summary(self) -> None:
         """Leave those that the short summary names: a line for each group."""
-        of_gate = [group for group in self._groups if not _of_error(group)]
-        self.unnamed = sum(map(len, of_gate[MOST_NAMED:]))
-        named = [*of_gate[:MOST_NAMED], *filter(_of_error, self._groups)]
-        self._leave([*self._others, *map(_named, named)])
-
-    @property
-    def worst(self) -> list[pytest.TestReport]:
-        """Of each group the worst, named for all of it."""
-        return [*self._others, *map(_named, self._groups)]
+        self._leave(self.named)
 
     def give_back(self) -> None:
         self._leave(self.failed)
 
     def _leave(self, reports: Sequence[pytest.TestReport]) -> None:
-        if self._groups:
+        if len(self.named) < len(self.failed):
             self._stats["failed"] = list(reports)
-
-
-def _of_error(group: Sequence[pytest.TestReport]) -> bool:
-    return getattr(group[0], "gpuperf_error", False)
 
 
 def _worst(group: Sequence[pytest.TestReport]) -> tuple[float, int]:

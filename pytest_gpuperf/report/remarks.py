@@ -7,14 +7,16 @@ early for, and causes that advice sees in kernels that changed and did not fail.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
-from pytest_gpuperf.report.folding import said_once
+from pytest_gpuperf.report.folding import deduplicated
 
 # --- not comparable, for one reason --------------------------------------------------------------
 
@@ -130,7 +132,7 @@ def launched_otherwise_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         for judgement in one.judgements
         if judgement.verdict is Verdict.SAME and judgement.launched_otherwise
     }
-    return said_once(list(found.items()), A_LINE_EACH)
+    return deduplicated(list(found.items()), A_LINE_EACH)
 
 
 # --- not optimised -------------------------------------------------------------------------------
@@ -182,6 +184,25 @@ def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     return [f"{key}: NEW, {reasons.get('time') or next(iter(reasons.values()))}" for key, reasons in found.items()]
 
 
+# --- counters -------------------------------------------------------------------------------------
+
+
+def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str], options: Options) -> list[str]:
+    """How many workloads passed by their counters, which have none and why, and the notes of collecting them."""
+    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
+    verdicts = Counter(judgement.verdict for judgement in judged)
+    lines = ["counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items())] if judged else []
+    if verdicts[Verdict.NEW] and not options.update:
+        those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
+        command = with_flags("pytest --update-baselines=new --gpuperf-ncu", options.repeated)
+        lines.append(f"{those} no counters on record: record them with {command} and commit the files")
+    reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
+    lines += [f"{numbered(count, 'workload', 'has', 'have')} no counters: {why}" for why, count in reasons.items()]
+    passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
+    lines += [f"counters of {numbered(count, 'workload')}: {note}" for note, count in passing.items()]
+    return [*lines, *(f"counters: {note}" for note in notes)]
+
+
 # --- likely causes -------------------------------------------------------------------------------
 
 LEAST_GAIN = 0.1
@@ -191,12 +212,12 @@ LEAST_GAIN = 0.1
 def hints(evidence: Iterable[TestEvidence], *, most: int | None = None) -> list[str]:
     """One line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing.
 
-    ``most`` lines at most, and what is said of several workloads once; None for all.
+    ``most`` lines at most, equal ones once; None for all.
     """
     works = [work for test in evidence for work in test.workloads]
     if most is None:
         return [f"{work.key}: {line}" for work in works for line in hints_of(work)]
-    return said_once([(str(work.key), line) for work in works for line in hints_of(work)], most)
+    return deduplicated([(str(work.key), line) for work in works for line in hints_of(work)], most)
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:

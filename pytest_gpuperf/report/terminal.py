@@ -16,29 +16,19 @@ from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import remarks
-from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
 from pytest_gpuperf.report.closing import (
     count_line,
     next_steps,
     no_gpu_line,
     none_written,
-    undecided_lines,
+    undecided_line,
     verdicts_of,
-)
-from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
-from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
+)  # fmt: skip
+from pytest_gpuperf.report.folding import capped, counted
 from pytest_gpuperf.report.message import workload_name
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.report.tables import (
-    Table,
-    folded_static_table,
-    folded_time_table,
-    has_static_rows,
-    static_table,
-    time_table,
-)
-from pytest_gpuperf.report.tolerance_lines import lenient_lines, raised_lines
-from pytest_gpuperf.report.update_tables import folded_update_table, update_table  # fmt: skip
+from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, static_view, table_of, time_view, update_table
+from pytest_gpuperf.report.text_table import Table
 from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
 
 
@@ -63,39 +53,23 @@ def header(options: Options) -> str:
 
 
 def summary(
-    reporter: Screen, book: Book, outcome: Outcome, options: Options,
-    failed: Sequence[pytest.TestReport] = (),
-) -> None:  # fmt: skip
-    """Print the tables and the words of this run; ``failed`` are the tests whose messages pytest has shown."""
+    reporter: Screen, book: Book, outcome: Outcome, options: Options, failed: Sequence[pytest.TestReport] = ()
+) -> None:
+    """Print the tables and the remarks of this run; ``failed`` are the tests whose messages pytest has shown."""
     if options.is_child:
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.write_sep("=", "gpuperf")
-    evidence = _told(book)
-    timed = book.judged_times
-    verbose = reporter.verbose
-    if any(map(has_static_rows, evidence)) and options.gates and (not timed or verbose):
-        short = bool(reporter.stats.get("failed")) and not verbose
-        _print(reporter, static_table(evidence, short=short), folded_static_table(evidence))
-    if book.gathered_counters and (not timed or verbose):
-        _print(reporter, counter_table(evidence), folded_counter_table(evidence))
-    if timed:
-        _print(reporter, time_table(evidence), folded_time_table(evidence))
-        _beside(reporter, evidence)
-        for line in machine_lines(evidence):
-            reporter.write_line(line)
-        _warn(reporter, losses(evidence, options))
-    _words(reporter, evidence, outcome, failed)
+    evidence = _with_findings(book)
+    _tables(reporter, book, evidence, options)
+    _explain_all(reporter, evidence, outcome, failed)
     most = 0 if reporter.stats.get("failed") else MOST_REMARKS
-    _warn(reporter, remarks.hints(evidence, most=None if verbose else most))
+    _warn(reporter, remarks.hints(evidence, most=None if reporter.verbose else most))
     if options.ncu:
-        counter_words(reporter, evidence, outcome.counter_notes, options)
+        _warn(reporter, remarks.counter_lines(evidence, outcome.counter_notes, options))
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(
-        reporter,
-        [*undecided_lines(book, outcome), *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out],
-    )
+    _warn(reporter, _of_run(book, outcome))
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
@@ -103,9 +77,19 @@ def summary(
     _close(reporter, evidence, options)
 
 
-def _beside(reporter: Screen, evidence: Sequence[TestEvidence]) -> None:
-    if any(work.beside for one in evidence for work in one.workloads):
-        _print(reporter, beside_table(evidence), folded_beside_table(evidence))
+def _tables(reporter: Screen, book: Book, evidence: Sequence[TestEvidence], options: Options) -> None:
+    """Times, or without any the machine code and the counters; ``-v`` shows all of them."""
+    timed, whole = book.judged_times, reporter.verbose
+    if options.gates and (not timed or whole):
+        _print(reporter, table_of(static_view(evidence), evidence, whole=whole))
+    if not timed or whole:
+        _print(reporter, table_of(COUNTERS, evidence, whole=whole))
+    if timed:
+        _print(reporter, table_of(time_view(evidence), evidence, whole=whole))
+        _print(reporter, table_of(SECONDARY, evidence, whole=whole))
+        for line in machine_lines(evidence):
+            reporter.write_line(line)
+        _warn(reporter, losses(evidence, options))
 
 
 def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options) -> None:
@@ -122,13 +106,13 @@ def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options)
 
 def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
+    return [*_of_workloads(book, options), *_of_run(book, outcome), *losses(_with_findings(book), options)]
+
+
+def _of_run(book: Book, outcome: Outcome) -> list[str]:
     return [
-        *_of_workloads(book, options),
-        *undecided_lines(book, outcome),
-        *outcome.machine,
-        *outcome.left_out,
-        *losses(_told(book), options),
-    ]
+        *undecided_line(book.judgements), *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out
+    ]  # fmt: skip
 
 
 def _warn(reporter: Screen, lines: Iterable[str]) -> None:
@@ -136,31 +120,26 @@ def _warn(reporter: Screen, lines: Iterable[str]) -> None:
         reporter.write_line(line, yellow=True)
 
 
-def _told(book: Book) -> list[TestEvidence]:
+def _with_findings(book: Book) -> list[TestEvidence]:
     """Evidence of the tests that the summary has something to say about."""
     return [one for one in book.evidence if one.workloads or one.unreached]
 
 
 def _of_workloads(book: Book, options: Options) -> list[str]:
-    """Remarks that many workloads have in common: judged coarsely, stale baselines, nothing timed."""
-    evidence = _told(book)
+    """Remarks that many workloads have in common: not optimised, stale baselines, not timed."""
+    evidence = _with_findings(book)
     lines = [*remarks.unoptimised_lines(evidence)]
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += remarks.launched_otherwise_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
         lines += remarks.no_longer_expected(evidence)
-        lines += lenient_lines(evidence, options.profile)
-        lines += raised_lines(evidence, options.against)
     return lines + no_gpu_line(evidence, gates=options.gates)
 
 
-def _print(reporter: Screen, table: Table, short: Table | None) -> None:
-    """The table, or the ``short`` one where it does not fit a screen; that is None where it has nothing to tell."""
-    if not reporter.verbose and len(table) > MOST_LINES:
-        if short is None:
-            return
-        table = short
+def _print(reporter: Screen, table: Table | None) -> None:
+    if table is None:
+        return
     for line in table.lines(reporter.width):
         reporter.write_line(line.text, **dict.fromkeys(line.markup, True))
     reporter.write_line("")
@@ -195,7 +174,7 @@ MOST_REMARKS = 3
 """Verdicts with their words, and remarks of a kind, on the last screen; ``-v`` has all."""
 
 
-def _words(
+def _explain_all(
     reporter: Screen, evidence: Sequence[TestEvidence], outcome: Outcome,
     failed: Sequence[pytest.TestReport],
 ) -> None:  # fmt: skip
@@ -263,7 +242,7 @@ def _explain(reporter: Screen, judgement: Judgement, xfail: str) -> None:
 
 def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) -> None:
     if outcome.recorded:
-        _print(reporter, update_table(outcome.recorded), folded_update_table(outcome.recorded))
+        _print(reporter, update_table(outcome.recorded, whole=reporter.verbose))
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))

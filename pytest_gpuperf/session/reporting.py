@@ -119,7 +119,7 @@ class Reporting:
                 terminalreporter.write_line(f"{more} not shown (-v shows all)")
         if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
-            for line in error_lines(groups.worst, self.options.reports, self.config.rootpath) if groups else ():
+            for line in error_lines(groups.named, self.options.reports, self.config.rootpath) if groups else ():
                 terminalreporter.write_line(line)
         yield
         if groups:
@@ -154,6 +154,3 @@ class Messages:
             return (yield)
         finally:
             self.groups.give_back()
-            if self.groups.unnamed and terminalreporter.hasopt("f"):
-                more = numbered(self.groups.unnamed, "more failed test", "is", "are")
-                terminalreporter.write_line(f"{more} not named (-v names all)")

@@ -275,7 +275,7 @@ def test_what_to_run_next_judges_and_records_in_the_same_folder_for_the_same_tar
     suite.edit("other.cu", "a[i] * 2.0f", "s[n % 64]")
     result = suite.run("--gpuperf", *flags)
     (line,) = [line for line in result.stdout.lines if line.startswith("next: ")]
-    again, accept = line.partition("; fix it, and run ")[2].split("; accept what is intended: ")
+    again, accept = line.partition("; fix it, and run ")[2].split("; accept an intended change: ")
     assert again == "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf"
     assert suite.run(*shlex.split(accept)[1:]).ret == 0
     assert suite.run(*shlex.split(again)[1:-1]).ret == 0

@@ -77,7 +77,7 @@ def test_a_regression_leads_every_report_with_its_words(slower, workers):
         assert "cause: instruction growth" in text
         assert text.rindex("cause: ") < text.index("doubling")
         assert "Simulated GPU" in text  # the machine that the times come from
-    told, passed = markdown.split("1 workload with nothing to tell")
+    told, passed = markdown.split("1 workload passed")
     assert told.count("<details open>\n<summary>work of test_suite.py::test_work[") == 2
     assert told.count("| **SLOWER** | <code>work</code><br>") == 2
     assert passed.count("| UNCHANGED | <code>doubling</code><br>") == 1

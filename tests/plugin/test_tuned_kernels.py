@@ -121,7 +121,7 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
 def test_a_slower_choice_that_is_recorded_is_the_baseline(tuned: Suite) -> None:
     at(tuned, SLOWER)
     tuned.edit("test_suite.py", WIDE, NARROW)
-    assert "accept what is intended: pytest --update-baselines" in tuned.run("--gpuperf").stdout.str()
+    assert "accept an intended change: pytest --update-baselines" in tuned.run("--gpuperf").stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
 

@@ -457,7 +457,7 @@ def test_a_run_below_the_root_of_its_records_is_red_and_compares_with_the_flag_t
     assert result.ret == 1
     result.stdout.fnmatch_lines([
         "doubling  WORSE  on sm_90 (static)",
-        f"next: *, and run pytest --gpuperf --rootdir={suite.path} --lf; accept what is intended: "
+        f"next: *, and run pytest --gpuperf --rootdir={suite.path} --lf; accept an intended change: "
         f"pytest --update-baselines --rootdir={suite.path}",
     ])  # fmt: skip
     result = suite.run("--update-baselines=new", "below", "--rootdir=below")
@@ -498,7 +498,7 @@ def test_a_renamed_folder_of_baselines_is_found_and_compared_with_by_the_flag_th
     accept = "pytest --update-baselines '--gpuperf-baselines=my perf'"
     result.stdout.fnmatch_lines([
         f"If this change is intended: {accept}, and commit what it writes.",
-        f"next: *; accept what is intended: {accept}",
+        f"next: *; accept an intended change: {accept}",
     ])  # fmt: skip
     suite.write("test_new.py", (suite.path / "test_suite.py").read_text())
     result = suite.run("--gpuperf", "--gpuperf-baselines=my perf", "--gpuperf-missing=fail", "test_new.py")

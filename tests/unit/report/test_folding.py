@@ -7,9 +7,9 @@ import pytest
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.folding import capped, counted, folded, function_of, said_once, shortened
-from pytest_gpuperf.report.tables import Table
-from pytest_gpuperf.report.verdict_order import worst
+from pytest_gpuperf.report.folding import capped, counted, deduplicated, function_of, shortened
+from pytest_gpuperf.report.tables import View, table_of
+from pytest_gpuperf.report.text_table import Table
 
 
 def case(test: str, *verdicts: Verdict) -> TestEvidence:
@@ -21,28 +21,30 @@ def case(test: str, *verdicts: Verdict) -> TestEvidence:
     return TestEvidence(module="test_k.py", test=test, workloads=tuple(works))
 
 
-def fold(*tests: TestEvidence, cells: str = "40 / 0") -> list[tuple[str, list[str], int]]:
-    found = folded(tests, lambda work: (cells,), lambda work: worst(work.judgements, "static"))
-    return [(one.heading, [row.name for row in one.rows], one.more) for one in found]
+def lines_of(*tests: TestEvidence) -> list[str]:
+    """Of the table of tests that fill more than a screen."""
+    table = table_of(View(("code", "cells"), lambda work: ("40 / 0",), ("static",)), [*tests, *PASSING])
+    return [" ".join(line.text.split()) for line in table.lines()[1:]] if table is not None else []
+
+
+PASSING = [case(f"test_fine{number}", Verdict.SAME, Verdict.UNCHANGED) for number in range(8)]
 
 
 def test_parameters_are_folded_and_the_worst_function_comes_first() -> None:
     mixed = [case(f"test_scale[{size}]", Verdict.UNCHANGED if size else Verdict.NEW) for size in range(64)]
     bad = [case(f"test_bad[{size}]", Verdict.WORSE) for size in range(3)]
-    fine = case("test_fine", Verdict.SAME, Verdict.UNCHANGED)
-    assert fold(*mixed, fine, *bad) == [
-        ("", ["test_k.py::test_bad[…]  3 workloads"], 0),
-        ("test_k.py::test_scale[…]  64 workloads: 1 NEW, 63 UNCHANGED", ["w0"], 0),
+    assert lines_of(*mixed, *bad) == [
+        "test_k.py::test_bad[…] 3 workloads 40 / 0 WORSE",
+        "test_k.py::test_scale[…] 64 workloads: 1 NEW, 63 UNCHANGED",
+        "w0 40 / 0 NEW",
     ]
+    assert lines_of() == []
 
 
-def test_rows_of_one_function_are_few_and_the_rest_is_counted() -> None:
-    tests = [case("test_many", *[Verdict.WORSE] * 6, Verdict.SAME)]
-    found = folded(
-        tests, lambda work: (work.key.workload,), lambda work: worst(work.judgements, "static")
-    )  # fmt: skip
-    assert [(len(one.rows), one.more) for one in found] == [(3, 3)]
-    assert found[0].heading == "test_k.py::test_many  7 workloads: 6 WORSE, 1 SAME"
+def test_equal_rows_of_one_function_are_one() -> None:
+    assert lines_of(case("test_many", *[Verdict.WORSE] * 6, Verdict.SAME)) == [
+        "test_k.py::test_many 7 workloads: 6 WORSE, 1 SAME", "w0 and 5 alike 40 / 0 WORSE",
+    ]  # fmt: skip
 
 
 def test_a_function_is_a_test_without_its_parameters() -> None:
@@ -56,7 +58,7 @@ def test_verdicts_are_counted_the_worst_first() -> None:
 
 def test_equal_remarks_share_a_line_even_if_their_figures_differ() -> None:
     lines = [(f"a[{n}]", f"grew by {n} % of all: gpuperf explain a[{n}]") for n in range(3)]
-    assert said_once([*lines, ("b", "another: thing")]) == [
+    assert deduplicated([*lines, ("b", "another: thing")]) == [
         "a[0] and 2 more: grew by 0 % of all: gpuperf explain a[0]", "b: another: thing",
     ]  # fmt: skip
 

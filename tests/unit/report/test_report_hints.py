@@ -64,7 +64,7 @@ def test_what_is_run_again_is_judged_as_it_was(kind: Any, options: dict[str, Any
     judged = Judgement(key=KEY, target="sm_90", kind=kind, verdict=Verdict.WORSE)
     work = WorkloadEvidence(key=KEY, judgements=(judged,))
     (line,) = next_steps([TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))], Options(**options))
-    words = f"; accept what is intended: {accept}" if accept else ""
+    words = f"; accept an intended change: {accept}" if accept else ""
     assert line.partition("; fix it, and run ")[2] == f"{again}{words}"
 
 

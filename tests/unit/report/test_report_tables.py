@@ -9,7 +9,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report.folding import shortened
-from pytest_gpuperf.report.tables import Table, folded_time_table, time_table
+from pytest_gpuperf.report.tables import table_of, time_view
+from pytest_gpuperf.report.text_table import Table
 from pytest_gpuperf.report.verdict_order import MARKUP, PASSING, worst
 
 
@@ -48,9 +49,9 @@ STEP = TimeFigures(before_ns=51_200.0, after_ns=52_300.0, ratio=1.0215, interval
 
 
 def both(figures: TimeFigures) -> list[Table]:
-    short = folded_time_table(timed(figures))
-    assert short is not None
-    return [time_table(timed(figures)), short]
+    """The table of one workload, and of so many that they are folded."""
+    tables = [table_of(time_view(timed(figures)), timed(figures) * number) for number in (1, 20)]
+    return [table for table in tables if table is not None]
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -7,7 +7,7 @@ from record_samples import time_of
 
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.report.sweep import drawn, found_sweeps
+from pytest_gpuperf.report.curves import found_curves
 
 
 def timed(parameters: dict[str, str], microseconds: float, **declared: float) -> TestEvidence:
@@ -18,10 +18,10 @@ def timed(parameters: dict[str, str], microseconds: float, **declared: float) ->
 
 def test_sizes_of_a_parameter_make_a_curve():
     tests = [timed({"size": size}, 2.0 * int(size)) for size in ("4", "1", "2")]
-    (found,) = found_sweeps(tests)
+    (found,) = found_curves(tests)
     assert (found.node_id, found.x, found.y) == ("test_k.py::test_scale", "size", "time")
-    assert [point.label for point in found.sweeps[0].points] == ["1", "2", "4"]
-    data = drawn(found.sweeps)
+    data = found.data
+    assert data["labels"] == ["1", "2", "4"]
     assert data["x"] == [1, 2, 4]
     assert not data["log_x"]
     assert data["curves"][0]["values"] == pytest.approx([2000.0, 4000.0, 8000.0])
@@ -29,18 +29,18 @@ def test_sizes_of_a_parameter_make_a_curve():
 
 def test_bandwidth_is_drawn_where_bytes_are_declared():
     tests = [timed({"size": size}, 2.0, bytes=4000) for size in ("1", "2", "3")]
-    (found,) = found_sweeps(tests)
+    (found,) = found_curves(tests)
     assert found.y == "bandwidth"
-    assert found.sweeps[0].points[0].value == pytest.approx(2e9)
+    assert found.data["curves"][0]["values"][0] == pytest.approx(2e9)
 
 
 def test_another_parameter_parts_the_curves():
     tests = [timed({"size": str(size), "kind": kind}, size) for size in (1, 10, 1000) for kind in ("float", "half")]
-    (found,) = found_sweeps(tests)
-    assert [one.name for one in found.sweeps] == ["scale (kind=float)", "scale (kind=half)"]
-    assert drawn(found.sweeps)["log_x"]
+    (found,) = found_curves(tests)
+    assert list(found.curves) == ["scale (kind=float)", "scale (kind=half)"]
+    assert found.data["log_x"]
 
 
 def test_two_sizes_and_words_are_no_curve():
-    assert found_sweeps([timed({"size": size}, 1.0) for size in ("1", "2")]) == []
-    assert found_sweeps([timed({"kind": kind}, 1.0) for kind in ("a", "b", "c")]) == []
+    assert found_curves([timed({"size": size}, 1.0) for size in ("1", "2")]) == []
+    assert found_curves([timed({"kind": kind}, 1.0) for kind in ("a", "b", "c")]) == []
