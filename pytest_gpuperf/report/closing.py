@@ -38,13 +38,17 @@ def none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
     if not book.tests_run:
         mode = next((word for word in arguments if word in UPDATE_MODES), "")
         why = f"no test ran{f' (the mode is written --update-baselines={mode})' if mode else ''}"
+    elif new := sum(verdict is Verdict.NEW for verdict in verdicts_of(book.evidence).values()):
+        why = f"{numbered(new, 'workload')} not recorded: a test that fails, or is expected to, records nothing"
+    elif not book.judgements:
+        why = "every test with a workload failed"
     elif options.update == "new":
         why = "every workload has one"
     elif options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
         why = "all are up to date"
     else:
         why = "nothing is proven to have changed (a test given by its node id is recorded all the same)"
-    return f"0 baselines written: {why}{'; failed tests are not recorded' if book.any_failed else ''}"
+    return f"0 baselines written: {why}{'; failed tests record nothing' if book.any_failed and book.judgements else ''}"
 
 
 def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:

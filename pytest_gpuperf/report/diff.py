@@ -127,7 +127,7 @@ def names_of(keys: Sequence[Key]) -> str:
         tests[f"{name}{'[...]' if parameters else ''}"] += 1
     shown = [f"{count} of {quoted(name, LONGEST_TEXT)}" for name, count in list(tests.items())[:NAMED]]
     rest = len(keys) - sum(list(tests.values())[:NAMED])
-    return f"{len(keys)} workloads: {', '.join(shown)}{f' and {rest} of others' if rest else ''}"
+    return f"{', '.join(shown).replace(' of ', ' workloads of ', 1)}{f' and {rest} of others' if rest else ''}"
 
 
 def remarks_of(diff: EvidenceDiff, manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:

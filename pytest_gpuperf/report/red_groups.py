@@ -88,7 +88,7 @@ class RedGroups:
         self._leave(self.failed)
 
     def _leave(self, reports: Sequence[pytest.TestReport]) -> None:
-        if len(self.named) < len(self.failed):
+        if self.failed:
             self._stats["failed"] = list(reports)
 
 

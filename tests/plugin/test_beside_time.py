@@ -110,7 +110,7 @@ def test_equal_work_costs_the_same_beside_its_time(measured):
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(
         [
-            "beside the time *device memory *error *host time *verdict",
+            "secondary metrics *device memory *error *host time *verdict",
             "  work * 400 kB * SAME",  # the callable's scratch, not the arrays of the launch inside
         ]
     )

@@ -62,7 +62,8 @@ def test_a_renamed_test_is_told_as_moved(suite, diff):
     suite.edit("test_hog.py", "def test_hog", "def test_many_values")
     assert main(["mv", "test_hog.py::test_hog", "test_hog.py::test_many_values"]) == 0
     assert diff()[1][2:] == [
-        "test_hog.py", "  hog", "    moved: test_hog -> test_many_values (4 workloads)", "", "4 workloads moved",
+        "test_hog.py", "  hog", "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog", "",
+        "4 workloads moved",
     ]  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def test_a_renamed_test_of_changed_code_is_told_with_what_changed(suite, diff):
     text = " ".join(" ".join(lines).split())
     assert "4 workloads of test_many_values[...] on sm_80: registers " in text
     assert "spilled bytes 0 -> " in text
-    assert "    moved: test_hog -> test_many_values (4 workloads)" in lines
+    assert "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog" in lines
     assert not any(word in text for word in ("new: ", "gone: "))
 
 

@@ -150,30 +150,6 @@ def test_tests_that_failed_on_different_errors_are_all_named_and_messages_left_o
     assert "not shown" not in str(listed.stdout)
 
 
-NEW_ON_MANY = """
-import itertools, pytest
-
-@pytest.mark.parametrize("archs", [*itertools.combinations(("sm_80", "sm_86", "sm_89", "sm_90", "sm_120"), 2)] + [
-    ["sm_80"], ["sm_86"]])
-@pytest.mark.parametrize("twice", range(2))
-def test_new(cuda_kernel, archs, twice):
-    cuda_kernel('extern "C" __global__ void k(float* a) { a[0] = 1; }', "k", arch=list(archs))
-"""
-
-
-def test_kinds_of_failures_of_the_gate_that_are_not_named_are_counted(pytester, monkeypatch):
-    monkeypatch.setenv("CI", "1")
-    pytester.path.joinpath("test_new.py").write_text(NEW_ON_MANY)
-    pytester.path.joinpath("baselines").mkdir()
-    result = run(pytester)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["FAILED test_new.py*", "4 more failed tests are not named (-v names all)", "*24 failed*"]
-    )
-    assert str(result.stdout).count("\nFAILED ") == 10
-    assert "not named" not in str(run(pytester, "-rN").stdout)
-
-
 def test_a_header_that_does_not_compile_is_one_message_for_all_files_that_include_it(pytester):
     pytester.path.joinpath("common.cuh").write_text("__device__ inline float step(float x) { return y; }\n")
     for number in range(14):

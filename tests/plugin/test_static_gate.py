@@ -106,34 +106,6 @@ def test_a_regression_beside_an_error_of_the_test_is_said_below(hog_suite):
     assert SUMMARY_WORDS in text
 
 
-MANY_TEST = """
-def test_many(cuda_kernel, gpu, gpuperf):
-    for size in (32, 64, 96, 128):
-        kernel = cuda_kernel("other.cu", "other", options=[f"-DSIZE={size}"])
-        a, b = gpu.random(size, seed=1), gpu.empty(size)
-        launch = kernel.launch(grid=1, block=size, args=(a, b, size))
-        try:
-            gpuperf(launch, name=f"{size} elements")
-        except BaseException:
-            pass
-"""
-
-
-@pytest.mark.parametrize(
-    ("red", "flags", "listed"), [(True, (), 0), (True, ("-v",), 4), (False, (), 4)], ids=["red", "verbose", "green"]
-)
-def test_many_unchanged_workloads_are_counted_where_something_else_is_red(hog_suite, red, flags, listed):
-    hog_suite.write("test_many.py", MANY_TEST)
-    hog_suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120")
-    if red:
-        hog_suite.edit("test_hog.py", *RED)
-    result = hog_suite.run("--gpuperf", *flags)
-    assert result.ret == red
-    rows = [line for line in result.stdout.lines if line.startswith("  ") and " elements " in line]
-    assert len(rows) == listed
-    assert ("  4 workloads UNCHANGED" in result.stdout.lines) is (listed == 0)
-
-
 def test_last_failed_reruns_the_regressed_test(hog_suite):
     hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
     hog_suite.pytester.runpytest_inprocess("--gpuperf")

@@ -107,7 +107,7 @@ def test_of_a_full_id_the_beginning_is_shown(root: Path, capsys: pytest.CaptureF
 def test_the_working_tree_counts_before_it_is_committed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(root, SPILLING, {}, [key("new")])
     assert main(["diff"]) == 0
-    assert capsys.readouterr().out.endswith("  scale\n    new: test_scale[new] [scale]\n\n1 workload new\n")
+    assert capsys.readouterr().out.endswith("  workloads\n    test_scale[new] [scale]: new\n\n1 workload new\n")
 
 
 def test_markdown_for_a_pull_request(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
     git(root.parent, "rm", "-rq", "baselines")
     assert main(["diff", "--baselines", "baselines"]) == 0
     said = capsys.readouterr().out
-    assert "gone: 64 workloads of test_scale[...]" in said
+    assert "64 workloads of test_scale[...]: gone" in said
     assert "manifest: gpu models: nvidia-h200 removed" in said
     assert said.endswith("64 workloads gone\n")
 

@@ -61,7 +61,7 @@ def test_an_equal_change_of_many_workloads_on_many_architectures_is_one_row() ->
         changed(key(f"test_scale[{n}]"), archs=("sm_120", "sm_90"), changes=(REGISTERS, SPILLED)) for n in range(64)
     ]
     assert rows(diff_of(*many)) == [
-        DiffRow("64 workloads: 64 of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
+        DiffRow("64 workloads of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
     ]
 
 
@@ -107,9 +107,9 @@ def test_the_worst_module_and_kernel_come_first() -> None:
 def test_names_of_few_are_said_and_of_many_counted() -> None:
     assert names_of([key("test_a"), key("test_b", "k")]) == "test_a [scale], test_b [k]"
     several = [key(f"test_a[{n}]") for n in range(4)] + [key("test_b", f"{n}") for n in range(2)]
-    assert names_of(several) == "6 workloads: 4 of test_a[...], 2 of test_b"
+    assert names_of(several) == "4 workloads of test_a[...], 2 of test_b"
     many = [key(f"test_{letter}", f"{n}") for letter in "abcde" for n in range(2)]
-    assert names_of(many) == "10 workloads: 2 of test_a, 2 of test_b, 2 of test_c and 4 of others"
+    assert names_of(many) == "2 workloads of test_a, 2 of test_b, 2 of test_c and 4 of others"
 
 
 def test_new_gone_and_moved_workloads_are_listed() -> None:
