@@ -32,7 +32,7 @@ class BuiltFile(NamedTuple):
     """A file with machine code for GPUs."""
 
     name: str
-    """``cupy/cuda/cub.so``"""
+    """``cupy/cuda/cub.so`` in a wheel; empty of the file itself."""
     cubins: list[FoundCubin]
     problem: str = ""
     """Why they cannot be had, where they cannot."""
@@ -60,7 +60,7 @@ def built_files(file: Path, folder: Path, skip: Sequence[str] = ()) -> Iterator[
         for number, (name, path) in enumerate(_candidates(file, folder, skip)):
             into = folder / f"cubins{number}"
             into.mkdir()
-            built = _built(name, path, into)
+            built = _built(name, path, into, name or file.name)
             if built.cubins or built.problem:
                 found += 1
                 yield built
@@ -75,22 +75,22 @@ def built_files(file: Path, folder: Path, skip: Sequence[str] = ()) -> Iterator[
         )
 
 
-def _built(name: str, path: Path, into: Path) -> BuiltFile:
+def _built(name: str, path: Path, into: Path, place: str) -> BuiltFile:
     try:
-        return BuiltFile(stable_name(name), extracted(path, into, name))
+        return BuiltFile(stable_name(name), extracted(path, into, place))
     except BadContainer as problem:
         return BuiltFile(stable_name(name), [], str(problem))
 
 
 def _candidates(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Names and places of what may hold cubins; of a wheel's members only bare cubins stay when the next one comes."""
+    """Names in the wheel and paths of what may hold cubins; bare cubins alone stay there when the next one comes."""
     if not file.is_file():
         raise BadContainer(f"{file}: {'it is a folder: name the files in it' if file.is_dir() else 'no such file'}")
     if not file.stat().st_size:
         raise BadContainer(f"{file}: it is empty")
     packed = zipfile.is_zipfile(file)
     if not packed or _is_container_too(file):
-        yield file.name, file
+        yield "", file
     if not packed:
         return
     with zipfile.ZipFile(file) as wheel:
