@@ -39,10 +39,10 @@ from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, disassemble
-from pytest_gpuperf.compile.cubin.elf import REL, SYMTAB
-from pytest_gpuperf.compile.cubin.stored_code import checked
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction, disassemble
+from pytest_gpuperf.compile.machine_code.stored_code import checked
 
 ROOT = Path(__file__).parents[1]
 BASELINES = ROOT / "baselines"

@@ -20,9 +20,9 @@ from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
-from pytest_gpuperf.compile.cubin.stored_code import checked
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES
+from pytest_gpuperf.compile.machine_code.stored_code import checked
 
 _TARGET = re.compile(rb'"target": *"(sm_[0-9]+|[a-z0-9-]+)"')
 _INSTRUCTIONS = hostile_files.references(4096)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.compile.cubin.audited import AuditedKernel, with_instructions
-from pytest_gpuperf.compile.cubin.stable_names import kernel_key
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, with_instructions
+from pytest_gpuperf.compile.machine_code.stable_names import kernel_key
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord

@@ -22,9 +22,9 @@ import msgspec
 from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.includes import Dependencies
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths

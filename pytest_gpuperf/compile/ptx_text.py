@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 
 INTEGER_OR_POINTER = "64-bit integer or pointer"
 

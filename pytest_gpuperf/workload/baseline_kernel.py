@@ -11,9 +11,9 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
-from pytest_gpuperf.compile.cubin.ready_made import binary_of
-from pytest_gpuperf.compile.cubin.stored_code import read_stored
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.ready_made import binary_of
+from pytest_gpuperf.compile.machine_code.stored_code import read_stored
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError

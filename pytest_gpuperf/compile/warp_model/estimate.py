@@ -11,10 +11,10 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.code_hash import may_be_recorded_as, own_hash
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
-from pytest_gpuperf.compile.cubin.static_profile import executable
+from pytest_gpuperf.compile.machine_code.code_hash import may_be_recorded_as, own_hash
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.profile import executable
+from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.compile.warp_model.summary import MODEL_VERSION

@@ -16,7 +16,7 @@ from pytest_gpuperf.cli import audited_pairs
 from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.cubin import audited
+from pytest_gpuperf.compile.machine_code import audited
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }

@@ -11,7 +11,7 @@ import pytest
 from pytest_gpuperf.compile import compilations
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel
-from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
@@ -38,13 +38,13 @@ def cache(tmp_path: Path) -> CompileCache:
 def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that nvdisasm ran for."""
     ran: list[str] = []
-    real = disassembly.run_nvdisasm
+    real = sass.run_nvdisasm
 
     def counted(arch: str, code: bytes) -> str:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     return ran
 
 
@@ -162,13 +162,13 @@ def test_a_form_on_record_is_not_read_where_it_is_searched_for(
 
 
 def test_of_an_instance_of_a_template_nothing_else_in_its_cubin_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, sizes = disassembly.run_nvdisasm, []
+    real, sizes = sass.run_nvdisasm, []
 
     def counted(arch: str, code: bytes) -> str:
         sizes.append(len(code))
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     made = compile_kernel(source("add<3>"), "sm_90")
     assert b".text.plain" in made.cubin
     assert sizes == [made.profile.code_bytes]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, target_of, without_padding
-from pytest_gpuperf.compile.cubin.opcode_classes import CLASSES, class_of, histogram
+from pytest_gpuperf.compile.machine_code.opcodes import CLASSES, class_of, histogram
+from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of, without_padding
 from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
 

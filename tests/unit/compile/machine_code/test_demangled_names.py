@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pytest_gpuperf.compile.cubin import demangled_names
-from pytest_gpuperf.compile.cubin.demangled_names import names_of
+from pytest_gpuperf.compile.machine_code import demangled_names
+from pytest_gpuperf.compile.machine_code.demangled_names import names_of
 
 BOMB = "_Z1f1XIiiE" + "".join(f"S_IS{number}_S{number}_E" for number in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Each of its types holds the one before twice: 2 ** 36 names."""

@@ -14,11 +14,11 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import OtherCode
-from pytest_gpuperf.compile.cubin.code_hash import FORM, may_be_recorded_as
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
-from pytest_gpuperf.compile.cubin.ready_made import check_holds
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, profile_of
+from pytest_gpuperf.compile.machine_code.code_hash import FORM, may_be_recorded_as
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, profile_of
+from pytest_gpuperf.compile.machine_code.ready_made import check_holds
+from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile.cubin.stable_names import kernel_key, stable_symbol
-from pytest_gpuperf.compile.cubin.symbol_names import demangle
+from pytest_gpuperf.compile.machine_code.stable_names import kernel_key, stable_symbol
+from pytest_gpuperf.compile.machine_code.symbols import demangle
 
 
 def part(name: str) -> str:

@@ -7,10 +7,10 @@ import ctypes
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.compile.cubin import symbol_names
+from pytest_gpuperf.compile.machine_code import symbols
 
 needs_demangler = pytest.mark.skipif(
-    symbol_names.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library"
+    symbols.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library"
 )
 
 
@@ -28,7 +28,7 @@ needs_demangler = pytest.mark.skipif(
     ],
 )
 def test_plain_names(symbol: str, plain: str) -> None:
-    assert symbol_names.plain_name(symbol) == plain
+    assert symbols.plain_name(symbol) == plain
 
 
 @needs_demangler
@@ -44,24 +44,24 @@ def test_plain_names(symbol: str, plain: str) -> None:
     ],
 )
 def test_parameter_types(symbol: str, types: tuple[str, ...] | None) -> None:
-    assert symbol_names.parameter_types(symbol) == types
+    assert symbols.parameter_types(symbol) == types
 
 
 @needs_demangler
 def test_templates_are_listed_with_their_arguments() -> None:
-    assert symbol_names.readable("_Z4tileILi3EEvPf") == "tile<3>"
-    assert symbol_names.readable("_ZN2ns4copyEPf") == "ns::copy"
+    assert symbols.readable("_Z4tileILi3EEvPf") == "tile<3>"
+    assert symbols.readable("_ZN2ns4copyEPf") == "ns::copy"
 
 
 @needs_demangler
 def test_what_nvcc_puts_before_names_of_one_file_is_not_shown() -> None:
     of_one_file = "_INTERNAL_707f4c69_8_whole_cu_18f5cf2a_3318"
     symbol = f"_Z5applyIXadL_ZN{len(of_one_file)}{of_one_file}5twiceEfEEEvPf"
-    assert symbol_names.readable(symbol) == "apply<&twice>"
+    assert symbols.readable(symbol) == "apply<&twice>"
 
 
 def test_a_symbol_that_is_not_mangled_right_has_no_cpp_name() -> None:
-    assert symbol_names.demangle("_Zwrong!") is None
+    assert symbols.demangle("_Zwrong!") is None
 
 
 def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,34 +69,34 @@ def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch:
         raise OSError("no such library")
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    symbol_names._demangler.cache_clear()
+    symbols._demangler.cache_clear()
     try:
-        assert symbol_names.parameter_types("_Z4copyPf") is None
-        assert symbol_names.readable("_Z4copyPf") == "copy"
-        assert symbol_names.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
+        assert symbols.parameter_types("_Z4copyPf") is None
+        assert symbols.readable("_Z4copyPf") == "copy"
+        assert symbols.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
         with pytest.raises(UnknownKernel, match=r"there is: copy\. Did you mean copy"):
-            symbol_names.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
+            symbols.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
     finally:
-        symbol_names._demangler.cache_clear()
+        symbols._demangler.cache_clear()
 
 
 def test_a_qualified_name_wins_over_last_parts() -> None:
-    symbols = ["_ZN1a4copyEPf", "_ZN1b4copyEPf", "_Z4copyPf"]
-    assert symbol_names.find_kernel("copy", symbols, "k.cu") == "_Z4copyPf"
-    assert symbol_names.find_kernel("b::copy", symbols, "k.cu") == "_ZN1b4copyEPf"
+    known = ["_ZN1a4copyEPf", "_ZN1b4copyEPf", "_Z4copyPf"]
+    assert symbols.find_kernel("copy", known, "k.cu") == "_Z4copyPf"
+    assert symbols.find_kernel("b::copy", known, "k.cu") == "_ZN1b4copyEPf"
     with pytest.raises(UnknownKernel, match="shared by several kernels"):
-        symbol_names.find_kernel("copy", symbols[:2], "k.cu")
+        symbols.find_kernel("copy", known[:2], "k.cu")
 
 
 def test_every_name_that_a_message_lists_is_taken() -> None:
-    """Those of an unnamed namespace too, whose symbols nvcc makes anew in each run."""
+    """Those of an unnamed namespace too, whose known nvcc makes anew in each run."""
     unnamed = "_GLOBAL__N__0123abcd_7_part_cu_4567cdef"
-    symbols = [f"_ZN{len(unnamed)}{unnamed}4copyEPf", "_ZN1b4copyEPi", "_Z5scalePf"]
+    known = [f"_ZN{len(unnamed)}{unnamed}4copyEPf", "_ZN1b4copyEPi", "_Z5scalePf"]
     with pytest.raises(UnknownKernel) as caught:
-        symbol_names.find_kernel("copy", symbols, "k.cu")
+        symbols.find_kernel("copy", known, "k.cu")
     listed = [line.strip() for line in str(caught.value).splitlines()[2:]]
     assert listed == ["(anonymous namespace)::copy(float*)", "b::copy(int*)"]
-    assert [symbol_names.find_kernel(name, symbols, "k.cu") for name in listed] == symbols[:2]
+    assert [symbols.find_kernel(name, known, "k.cu") for name in listed] == known[:2]
     with pytest.raises(UnknownKernel) as caught:
-        symbol_names.find_kernel("move", symbols, "k.cu")
-    assert [symbol_names.find_kernel(name, symbols, "k.cu") for name in caught.value.available] == symbols
+        symbols.find_kernel("move", known, "k.cu")
+    assert [symbols.find_kernel(name, known, "k.cu") for name in caught.value.available] == known

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.compile.cubin.symbol_names import plain_name, readable
+from pytest_gpuperf.compile.machine_code.symbols import plain_name, readable
 from pytest_gpuperf.model.safe_python import module_command
 
 _LIMIT_S = 10

@@ -13,11 +13,11 @@ import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
-from pytest_gpuperf.compile.cubin import cubin_reader as cubin_format
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, text_of
-from pytest_gpuperf.compile.cubin.disassembly import Instruction
-from pytest_gpuperf.compile.cubin.elf import STT_FUNC
-from pytest_gpuperf.compile.cubin.references import ReferenceWalk, bank_symbols
+from pytest_gpuperf.compile.machine_code import cubin as cubin_format
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, text_of
+from pytest_gpuperf.compile.machine_code.elf import STT_FUNC
+from pytest_gpuperf.compile.machine_code.references import ReferenceWalk, bank_symbols
+from pytest_gpuperf.compile.machine_code.sass import Instruction
 
 FORM = 1
 """Raised whenever equal machine code gets another hash than before."""

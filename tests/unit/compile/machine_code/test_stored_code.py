@@ -9,8 +9,8 @@ import pytest
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
 from pytest_gpuperf.compile.compiler import compile_together
-from pytest_gpuperf.compile.cubin import disassembly, stored_code
-from pytest_gpuperf.compile.cubin.stored_code import read_stored
+from pytest_gpuperf.compile.machine_code import sass, stored_code
+from pytest_gpuperf.compile.machine_code.stored_code import read_stored
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -81,7 +81,7 @@ def test_code_is_read_once_for_each_record(
     made: dict[tuple[str, str], KernelBinary], disassembled: list[str], tmp_path: Path
 ) -> None:
     binary, cache = made[TWO, "one"], CompileCache(tmp_path)
-    disassembly._printed.cache_clear()
+    sass._printed.cache_clear()
     first = read_stored(binary.cubin, "one", ARCH, binary.profile.code_hash, cache)
     stored_code._read.cache_clear()
     assert read_stored(binary.cubin, "one", ARCH, binary.profile.code_hash, cache) == first

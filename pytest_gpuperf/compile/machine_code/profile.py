@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.cubin.code_hash import hash_code
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, disassemble, without_padding
-from pytest_gpuperf.compile.cubin.opcode_classes import histogram
-from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
+from pytest_gpuperf.compile.machine_code.code_hash import hash_code
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.opcodes import histogram
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, Report, read_log

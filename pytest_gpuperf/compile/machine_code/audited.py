@@ -13,13 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
-from pytest_gpuperf.compile.cubin.built_files import BuiltFile, built_files
-from pytest_gpuperf.compile.cubin.code_hash import bytes_hash
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import disassemble
-from pytest_gpuperf.compile.cubin.occupancy import THREADS_PER_BLOCK, occupancy_of
-from pytest_gpuperf.compile.cubin.stable_names import stable_symbol
-from pytest_gpuperf.compile.cubin.static_profile import profile_of
+from pytest_gpuperf.compile.machine_code.built_files import BuiltFile, built_files
+from pytest_gpuperf.compile.machine_code.code_hash import bytes_hash
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
+from pytest_gpuperf.compile.machine_code.profile import profile_of
+from pytest_gpuperf.compile.machine_code.sass import disassemble
+from pytest_gpuperf.compile.machine_code.stable_names import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 

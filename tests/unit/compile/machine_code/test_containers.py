@@ -10,9 +10,9 @@ import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, ToolchainMissing
-from pytest_gpuperf.compile.cubin import fatbin
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.fatbin import cubins_by_arch, extracted
+from pytest_gpuperf.compile.machine_code import containers
+from pytest_gpuperf.compile.machine_code.containers import cubins_by_arch, extracted
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.toolkit import InstalledTool
 
 TEXT = 'extern "C" __global__ void k(float* a) { a[threadIdx.x] *= 2; }'
@@ -69,12 +69,12 @@ def tool(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
     path = folder / "cuobjdump"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(fatbin, "container_reader", lambda: InstalledTool(path, "1.0"))
+    monkeypatch.setattr(containers, "container_reader", lambda: InstalledTool(path, "1.0"))
 
 
 def test_a_file_that_is_never_read_to_its_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool(monkeypatch, tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60")
-    monkeypatch.setattr(fatbin, "LIMIT_S", 0.3)
+    monkeypatch.setattr(containers, "LIMIT_S", 0.3)
     began = time.monotonic()
     with pytest.raises(BadContainer, match=r"^mine: cuobjdump did not end within 0.3 s"):
         cubins_by_arch(fat_binary([]), "mine")
@@ -85,19 +85,19 @@ def test_a_file_that_is_never_read_to_its_end_is_given_up(monkeypatch: pytest.Mo
 
 def test_a_file_that_would_fill_the_disk_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool(monkeypatch, tmp_path, "head -c 100000 /dev/zero > k.1.sm_90.cubin; exec sleep 60")
-    monkeypatch.setattr(fatbin, "MOST_BYTES", 50_000)
+    monkeypatch.setattr(containers, "MOST_BYTES", 50_000)
     with pytest.raises(BadContainer, match=r"^mine: its cubins are larger than"):
         cubins_by_arch(fat_binary([]), "mine")
 
 
 def test_what_was_written_at_last_counts_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool(monkeypatch, tmp_path, "head -c 100000 /dev/zero > k.1.sm_90.cubin")
-    monkeypatch.setattr(fatbin, "MOST_BYTES", 50_000)
+    monkeypatch.setattr(containers, "MOST_BYTES", 50_000)
     with pytest.raises(BadContainer, match=r"^mine: its cubins are larger than"):
         cubins_by_arch(fat_binary([]), "mine")
 
 
 def test_a_reader_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(fatbin, "container_reader", lambda: InstalledTool(tmp_path / "gone", "1.0"))
+    monkeypatch.setattr(containers, "container_reader", lambda: InstalledTool(tmp_path / "gone", "1.0"))
     with pytest.raises(ToolchainMissing, match="gone does not run"):
         cubins_by_arch(fat_binary([]), "mine")

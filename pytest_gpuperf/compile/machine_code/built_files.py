@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
-from pytest_gpuperf.compile.cubin.fatbin import MOST_BYTES, FoundCubin, begins_as_container, extracted, is_cubin
+from pytest_gpuperf.compile.machine_code.containers import (
+    MOST_BYTES,
+    FoundCubin,
+    begins_as_container,
+    extracted,
+    is_cubin,
+)
 
 _WHEEL = re.compile(r"^(?P<project>[A-Za-z0-9._]+)-[^-]+(?:-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl$")
 _TAG = re.compile(r"\.(?:cpython-\d+[a-z]*(?:-[\w-]+)?|abi3|pypy\d+[\w-]*)(?=\.(?:so|pyd)$)")

@@ -9,8 +9,8 @@ from fat_binaries import cubin_of, fat_binary, relocatable, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cubin.audited import AuditedKernel, read_built, with_instructions
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = """

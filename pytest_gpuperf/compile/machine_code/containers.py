@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import BadContainer, ToolchainMissing
-from pytest_gpuperf.compile.cubin.cubin_reader import EM_CUDA
+from pytest_gpuperf.compile.machine_code.cubin import EM_CUDA
 from pytest_gpuperf.compile.toolkit import container_reader
 
 _FATBIN = struct.pack("<I", 0xBA55ED50)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 
 from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownKernel
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
-from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, read_cubin
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, analyse
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.model.architectures import plain

@@ -10,8 +10,8 @@ import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
-from pytest_gpuperf.compile.cubin import built_files as module
-from pytest_gpuperf.compile.cubin.built_files import built_files, group_of, stable_name
+from pytest_gpuperf.compile.machine_code import built_files as module
+from pytest_gpuperf.compile.machine_code.built_files import built_files, group_of, stable_name
 
 FATBIN = (MADE_BY_NVCC / "work.fatbin").read_bytes()
 PTX = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()

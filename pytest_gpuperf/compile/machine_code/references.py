@@ -15,8 +15,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, target_of, without_padding
-from pytest_gpuperf.compile.cubin.elf import NOBITS, STT_FUNC, STT_OBJECT, Elf, Relocation, Section, Symbol, in_section
+from pytest_gpuperf.compile.machine_code.elf import (
+    NOBITS,
+    STT_FUNC,
+    STT_OBJECT,
+    Elf,
+    Relocation,
+    Section,
+    Symbol,
+    in_section,
+)
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction, target_of, without_padding
 
 _BANK = re.compile(r"c\[0x([34])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R\d+\]")
