@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, with_instructions
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, with_instructions_of
 from pytest_gpuperf.compile.machine_code.stable_names import kernel_key
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
@@ -116,7 +116,7 @@ def _looked_at(pairs: list[Pair]) -> tuple[list[Pair], int]:
         if _code_bytes(pairs[number]) <= left:
             left -= _code_bytes(pairs[number])
             chosen.append(number)
-    full = with_instructions([kernel for number in chosen for kernel in pairs[number][:2]])
+    full = with_instructions_of([kernel for number in chosen for kernel in pairs[number][:2]])
     read = {number: (full[2 * at], full[2 * at + 1]) for at, number in enumerate(chosen) if 2 * at in full}
     again = [
         pair._replace(judgement=_judged(pair.new, *read[number])) if number in read else pair

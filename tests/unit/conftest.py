@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile.machine_code import sass, stored_code
+from pytest_gpuperf.compile.machine_code import sass
 
 
 @pytest.fixture
 def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Architectures that nvdisasm runs for; of stored code nothing is known from before."""
-    stored_code._read.cache_clear()
+    """Architectures that nvdisasm runs for."""
     real, archs = sass.run_nvdisasm, []
 
     def run_nvdisasm(arch: str, code: bytes) -> str:

@@ -5,8 +5,9 @@ The instructions of a few of them cost a hundred times as much, and are read whe
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,14 +15,12 @@ import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.built_files import BuiltFile, built_files
-from pytest_gpuperf.compile.machine_code.code_hash import bytes_hash
-from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
-from pytest_gpuperf.compile.machine_code.profile import profile_of
-from pytest_gpuperf.compile.machine_code.sass import disassemble
+from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
 from pytest_gpuperf.compile.machine_code.stable_names import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
-from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 
 
 class AuditedKernel(NamedTuple):
@@ -80,11 +79,7 @@ def _kernels(built: BuiltFile, place: str) -> list[AuditedKernel]:
 
 
 def _record(cubin: Cubin, kernel: CubinKernel, arch: str) -> StaticRecord:
-    profile = StaticProfile(
-        registers=kernel.registers, stack_bytes=kernel.stack_bytes, spill_store_bytes=None, spill_load_bytes=None,
-        shared_bytes=kernel.shared_bytes, constant_bytes=kernel.constant_bytes, barriers=kernel.barriers,
-        code_bytes=kernel.code_bytes, instructions=0, opcodes={}, code_hash=bytes_hash(cubin, kernel),
-    )  # fmt: skip
+    profile = profile_of(cubin, kernel)
     threads, reached = _best_launch(kernel, arch)
     block = (threads, 1, 1) if threads else None
     return StaticRecord(
@@ -109,24 +104,16 @@ def _best_launch(kernel: CubinKernel, arch: str) -> tuple[int, Occupancy | None]
     return max(launches, key=lambda launch: launch[1].warps_per_sm, default=(0, None))
 
 
-def with_instructions(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRecord]:
+def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRecord]:
     """Records with instructions, by place in ``kernels``; those that nvdisasm does not know are left out."""
-    by_arch: dict[str, dict[int, AuditedKernel]] = defaultdict(dict)
-    for number, kernel in enumerate(kernels):
-        if kernel.cubin is not None and plain(kernel.arch) in ARCHITECTURES:
-            by_arch[kernel.arch][number] = kernel
-    return {number: record for arch, chosen in by_arch.items() for number, record in _disassembled(arch, chosen)}
-
-
-def _disassembled(arch: str, kernels: Mapping[int, AuditedKernel]) -> Iterator[tuple[int, StaticRecord]]:
-    cubins = {path: read_cubin(path.read_bytes()) for path in {one.cubin for one in kernels.values() if one.cubin}}
-    found = {number: (cubins[one.cubin], one.symbol) for number, one in kernels.items() if one.cubin}
-    try:
-        code = disassemble(arch, {number: text_of(cubin.elf, symbol).data for number, (cubin, symbol) in found.items()})
-        profiles = {n: profile_of(cubin, cubin.kernels[symbol], code[n]) for n, (cubin, symbol) in found.items()}
-    except (ToolchainMissing, BadCubin):  # the figures of the ELF sections stand
-        return
-    for number, profile in profiles.items():
-        record = kernels[number].record
-        profile = msgspec.structs.replace(profile, code_hash=record.profile.code_hash)
-        yield number, msgspec.structs.replace(record, profile=profile)
+    cubins = {path: read_cubin(path.read_bytes()) for path in {one.cubin for one in kernels} if path is not None}
+    by_arch: dict[str, dict[int, Unread]] = defaultdict(dict)
+    for number, one in enumerate(kernels):
+        if one.cubin is not None and plain(one.arch) in ARCHITECTURES:
+            by_arch[one.arch][number] = Unread(cubins[one.cubin], one.symbol, one.record.profile)
+    found: dict[int, StaticRecord] = {}
+    for arch, codes in by_arch.items():
+        with contextlib.suppress(ToolchainMissing, BadCubin):  # the figures of the ELF sections stand
+            for number, profile in with_instructions(arch, codes).items():
+                found[number] = msgspec.structs.replace(kernels[number].record, profile=profile)
+    return found

@@ -1,115 +1,97 @@
-"""One hash for everything in a cubin that a kernel's execution depends on.
+"""One hash for everything in a cubin that a kernel's execution depends on, made without a disassembler.
 
-In it: the kernel's instructions, the device functions it calls, the constants and initialised globals it refers to,
-its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout, and of a tile kernel
-what the driver runs on the host before a launch.  Not in it: names, line tables, the source file, other kernels.  What
-cannot be followed goes in whole.
+In it: the kernel's section of machine code with the device functions that the compiler put there, device functions in
+sections of their own, the launch facts (registers, stack, shared memory, barriers, bounds, parameters, constant banks)
+and, if the kernel reads any of them, all constants and initialised variables of the module.  Not in it: names, line
+tables, the source file, other kernels, but for the constants that they bring along.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pytest_gpuperf.compile.machine_code import cubin as cubin_format
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, text_of
-from pytest_gpuperf.compile.machine_code.elf import STT_FUNC
-from pytest_gpuperf.compile.machine_code.references import ReferenceWalk, bank_symbols
-from pytest_gpuperf.compile.machine_code.sass import Instruction
+from pytest_gpuperf.compile.machine_code.elf import Elf, Section, in_section
+from pytest_gpuperf.model.architectures import ARCHITECTURES
 
-FORM = 1
+FORM = 2
 """Raised whenever equal machine code gets another hash than before."""
-_MOST_BYTES = 2 << 20
-"""Of cubins that are walked, all tries together, to find out what the PTX on record had excluded."""
+_OF_MODULE = (".nv.constant3", ".nv.constant4", ".nv.global.init")
+"""``__constant__`` variables, addresses of what is used, variables with initial values and messages."""
+_BANKS_OF_MODULE = (3, 4)
+_INSTRUCTION = struct.Struct("<QQ")
+_BANK_BIT = 54
+"""Where every instruction that reads a constant bank has its number, in five bits; immediate values may lie there too.
+
+Found by nvdisasm 13 in all 226 kernels that read bank 3 or 4, of 750 for sm_75 to sm_120.
+"""
 
 
-def hash_code(
-    cubin: Cubin,
-    kernel: CubinKernel,
-    instructions: Sequence[Instruction],
-    resources: Sequence[int],
-    unreachable: Callable[[], frozenset[str]] = frozenset,
-) -> str:
-    """SHA-256 in hex for ``kernel``.
-
-    ``resources`` are the figures that only the assembler's log gives; ``unreachable`` tells, when asked, the
-    symbols of the module that this kernel certainly does not use.
-    """
-    walk = ReferenceWalk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
-    walk.follow(next(s for s in cubin.elf.symbols if s.name == kernel.symbol and s.type == STT_FUNC))
-    digest = hashlib.sha256(b"gpuperf code %d\0" % FORM)
-    for part in (*walk.parts(), *_launch_facts(cubin, kernel), struct.pack(f"<{len(resources)}q", *resources)):
-        digest.update(struct.pack("<Q", len(part)))
-        digest.update(part)
-    return digest.hexdigest()
+def code_hash(cubin: Cubin, kernel: CubinKernel) -> str:
+    """SHA-256 in hex of ``kernel``.  Raises ``BadCubin``."""
+    elf = cubin.elf
+    parts = [b"gpuperf code %d" % FORM, *_section(elf, text_of(elf, kernel.symbol)), *_launch_facts(cubin, kernel)]
+    functions = [_digest(_section(elf, one)) for one in _device_functions(cubin)]
+    if functions or _may_read_module(cubin, kernel):
+        for section in filter(None, map(elf.section, _OF_MODULE)):
+            parts += [section.name.encode(), *_section(elf, section)]
+    return _digest([*parts, *sorted(functions)]).hex()
 
 
-def bytes_hash(cubin: Cubin, kernel: CubinKernel) -> str:
-    """A hash of what a kernel's own sections say, instructions as bytes: nvdisasm is not asked.
-
-    Equal bytes are equal code as far as the kernel goes; the functions, constants and globals that it refers to are
-    not in it.  Other bytes may be the same code at other places of a bank, which ``hash_code`` sees through.
-    """
+def _may_read_module(cubin: Cubin, kernel: CubinKernel) -> bool:
+    """Whether the kernel may read constants or variables of the module; True where that is not known."""
     text = text_of(cubin.elf, kernel.symbol)
-    digest = hashlib.sha256(b"gpuperf bytes %d\0" % FORM)
-    slots = b"".join(struct.pack("<qqq", at, kind, addend) for at, kind, _, addend in cubin.elf.relocations(text))
-    for part in (text.data, slots, *_launch_facts(cubin, kernel), struct.pack("<q", kernel.shared_bytes)):
-        digest.update(struct.pack("<Q", len(part)))
-        digest.update(part)
-    return digest.hexdigest()
+    if cubin.arch not in ARCHITECTURES or len(text.data) % _INSTRUCTION.size or cubin.elf.relocations(text):
+        return True
+    return any(low >> _BANK_BIT & 0x1F in _BANKS_OF_MODULE for low, _ in _INSTRUCTION.iter_unpack(text.data))
 
 
-def own_hash(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], excluded: frozenset[str]) -> str:
-    """The hash by nothing but the cubin, which has what the assembler's log says too."""
-    resources = (kernel.registers, kernel.shared_bytes, kernel.barriers)
-    return hash_code(cubin, kernel, instructions, resources, lambda: excluded)
+def _digest(parts: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(struct.pack("<Q", len(part)) + part)
+    return digest.digest()
 
 
-def may_be_recorded_as(
-    code_hash: str, cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], own: str
-) -> bool:
-    """Whether the kernel, whose hash by the cubin alone is its ``own``, may have this one on record.
-
-    What PTX excluded of a constant bank that the kernel indexes is in no cubin: all but few of its symbols are tried,
-    and few, until much was walked.
-    """
-    tries = _MOST_BYTES // max(sum(len(section.data) for section in cubin.elf.sections), 1)
-    sets = itertools.islice(_exclusions(cubin), tries)
-    return code_hash == own or any(own_hash(cubin, kernel, instructions, one) == code_hash for one in sets)
+def _device_functions(cubin: Cubin) -> Iterator[Section]:
+    """Functions in sections of their own, as ``-rdc=true`` leaves them."""
+    kernels = {f".text.{symbol}" for symbol in cubin.kernels}
+    return (one for one in cubin.elf.sections if one.name.startswith(".text.") and one.name not in kernels)
 
 
-def _exclusions(cubin: Cubin) -> Iterator[frozenset[str]]:
-    """Every set of symbols in constant banks, but for none: all but few and few in turn."""
-    names = frozenset(bank_symbols(cubin.elf))
-    for size in range((len(names) + 1) // 2):
-        for few in map(frozenset, itertools.combinations(sorted(names), size)):
-            yield names - few
-        for few in map(frozenset, itertools.combinations(sorted(names), size + 1)):
-            yield few
+def _section(elf: Elf, section: Section) -> tuple[bytes, bytes]:
+    """Its bytes, and the addresses that the loader writes into them, less the names of what lies there."""
+    addresses = []
+    for at, kind, index, addend in elf.relocations(section):
+        symbol = elf.symbols[index] if index < len(elf.symbols) else None
+        if symbol is None or not in_section(symbol.section):
+            place = (symbol.name if symbol else str(index)).encode()
+        else:
+            place = struct.pack("<QQ", symbol.value, symbol.size)
+        addresses.append(struct.pack("<QQqQ", at, kind, addend, len(place)) + place)
+    return section.data, b"".join(addresses)
 
 
 def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:
-    """Parameter layout, bounds, constant banks of its own, registers: what a launch needs besides code."""
-    facts = [struct.pack("<qq", kernel.registers, kernel.stack_bytes)]
+    """What a launch needs besides code; of a tile kernel what the driver runs on the host before it, too."""
+    figures = (kernel.registers, kernel.stack_bytes, kernel.shared_bytes, kernel.barriers)
+    facts = [struct.pack("<4Q", *figures)]
     for number, value in sorted(kernel.attributes):
-        facts.append(bytes([number]) + _without_symbols(cubin, number, value))
+        facts.append(bytes([number]) + _without_symbols(cubin.elf, number, value))
     for bank in cubin_format.constant_banks(cubin.elf, kernel.symbol):
-        facts.append(bank.name.removesuffix(f".{kernel.symbol}").encode() + bank.data)
-        facts.extend(struct.pack("<qqq", at, kind, addend) for at, kind, _, addend in cubin.elf.relocations(bank))
+        facts += [bank.name.removesuffix(f".{kernel.symbol}").encode(), *_section(cubin.elf, bank)]
     host = cubin.elf.section(cubin_format.HOST_CODE) if cubin_format.in_tile_ir(kernel) else None
-    if host is not None:
-        facts.append(host.data)
-    return facts
+    return facts if host is None else [*facts, host.data]
 
 
-def _without_symbols(cubin: Cubin, number: int, value: bytes) -> bytes:
+def _without_symbols(elf: Elf, number: int, value: bytes) -> bytes:
     """An attribute's value less symbol indices, which depend on what else is in the file."""
     if number == cubin_format.PARAM_CBANK:
         return value[4:]
     if number == cubin_format.EXTERNS:
         indices = (index for (index,) in struct.iter_unpack("<I", value[: len(value) // 4 * 4]))
-        symbols = cubin.elf.symbols
-        return ",".join(sorted(symbols[index].name for index in indices if index < len(symbols))).encode()
+        return ",".join(sorted(elf.symbols[index].name for index in indices if index < len(elf.symbols))).encode()
     return value

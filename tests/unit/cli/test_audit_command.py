@@ -16,7 +16,7 @@ from pytest_gpuperf.cli import audited_pairs
 from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.machine_code import audited
+from pytest_gpuperf.compile.machine_code import profile
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
@@ -138,8 +138,9 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
     def missing(*_: object) -> None:
         raise ToolchainMissing("no nvdisasm")
 
-    monkeypatch.setattr(audited, "disassemble", missing)
-    status, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    old, new = release("a", built()), release("b", built(LARGE))
+    monkeypatch.setattr(profile, "disassemble", missing)
+    status, said = audit(new, "--against", old)
     assert status == 1
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
     assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)

@@ -9,7 +9,7 @@ from fat_binaries import cubin_of, fat_binary, relocatable, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions_of
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -78,7 +78,7 @@ def test_without_a_bound_the_block_is_the_one_that_fills_an_sm_best(library: Pat
 
 def test_instructions_are_read_where_they_are_asked_for(library: Path, tmp_path: Path) -> None:
     kernels = kernels_of(library, tmp_path)
-    found = with_instructions([kernels["k", arch][0] for arch in ARCHS])
+    found = with_instructions_of([kernels["k", arch][0] for arch in ARCHS])
     for number, arch in enumerate(ARCHS):
         expected = compile_kernel(KernelSource(TEXT, "k", options=("-DN=300",)), arch).profile
         assert found[number].profile.opcodes == expected.opcodes
