@@ -15,8 +15,8 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
-from pytest_gpuperf.compile.machine_code.built_files import group_of
-from pytest_gpuperf.compile.machine_code.demangled_names import names_of
+from pytest_gpuperf.compile.machine_code.containers import group_of
+from pytest_gpuperf.compile.machine_code.symbols import names_of
 from pytest_gpuperf.formatting import indented_json, numbered
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import contents_of, listed, modules_of, short_name

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.built_files import BuiltFile, built_files
+from pytest_gpuperf.compile.machine_code.containers import BuiltFile, built_files
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
 from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions

@@ -1,16 +1,20 @@
-"""Cubins out of what is already built: fat binaries, and the libraries, objects, archives and programs that hold them.
+"""Cubins out of what is already built: fat binaries, the libraries, objects and archives that hold them, and wheels.
 
-NVIDIA's cuobjdump reads the container and its compression.  It may be given a stranger's file: its time and what it
-writes have limits, and each cubin is read as any other file of a stranger is.
+NVIDIA's cuobjdump reads a container and its compression, within a time limit; each cubin is read as any other file of a
+stranger is.  Files have the names that another build of the same project gives them: without versions, tags and hashes.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import mmap
 import re
+import shutil
 import struct
 import subprocess
-import time
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,17 +25,22 @@ from pytest_gpuperf.compile.toolkit import container_reader
 
 _FATBIN = struct.pack("<I", 0xBA55ED50)
 """How each fat binary begins, wherever in a file it lies."""
-_ELF, _ARCHIVE = b"\x7fELF", b"!<arch>\n"
+_ELF, _ARCHIVE, _ZIP = b"\x7fELF", b"!<arch>\n", b"PK"
 _MACHINE = slice(18, 20)
 """Of an ELF file's header."""
+_HEAD = 64
 LIMIT_S = 300.0
 """The largest library that was seen takes 0.5 s for each 140 MB of its cubins (docs/results/audit.md)."""
 MOST_BYTES = 16 << 30
-"""Of the cubins of one file."""
-_LOOK_S = 0.1
-"""Between two looks at how much was written."""
-_NAMED = re.compile(r"\.(sm_\d+[af]?)\.cubin$")
+"""Of the files of a wheel."""
+_NAMED = re.compile(r"\.(?P<number>\d+)\.(?P<arch>sm_\d+[af]?)\.cubin$")
 _NOTHING_THERE = ("does not contain device code", "No ELF file found")
+_WHEEL = re.compile(r"^(?P<project>[A-Za-z0-9._]+)-[^-]+(?:-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl$")
+_TAG = re.compile(r"\.(?:cpython-\d+[a-z]*(?:-[\w-]+)?|abi3|pypy\d+[\w-]*)(?=\.(?:so|pyd)$)")
+_REPAIRED = re.compile(r"-[0-9a-f]{8}(?=\.so\b)")
+"""What auditwheel puts into the names of libraries that it adds."""
+_UNZIPPING = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What ``zipfile`` raises of a file that is cut short, encrypted or packed in a way of its own."""
 
 
 class FoundCubin(NamedTuple):
@@ -42,19 +51,22 @@ class FoundCubin(NamedTuple):
     """``sm_90a`` as the container names it; empty of a bare cubin, which says ``sm_90`` itself."""
 
 
+class BuiltFile(NamedTuple):
+    """A file with machine code for GPUs."""
+
+    name: str
+    """``cupy/cuda/cub.so`` in a wheel; empty of the file itself."""
+    cubins: list[FoundCubin]
+    problem: str = ""
+    """Why they cannot be had, where they cannot."""
+
+
+# --- one container -------------------------------------------------------------------------------
+
+
 def begins_as_container(head: bytes) -> bool:
     """Whether a file with these first bytes may hold cubins: a fat binary, an ELF file or an archive."""
     return head.startswith((_FATBIN, _ELF, _ARCHIVE))
-
-
-def _may_hold_cubins(file: Path) -> bool:
-    """Whether there is a cubin or a fat binary in the file.  Raises ``OSError``."""
-    with file.open("rb") as opened:
-        head = opened.read(64)
-        if not begins_as_container(head) or is_cubin(head):
-            return is_cubin(head)
-        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(_FATBIN) >= 0
 
 
 def is_cubin(head: bytes) -> bool:
@@ -69,14 +81,19 @@ def extracted(file: Path, folder: Path, place: str) -> list[FoundCubin]:
     one that has PTX alone.
     Raises ``BadContainer``, ``ToolchainMissing``, ``OSError``.
     """
-    if not _may_hold_cubins(file):
-        return []
     with file.open("rb") as opened:
-        if is_cubin(opened.read(64)):
+        head = opened.read(_HEAD)
+        if is_cubin(head):
             return [FoundCubin(file, "")]
-    _run(file.resolve(), folder, place)
-    found = sorted(folder.iterdir(), key=lambda path: (_number(path), path.name))
-    return [FoundCubin(path, name[1] if (name := _NAMED.search(path.name)) else "") for path in found]
+        if not begins_as_container(head):
+            return []
+        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content.find(_FATBIN) < 0:
+                return []
+    _take_apart(file.resolve(), folder, place)
+    names = ((_NAMED.search(path.name), path) for path in folder.iterdir())
+    found = sorted((int(name["number"]), name["arch"], path) for name, path in names if name is not None)
+    return [FoundCubin(path, arch) for _, arch, path in found]
 
 
 def cubins_by_arch(content: bytes, place: str) -> dict[str, list[bytes]]:
@@ -91,46 +108,95 @@ def cubins_by_arch(content: bytes, place: str) -> dict[str, list[bytes]]:
         return by_arch
 
 
-def _run(file: Path, folder: Path, place: str) -> None:
+def _take_apart(file: Path, folder: Path, place: str) -> None:
     """Have cuobjdump put the cubins of the file into the folder."""
     tool = container_reader()
-    log = folder.with_name(f"{folder.name}.log")
-    with log.open("wb") as output:
-        try:
-            process = subprocess.Popen(
-                [str(tool.path), "-xelf", "all", str(file)], cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT,
-            )  # fmt: skip
-        except OSError as problem:
-            raise ToolchainMissing(f"{tool.path} does not run ({problem})") from problem
-        try:
-            _wait(process, folder, place)
-        finally:
-            process.kill()
-            process.wait()
-    said = log.read_text(encoding="utf-8", errors="replace")
-    if process.returncode and not any(words in said for words in _NOTHING_THERE):
-        reason = (said.strip().splitlines() or ["no reason given"])[-1].rpartition(" : ")[2]
+    try:
+        done = subprocess.run(
+            [str(tool.path), "-xelf", "all", str(file)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=LIMIT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as problem:
+        raise BadContainer(f"{place}: cuobjdump did not end within {LIMIT_S:g} s: is the file whole?") from problem
+    except OSError as problem:
+        raise ToolchainMissing(f"{tool.path} does not run ({problem})") from problem
+    if done.returncode and not any(words in done.stdout for words in _NOTHING_THERE):
+        reason = (done.stdout.strip().splitlines() or ["no reason given"])[-1].rpartition(" : ")[2]
         reason = reason.replace(f" in '{file}'", "")
         raise BadContainer(f"{place}: cuobjdump {tool.version} cannot read it: {reason}")
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, place: str) -> None:
-    """Returns once it has ended.  Raises ``BadContainer`` where that takes too long or fills the disk."""
-    end = time.monotonic() + LIMIT_S
-    while True:
-        try:
-            process.wait(_LOOK_S)
-        except subprocess.TimeoutExpired:
-            if time.monotonic() > end:
-                raise BadContainer(f"{place}: cuobjdump did not end within {LIMIT_S:g} s: is the file whole?") from None
-        if sum(path.stat().st_size for path in folder.iterdir()) > MOST_BYTES:
-            raise BadContainer(f"{place}: its cubins are larger than {MOST_BYTES >> 30} GB: name smaller files")
-        if process.returncode is not None:
-            return
+# --- wheels and files by themselves --------------------------------------------------------------
 
 
-def _number(path: Path) -> int:
-    """The place in its container of ``library.12.sm_90.cubin``."""
-    part = path.name.split(".")[-3:-2]
-    return int(part[0]) if part and part[0].isdigit() else 0
+def group_of(file: Path) -> str:
+    """What all builds of the file are called: of a wheel its project, else the file's name."""
+    wheel = _WHEEL.match(file.name)
+    return wheel["project"] if wheel is not None else stable_name(file.name)
+
+
+def stable_name(name: str) -> str:
+    """``cupy/cuda/cub.so`` for ``cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so``."""
+    return _REPAIRED.sub("", _TAG.sub("", name))
+
+
+def built_files(file: Path, folder: Path, skip: Sequence[str] = ()) -> Iterator[BuiltFile]:
+    """What holds cubins in ``file``, a wheel or one that may hold them itself; they lie in the ``folder``.
+
+    Of a wheel, files whose names match a pattern of ``skip`` are left out.
+    Raises ``BadContainer`` with the reason where nothing can be read, and ``ToolchainMissing``.
+    """
+    found = 0
+    try:
+        if not file.is_file():
+            raise BadContainer(f"{file}: {'it is a folder: name the files in it' if file.is_dir() else 'no such file'}")
+        if not file.stat().st_size:
+            raise BadContainer(f"{file}: it is empty")
+        with file.open("rb") as opened:
+            is_wheel = opened.read(_HEAD).startswith(_ZIP)
+        unpacked = _members(file, folder, skip) if is_wheel else [("", file)]
+        for number, (name, path) in enumerate(unpacked):
+            into = folder / f"cubins{number}"
+            into.mkdir()
+            built = _built(name, path, into, name or file.name)
+            if built.cubins or built.problem:
+                found += 1
+                yield built
+    except OSError as problem:
+        raise BadContainer(f"{file}: cannot be read: {problem.strerror or problem}") from problem
+    except _UNZIPPING as problem:
+        raise BadContainer(f"{file}: this wheel cannot be unpacked: {problem}") from problem
+    if not found:
+        raise BadContainer(
+            f"{file}: there is no machine code for GPUs in it; a library without any has no need of an audit, and one "
+            "of PTX alone is compiled by the driver that loads it"
+        )
+
+
+def _built(name: str, path: Path, into: Path, place: str) -> BuiltFile:
+    try:
+        return BuiltFile(stable_name(name), extracted(path, into, place))
+    except BadContainer as problem:
+        return BuiltFile(stable_name(name), [], str(problem))
+
+
+def _members(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Names and paths of a wheel's files that may hold cubins; bare cubins alone stay when the next one comes."""
+    with zipfile.ZipFile(file) as wheel:
+        members = [one for one in wheel.infolist() if not one.is_dir() and one.file_size]
+        if sum(one.file_size for one in members) > MOST_BYTES:
+            raise BadContainer(f"{file}: it unpacks to more than {MOST_BYTES >> 30} GB")
+        for number, member in enumerate(members):
+            if any(fnmatch.fnmatch(stable_name(member.filename), pattern) for pattern in skip):
+                continue
+            with wheel.open(member) as content:
+                head = content.read(_HEAD)
+                if not begins_as_container(head):
+                    continue
+                path = folder / f"member{number}"
+                with path.open("wb") as unpacked:
+                    unpacked.write(head)
+                    shutil.copyfileobj(content, unpacked, 1 << 20)
+            yield member.filename, path
+            if not is_cubin(head):  # it is its own only one
+                path.unlink()
