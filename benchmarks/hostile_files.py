@@ -3,10 +3,10 @@
     python benchmarks/hostile_files.py [--cubins 30000] [--baselines 40000] [--seed 1] [--output PAGE]
 
 Takes the committed baselines and their cubins, changes each copy at random places, and reads it as a gated run does:
-cubins with the code hash of every kernel, on the instructions that nvdisasm printed of the unchanged one.  Files that
-are built to cost much, just below the size limits, are read too.  Children with a bound on their memory do the reading.
-Exit status 1 if one raised anything but the documented errors, took more than a second of processor time (on a slow
-or busy machine as much more as a piece of other work takes), or more than 200 MB.
+cubins with the code hash of their kernels.  Files that are built to cost much, just below the size limits, are read
+too.  Children with a bound on their memory do the reading.  Exit status 1 if one raised anything but the documented
+errors, took more than a second of processor time (on a slow or busy machine as much more as a piece of other work
+takes), or more than 200 MB.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
 from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, disassemble
-from pytest_gpuperf.compile.cubin.elf import REL, SYMTAB
-from pytest_gpuperf.compile.cubin.stored_code import checked
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
+from pytest_gpuperf.compile.machine_code.profile import profile_of
 
 ROOT = Path(__file__).parents[1]
 BASELINES = ROOT / "baselines"
@@ -63,8 +62,6 @@ class Hostile(NamedTuple):
     content: bytes
     target: str = ""
     """Of a baseline; ``manifest`` for that."""
-    instructions: tuple[Instruction, ...] = ()
-    """Of the kernels of a cubin, if nvdisasm had something to print."""
 
 
 class Found(NamedTuple):
@@ -84,17 +81,11 @@ class Found(NamedTuple):
 
 @functools.cache
 def sample_cubins() -> tuple[Hostile, ...]:
-    """Small committed cubins of all architectures, with their instructions."""
+    """Small committed cubins of all architectures."""
     store = BaselineStore(BASELINES)
     contents = {store.cubin(sha256) for sha256 in stored_cubins(BASELINES).values()}
     by_size = sorted(contents, key=lambda one: (len(one), one))
-    found = []
-    for content in by_size[:: len(by_size) // SAMPLES]:
-        cubin = read_cubin(content)
-        texts = {name: text_of(cubin.elf, name).data for name in cubin.kernels}
-        printed = disassemble(cubin.arch, texts)
-        found.append(Hostile(cubin.arch, content, instructions=tuple(itertools.chain(*printed.values()))))
-    return tuple(found)
+    return tuple(Hostile(read_cubin(one).arch, one) for one in by_size[:: len(by_size) // SAMPLES])
 
 
 def mutated_cubins(count: int, seed: int) -> Iterator[Hostile]:
@@ -215,19 +206,10 @@ def _table(content: bytearray, kind: int) -> tuple[int, int]:
 
 
 def read_as_cubin(file: Hostile) -> None:
-    """All that is read of a cubin before it is loaded, but for nvdisasm's own part."""
+    """All that is read of a cubin before it is loaded."""
     cubin = read_cubin(file.content)
-    for name in itertools.islice(cubin.kernels, 4):
-        count = -(-text_of(cubin.elf, name).size // INSTRUCTION_BYTES)
-        with contextlib.suppress(OtherCode):
-            checked(cubin, name, file.instructions[:count], "0" * 64)
-
-
-def references(count: int) -> tuple[Instruction, ...]:
-    """Instructions that refer to everything: banks by place and by index, and functions."""
-    ways = ("LDC R1, c[0x3][{:#x}]", "LDC.64 R2, c[0x4][{:#x}]", "LDC R1, c[0x3][R2+0x10]", "CALL.REL.NOINC {:#x}")
-    texts = (ways[number % 4].format(number // 4 * 16) for number in range(count))
-    return tuple(Instruction(number * INSTRUCTION_BYTES, "", *text.split(" ", 1)) for number, text in enumerate(texts))
+    for kernel in itertools.islice(cubin.kernels.values(), 4):
+        profile_of(cubin, kernel)
 
 
 # --- cubins that are built to cost much ----------------------------------------------------------
@@ -268,9 +250,7 @@ def built_cubins(size: int = MAX_CUBIN_BYTES) -> Iterator[Hostile]:
         ),
         ("a long name", [(".text." + "k" * room, 1, bytes(16))], []),
     ):
-        code = sum(len(data) for where, _, data, *_ in sections if where == ".text.k")
-        instructions = references(-(-code // INSTRUCTION_BYTES))
-        yield Hostile(f"{name}, {size >> 20} MB", _elf(sections, symbols)[:size], instructions=instructions)
+        yield Hostile(f"{name}, {size >> 20} MB", _elf(sections, symbols)[:size])
 
 
 def _records(layout: str, fields: Iterator[tuple[int, ...]]) -> bytes:

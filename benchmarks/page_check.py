@@ -28,8 +28,8 @@ sys.path.insert(0, str(ROOT))
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
 from pytest_gpuperf.baselines.parsing import decode  # noqa: E402
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of  # noqa: E402
-from pytest_gpuperf.compile.cubin.disassembly import disassemble, without_padding  # noqa: E402
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of  # noqa: E402
+from pytest_gpuperf.compile.machine_code.sass import disassemble, without_padding  # noqa: E402
 from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
 from pytest_gpuperf.model.advice import Advice  # noqa: E402
 from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from recorded import ARCH, BASELINES
 
 from pytest_gpuperf.baselines.cubin_store import read_cubin
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, target_of, without_padding
-from pytest_gpuperf.compile.cubin.elf import read_elf
+from pytest_gpuperf.compile.machine_code.elf import read_elf
+from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble, target_of, without_padding
 from pytest_gpuperf.model.evidence import StaticRecord
 
 _TELLING = re.compile(r"(?:LD|ST|ATOM|RED|MUFU|HMMA|HGMMA|VIADDMNMX|VIMNMX|UTMA|I2F|F2F|F2I|BAR)")

@@ -7,8 +7,8 @@ import json
 from collections import Counter
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.cubin.disassembly import disassemble
-from pytest_gpuperf.compile.cubin.elf import read_elf
+from pytest_gpuperf.compile.machine_code.elf import read_elf
+from pytest_gpuperf.compile.machine_code.sass import disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.model.evidence import KernelBinary
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from launching import blocks_over
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 
 SOURCE = "kernels/kernel_fission.cu"
 PARTS = {"bonds": 2, "angles": 3, "dihedrals": 4}

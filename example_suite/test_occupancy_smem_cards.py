@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rules_of_thumb import on_the_right_sides
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 
 SOURCE = "kernels/occupancy_smem_cards.cu"
 KIB = 1024

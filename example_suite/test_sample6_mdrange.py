@@ -9,7 +9,7 @@ import pytest
 from launching import blocks_over
 from stencils import five_point_mean
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy_of
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy_of
 
 SOURCE = "kernels/sample6_mdrange.cu"
 BLOCKS = {"mdrange": (16, 2), "b16x16": (16, 16), "b32x8": (32, 8), "b64x4": (64, 4), "linear": (256,)}

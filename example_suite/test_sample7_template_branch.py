@@ -9,7 +9,7 @@ import pytest
 from launching import blocks_over
 from stencils import five_point_mean
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy_of
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy_of
 
 SOURCE = "kernels/sample7_template_branch.cu"
 BLOCK = 128

@@ -11,7 +11,7 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
-MADE_BY_NVCC = Path(__file__).parent / "unit" / "compile" / "cubin" / "fat_binaries"
+MADE_BY_NVCC = Path(__file__).parent / "unit" / "compile" / "machine_code" / "fat_binaries"
 _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _ELF = 2

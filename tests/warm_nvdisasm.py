@@ -18,13 +18,13 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler
 
 FOLDER = "FORK_SERVER_FOLDER"
 SOURCE = Path(__file__).with_name("fork_server.c")
 LIMIT_S = 60
-cold = disassembly._printed.__wrapped__
+cold = sass._printed.__wrapped__
 """Starts a process for each text."""
 NOP = bytes.fromhex("1879000000000000 0000000000c00f00")
 
@@ -40,11 +40,11 @@ def use() -> None:
     """Let this process, and those forked off it, ask them.  Raises ``ToolchainMissing``."""
     real = disassembler()
 
-    @functools.lru_cache(maxsize=disassembly.KEPT)
+    @functools.lru_cache(maxsize=sass.KEPT)
     def printed(tool: InstalledTool, arch: str, code: bytes) -> str:
         return (tool == real and forked(tool.path, arch, code)) or cold(tool, arch, code)
 
-    disassembly._printed = printed
+    sass._printed = printed
 
 
 def forked(program: Path, arch: str, code: bytes) -> str:

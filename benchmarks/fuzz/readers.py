@@ -19,14 +19,11 @@ import hostile_files
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.parsing import decode
-from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
-from pytest_gpuperf.compile.cubin.stored_code import checked
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.profile import profile_of
 
 _TARGET = re.compile(rb'"target": *"(sm_[0-9]+|[a-z0-9-]+)"')
-_INSTRUCTIONS = hostile_files.references(4096)
-"""What nvdisasm is taken to have printed: references of every kind, to everything."""
 
 
 class Reader(NamedTuple):
@@ -49,12 +46,10 @@ def read_baseline(content: bytes) -> None:
 
 
 def read_machine_code(content: bytes) -> None:
-    """All that is read of a cubin before it is loaded, but for nvdisasm's own part."""
+    """All that is read of a cubin before it is loaded."""
     cubin = read_cubin(content)
-    for name in itertools.islice(cubin.kernels, 4):
-        count = min(-(-text_of(cubin.elf, name).size // INSTRUCTION_BYTES), len(_INSTRUCTIONS))
-        with contextlib.suppress(OtherCode):
-            checked(cubin, name, _INSTRUCTIONS[:count], "0" * 64)
+    for kernel in itertools.islice(cubin.kernels.values(), 4):
+        profile_of(cubin, kernel)
 
 
 def change_baseline(content: bytes, chance: random.Random) -> bytes:

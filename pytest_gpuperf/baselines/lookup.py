@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence

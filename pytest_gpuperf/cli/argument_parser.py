@@ -191,29 +191,9 @@ def _add_audit(commands: Commands) -> None:
         "--skip", metavar="PATTERN", action="append", default=[],
         help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
     )  # fmt: skip
-    audit.add_argument("--max-size", metavar="SIZE", type=_size, help="of all machine code of a FILE, such as 40M")
-    audit.add_argument("--max-kernel-size", metavar="SIZE", type=_size, help="of one kernel, such as 64K")
     for form in ("json", "markdown"):
         audit.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"also write what differs, as {form}")
-    audit.add_argument(
-        "--baselines",
-        metavar="DIR",
-        type=Path,
-        help="baselines that say which tests have a kernel (default: as in the last run)",
-    )
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baselines", metavar="DIR", type=Path, help="baselines folder (default: as in the last run)")
-
-
-def _size(text: str) -> int:
-    """``40M`` as 40,000,000 bytes."""
-    unit = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper())
-    try:
-        size = int(float(text[:-1]) * unit) if unit is not None else int(text)
-    except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: 40M, 64K")
-    return size

@@ -5,27 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines import audit_file
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.kernel_tests import KernelTests, kernel_tests
-from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.audited_changes import Code, Looked, look_closer
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.baselines.audit_file import Builds
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.compile.cubin.audited import Built, read_built, record_of
-from pytest_gpuperf.compile.cubin.built_files import group_of
-from pytest_gpuperf.compile.cubin.demangled_names import names_of
-from pytest_gpuperf.compile.cubin.stable_names import kernel_key
-from pytest_gpuperf.formatting import numbered, quantity
-from pytest_gpuperf.judge.audit import compared, counts, joined
-from pytest_gpuperf.model.audited_kernel import Files
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
+from pytest_gpuperf.compile.machine_code.containers import group_of
+from pytest_gpuperf.compile.machine_code.symbols import names_of
+from pytest_gpuperf.formatting import indented_json, numbered
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.audit_rows import contents_of, listed, modules_of, short_name
 from pytest_gpuperf.report.diff import diff_lines, diff_markdown
 from pytest_gpuperf.report.files import NotWritten, why_not_written, write_file
 
@@ -41,208 +35,167 @@ class AuditRefused(Exception):
     """The flags or the files do not fit together; the message says what to do."""
 
 
-PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NoFolderError, NotWritten, OSError)
+PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NotWritten, OSError)
 """What can keep the command from an answer."""
 
 
-class AuditRequest(NamedTuple):
-    """What the command line asks for."""
-
-    files: Sequence[Path]
-    baseline: Path | None = None
-    update: bool = False
-    against: Sequence[Path] = ()
-    skip: Sequence[str] = ()
-    baselines: Path | None = None
-    max_size: int | None = None
-    max_kernel_size: int | None = None
-    json: Path | None = None
-    markdown: Path | None = None
-
-
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    flags = {name: getattr(parsed, name) for name in AuditRequest._fields}
-    return run(AuditRequest(**flags), start=Path.cwd(), write=write)
-
-
-def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) -> int:
     """Read the files, compare them with what they are held against, and print what differs.
 
-    Returns the exit status: 0, 1 if a kernel got worse or a size is beyond its budget, or 2 if a file cannot be read or
-    no kernel could be compared; an update takes all.
+    Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared;
+    an update takes all.
     Raises one of ``PROBLEMS``.
     """
-    recorded = _recorded(wanted)
-    if wanted.baseline is None and not wanted.against and (wanted.json or wanted.markdown):
+    recorded = _recorded(parsed.baseline, update=parsed.update)
+    compares = recorded is not None or bool(parsed.against)
+    if not compares and (parsed.json or parsed.markdown):
         raise AuditRefused("--json and --markdown write what differs: name what from, by --against or --baseline")
-    tests = _tests(wanted.baselines, start)
     with scratch_folder("gpuperf-audit-") as scratch:
-        new = _read_all(_named(wanted.files, recorded or {}, start), Path(scratch, "new"), wanted.skip)
-        opponents = _read_all(_named(wanted.against, {}, start), Path(scratch, "old"), wanted.skip)
-        old = _paired(opponents, new)
-        looked = [
-            _compared(one, recorded[name], None) if recorded and name in recorded else _compared(one, *old[name])
-            for name, one in new.items()
-            if name in (recorded or {}) or name in old
-        ]
-    budgets = [line for name, one in new.items() for line in _over_budget(name, one.files, wanted)]
-    compares = bool(old) or recorded is not None
-    if compares:
-        _report(looked, tests, budgets, wanted, write)
-    for name, one in new.items():
-        if name not in (recorded or old):
-            write("\n".join([f"{name} is new here:"] * bool(recorded or old) + contents_of(name, one.files)) + "\n")
-    unread = [line for one in (*new.values(), *opponents.values()) for line in one.unread]
-    write("".join(f"{line}\n" for line in (*unread, *budgets)))
-    if unread:
-        them = "it" if len(unread) == 1 else "them"
-        write(
-            f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves {them} out\n"
+        new, unread = _read_all(parsed.files, Path(scratch, "new"), parsed.skip)
+        old, unread_too = _read_all(parsed.against, Path(scratch, "old"), parsed.skip)
+        old = old or recorded or {}
+        before = _counterparts(old, new, both_whole=bool(parsed.against))
+        found = compared(
+            [one for name, was in before.items() for one in _labelled(old[was], name)],
+            [one for name in before for one in _labelled(new[name], name)],
         )
+    if compares:
+        _report(found, parsed, write)
+    _write_new({name: new[name] for name in new if name not in before}, compares, write)
+    if unread + unread_too:
+        _write_unread(unread + unread_too, write)
         return EXIT_UNKNOWN
-    if wanted.update and wanted.baseline is not None:
-        _update(wanted.baseline, {**(recorded or {}), **{name: one.files for name, one in new.items()}}, write)
+    if parsed.update:
+        _update(parsed.baseline, recorded or {}, {before.get(name, name): new[name] for name in new}, write)
         return 0
-    if compares and not any(one.audit.judged for one in looked):
+    if compares and not found.pairs:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
-    worse = any(Verdict.WORSE in counts(one.audit) for one in looked)
-    return EXIT_REGRESSED if worse or budgets else 0
+    return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0
 
 
-def _recorded(wanted: AuditRequest) -> dict[str, Files] | None:
+def _recorded(baseline: Path | None, *, update: bool) -> Builds | None:
     """What the baseline has; None without one."""
-    if wanted.baseline is None:
-        if wanted.update:
+    if baseline is None:
+        if update:
             raise AuditRefused("--update does not say which file to write: name it with --baseline FILE")
         return None
-    found = audit_file.read(wanted.baseline)
-    if found is None and not wanted.update:
-        raise AuditRefused(f"{wanted.baseline}: there is no such file yet: --update writes it")
+    found = audit_file.read(baseline)
+    if found is None and not update:
+        raise AuditRefused(f"{baseline}: there is no such file yet: --update writes it")
     return found
 
 
-class _Named(NamedTuple):
-    """A file and what all of its builds are called."""
-
-    file: Path
-    name: str
-    folder: str
-    """Before the name, where that alone is not enough; else empty."""
-
-    @property
-    def group(self) -> str:
-        return f"{self.folder}/{self.name}" if self.folder else self.name
-
-
-def _named(files: Sequence[Path], recorded: Container[str], start: Path) -> list[_Named]:
-    """The files by name; by folder too, seen from ``start``, where two share a name or one is on record so."""
-    names = Counter(map(group_of, files))
-    found = []
-    for file in files:
-        parent = Path(os.path.relpath(file.parent, start)).as_posix()
-        long = _Named(file, group_of(file), "" if parent == "." else parent)
-        is_long = names[long.name] > 1 or long.group in recorded
-        found.append(long if is_long else long._replace(folder=""))
-    return found
-
-
-def _read_all(files: Sequence[_Named], folder: Path, skip: Sequence[str]) -> dict[str, Built]:
-    """Each of the files by its group."""
-    found: dict[str, Built] = {}
-    for number, one in enumerate(files):
+def _read_all(files: Sequence[Path], folder: Path, skip: Sequence[str]) -> tuple[Builds, list[str]]:
+    """The kernels of each of the files, by its path from here without versions and tags; and what was not read."""
+    found: Builds = {}
+    unread: list[str] = []
+    for number, file in enumerate(files):
+        name = (PurePosixPath(Path(os.path.relpath(file.parent)).as_posix()) / group_of(file)).as_posix()
+        if name in found:
+            raise AuditRefused(f"{file}: another of the files is called {name} too: audit them one at a time")
         into = folder / str(number)
-        if one.group in found:
-            raise AuditRefused(f"{one.file}: another of the files is called {one.group} too: audit them one at a time")
         into.mkdir(parents=True)
-        built = read_built(one.file, into, skip)
-        found[one.group] = built.within(one.folder) if one.folder else built
-    return found
+        found[name], problems = read_built(file, into, skip)
+        unread += problems
+    return found, unread
 
 
-def _paired(old: Mapping[str, Built], new: Mapping[str, Built]) -> dict[str, tuple[Files, Code]]:
-    """The other build of each of the ``new`` files: that of its name, or the only one there is."""
-    if len(old) == len(new) == 1:
-        (before,), (name,) = old.values(), new
-        named = [*new[name].files]
-        one = before.under(named[0]) if len(named) == len(before.files) == 1 else before
-        return {name: (one.files, one.code)}
-    missing = ", ".join(sorted(old.keys() ^ new.keys())) if old else ""
+def _counterparts(old: Collection[str], new: Collection[str], *, both_whole: bool) -> dict[str, str]:
+    """The old names by the new ones: those that end alike, the longest end first.
+
+    ``both_whole``: each needs one, and of one and one it may have any name.  Raises ``AuditRefused`` where one lacks.
+    """
+    if both_whole and len(old) == len(new) == 1:
+        return dict(zip(new, old, strict=True))
+    found: dict[str, str] = {}
+    for length in range(max((name.count("/") + 1 for name in (*old, *new)), default=0), 0, -1):
+        was, now = (_by_end(set(side) - set(taken), length) for side, taken in ((old, found.values()), (new, found)))
+        found |= {now[end]: was[end] for end in was.keys() & now.keys()}
+    missing = sorted((set(new) - set(found)) | (set(old) - set(found.values()))) if both_whole else []
     if missing:
-        raise AuditRefused(f"only one side has {missing}: with several files each needs its other build (--against)")
-    return {name: (one.files, one.code) for name, one in old.items()}
-
-
-def _compared(new: Built, old: Files, code: Code | None) -> Looked:
-    audit = compared(old, new.files, kernel_key, lambda place: record_of(place.kernel, place.symbol, place.arch))
-    return look_closer(audit, new.code, code)
-
-
-def _report(
-    looked: Sequence[Looked], tests: KernelTests | None, budgets: Sequence[str], wanted: AuditRequest,
-    write: Callable[[str], object],
-) -> None:  # fmt: skip
-    """Print what differs, and write the files that were asked for."""
-    audit = joined(one.audit for one in looked)
-    places = [place for one in audit.judged if one.judgement.verdict is not Verdict.UNCHANGED for place in one[:2]]
-    places += [*audit.new, *audit.gone, *(place for pair in audit.renamed for place in pair)]
-    names = names_of(dict.fromkeys(place.symbol for place in places))
-    codes = {symbol: hashes for one in looked for symbol, hashes in one.codes.items()}
-    covered = None if tests is None else {one: tests.of(one, name, codes.get(one, ())) for one, name in names.items()}
-    unread = sum(one.unread for one in looked)
-    remarks = remarks_of(audit, names) + [UNREAD.format(numbered(unread, "changed kernel"))] * bool(unread)
-    modules, summary = modules_of(audit, names, covered), summary_of(audit)
-    write("\n".join(diff_lines(modules, remarks, summary)) + "\n")
-    if wanted.json is not None:
-        write_file("audit", wanted.json, as_json(audit, names, covered, budgets))
-    if wanted.markdown is not None:
-        page = diff_markdown("Audit of machine code", modules, [*remarks, *budgets], summary, column="verdict")
-        write_file("audit", wanted.markdown, page.encode())
-
-
-def _tests(given: Path | None, start: Path) -> KernelTests | None:
-    """The tests that have kernels on record; None where there are no baselines, and none were named."""
-    try:
-        store = BaselineStore(folder_of(given, start))
-        if given is not None and not store.targets():
-            raise AuditRefused(
-                f"--baselines={given}: there are no baselines of tests in it: name the folder that "
-                "pytest --update-baselines writes"
-            )
-        return kernel_tests(store)
-    except NoFolderError:
-        if given is not None:
-            raise
-        return None
-
-
-def _over_budget(group: str, files: Files, wanted: AuditRequest) -> list[str]:
-    """What is larger than it may be, each with its size."""
-    kernels = [
-        (one.code_bytes, symbol, arch)
-        for of_file in files.values()
-        for symbol, archs in of_file.items()
-        for arch, several in archs.items()
-        for one in several
-    ]
-    total, lines = sum(size for size, _, _ in kernels), []
-    if wanted.max_size is not None and total > wanted.max_size:
-        lines.append(f"{group}: {quantity(total, 'B')} of machine code, more than --max-size={wanted.max_size}")
-    large = sorted((one for one in kernels if one[0] > (wanted.max_kernel_size or one[0])), reverse=True)
-    if large:
-        size, symbol, arch = large[0]
-        name = names_of([symbol])[symbol]
-        more = f", and {len(large) - 1} more" if len(large) > 1 else ""
-        lines.append(
-            f"{group}: {quoted(name, 200)} for {arch} has {quantity(size, 'B')} of machine code, more than "
-            f"--max-kernel-size={wanted.max_kernel_size}{more}"
+        raise AuditRefused(
+            f"only one side has {', '.join(missing)}: with several files each needs its other build (--against)"
         )
-    return lines
+    return {name: found[name] for name in new if name in found}
 
 
-def _update(path: Path, groups: Mapping[str, Files], write: Callable[[str], object]) -> None:
+def _by_end(names: Collection[str], length: int) -> dict[str, str]:
+    """Names by so many of their last parts, where no other of them ends so."""
+    ends = {name: "/".join(name.split("/")[-length:]) for name in names}
+    counts = Counter(ends.values())
+    return {end: name for name, end in ends.items() if counts[end] == 1}
+
+
+def _labelled(kernels: Iterable[AuditedKernel], name: str) -> list[AuditedKernel]:
+    """The kernels with the path of their file from here: those in a wheel as if they lay beside it."""
+    folder = PurePosixPath(name).parent
+    return [one._replace(file=(folder / one.file).as_posix() if one.file else name) for one in kernels]
+
+
+def _report(found: AuditedPairs, parsed: argparse.Namespace, write: Callable[[str], object]) -> None:
+    """Print what differs, and write the files that were asked for."""
+    changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
+    others = [*found.new, *found.gone, *(kernel for pair in found.renamed for kernel in pair)]
+    names = names_of(dict.fromkeys([one.key.workload for one in changed] + [one.record.kernel for one in others]))
+    shown = {symbol: short_name(name) for symbol, name in names.items()}
+    renamed = ((shown[old.record.kernel], shown[new.record.kernel]) for old, new in found.renamed)
+    remarks = [
+        *found.whole,
+        *listed("renamed, with equal code", (f"{old} -> {new}" for old, new in renamed if old != new)),
+        *listed("new", (shown[one.record.kernel] for one in found.new)),
+        *listed("gone", (shown[one.record.kernel] for one in found.gone)),
+        *([UNREAD.format(numbered(found.unread, "changed kernel"))] if found.unread else []),
+    ]
+    counts = {verdict.value: count for verdict, count in found.counts().items()}
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no kernel was there before"
+    modules = modules_of(changed, names)
+    write("\n".join(diff_lines(modules, remarks, summary)) + "\n")
+    if parsed.markdown is not None:
+        page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
+        write_file("audit", parsed.markdown, page.encode())
+    if parsed.json is not None:
+        write_file("audit", parsed.json, indented_json({"schema": 1, "counts": counts, **_document(found, names)}))
+
+
+def _document(found: AuditedPairs, names: Mapping[str, str]) -> dict[str, object]:
+    """All that a program may want to know besides the counts: what differs, with its figures."""
+
+    def named(one: AuditedKernel) -> dict[str, str]:
+        symbol = one.record.kernel
+        return {"file": one.file, "arch": one.arch, "symbol": symbol, "name": names[symbol]}
+
+    return {
+        "changed": [
+            {**named(one.new), "verdict": one.judgement.verdict.value, "changes": one.judgement.changes}
+            for one in found.pairs
+            if one.judgement.verdict is not Verdict.UNCHANGED
+        ],
+        "renamed": [{"was": old.record.kernel, **named(new)} for old, new in found.renamed],
+        "new": list(map(named, found.new)),
+        "gone": list(map(named, found.gone)),
+        "whole": found.whole,
+    }
+
+
+def _write_new(files: Builds, compares: bool, write: Callable[[str], object]) -> None:
+    """Print what is in files that nothing is held against."""
+    for name, kernels in files.items():
+        heading = [f"{name} is new here:"] if compares else []
+        lines = contents_of((f"{one.file} for {one.arch}", one.record.profile) for one in _labelled(kernels, name))
+        write("\n".join([*heading, *lines]) + "\n")
+
+
+def _write_unread(unread: Sequence[str], write: Callable[[str], object]) -> None:
+    them = "it" if len(unread) == 1 else "them"
+    words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves {them} out"
+    write("".join(f"{line}\n" for line in (*unread, words)))
+
+
+def _update(path: Path, recorded: Builds, builds: Builds, write: Callable[[str], object]) -> None:
+    """Put the kernels on record; files that were not named stay on record."""
     try:
-        written = audit_file.write(path, groups)
+        written = audit_file.write(path, {**recorded, **builds})
     except OSError as problem:
         raise NotWritten(why_not_written("baseline", path, problem)) from problem
     write(f"{'written' if written else 'up to date'}: {path}\n")

@@ -22,9 +22,9 @@ import msgspec
 from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.includes import Dependencies
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
@@ -33,7 +33,7 @@ from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.base_record import Record
 
-CACHE_VERSION = 11
+CACHE_VERSION = 13
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 
@@ -46,14 +46,6 @@ class Compilation(Record, frozen=True):
     lowered: str | None = None
     log: str = ""
     """What the assembler said, for a kernel whose machine code is read later."""
-
-    def stands(self, recorded: Recorded) -> bool:
-        """Whether what was taken from a record is still on record."""
-        taken = {symbol: kernel.profile for symbol, kernel in self.kernels.items() if kernel.recorded}
-        if not taken:
-            return True
-        cubin = hashlib.sha256(self.cubin).hexdigest()
-        return all(recorded.get((cubin, symbol)) == profile for symbol, profile in taken.items())
 
 
 Job = tuple[Program, str]
@@ -74,13 +66,13 @@ def entries_of(
     """
     recorded = recorded or {}
     found = {(one, arch): kept(one, headers, arch, cache) for one, headers in wanted.items() for arch in archs}
-    missing = {job: entry for job, entry in found.items() if entry is None or not entry.stands(recorded)}
+    missing = {job: entry for job, entry in found.items() if entry is None}
     made: dict[Job, Compilation] = {}
     if missing:
         for compiler in {one.compiler for one, _ in missing}:
             toolchain(compiler)  # loads the compiler before threads race for it
         more = {} if cache is None else others()
-        along = {} if cache is None else _lacking(more, dict.fromkeys(arch for _, arch in missing), cache, recorded)
+        along = {} if cache is None else _lacking(more, dict.fromkeys(arch for _, arch in missing), cache)
         made = _make_along(missing, along, recorded)
         headers_of = {**more, **wanted}
         for (one, arch), entry in made.items():
@@ -142,14 +134,14 @@ Begun = Mapping[Job, Compilation | None]
 
 
 def _lacking(
-    programs: Mapping[Program, Dependencies], archs: Iterable[str], cache: CompileCache, recorded: Recorded
+    programs: Mapping[Program, Dependencies], archs: Iterable[str], cache: CompileCache
 ) -> dict[Job, Compilation | None]:
-    """Jobs of which the cache has no entry that stands; none if it could not keep their results."""
+    """Jobs of which the cache has no entry; none if it could not keep their results."""
     if cache.problem is not None:
         return {}
     keyed = [(one, headers) for one, headers in programs.items() if headers.complete]
     found = {(one, arch): kept(one, headers, arch, cache) for arch in archs for one, headers in keyed}
-    return {job: entry for job, entry in found.items() if entry is None or not entry.stands(recorded)}
+    return {job: entry for job, entry in found.items() if entry is None}
 
 
 def _make_along(wanted: Begun, along: Begun, recorded: Recorded) -> dict[Job, Compilation]:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
-from pytest_gpuperf.compile.cubin.static_profile import Recorded
-from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.host_headers import stand_ins, texts_of
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.profile import Recorded
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvcc_options import NvccReads, nvcc_reads
 from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_ptx

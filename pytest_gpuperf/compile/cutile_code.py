@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 _C_TYPES = {

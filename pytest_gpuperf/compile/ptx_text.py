@@ -6,9 +6,8 @@ PTX syntax: "Parallel Thread Execution ISA", chapter 4.  Counts are of instructi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 
 INTEGER_OR_POINTER = "64-bit integer or pointer"
 
@@ -21,9 +20,6 @@ _STATEMENT_END = re.compile(r"[;{}]")
 _LABEL = re.compile(r"^\s*[\w$%]+\s*:(?!:)\s*")
 _PREDICATE = re.compile(r"^@!?%?[\w$]+\s+")
 _OPCODE = re.compile(r"[a-z]\w*(?:(?:\.|::)\w+)*")
-_FUNCTION_NAME = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$]+)")
-_VARIABLE_NAME = re.compile(r"\.(?:const|global|shared)\b(?:\s*\.\w+(?:\s+\d+)?)*\s+([A-Za-z_$][\w$]*)")
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 
 def ptx_of(ptx: str, name: str) -> str:
@@ -78,38 +74,3 @@ def ptx_instructions(ptx: str) -> dict[str, int]:
         if opcode is not None:
             counts[opcode[0]] = counts.get(opcode[0], 0) + 1
     return dict(sorted(counts.items()))
-
-
-def unreachable_symbols(ptx: str, entry: str) -> frozenset[str]:
-    """Symbols that this PTX declares and ``entry`` does not use, neither itself nor through what it uses.
-
-    Nothing if the entry is not in it: then nothing is certain.
-    """
-    mentions: dict[str, set[str]] = {}
-    for item in _items(_STRING.sub('""', _COMMENT.sub(" ", ptx))):
-        found = _FUNCTION_NAME.search(item) or _VARIABLE_NAME.search(item)
-        if found is not None:
-            mentions.setdefault(found[1], set()).update(_IDENTIFIER.findall(item))
-    if entry not in mentions:
-        return frozenset()
-    reached: set[str] = set()
-    pending = [entry]
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(mentions[name] & mentions.keys())
-    return frozenset(mentions.keys() - reached)
-
-
-def _items(bare: str) -> Iterator[str]:
-    """Declarations at module level: each ends with a semicolon, or with the brace that closes a function."""
-    depth = start = 0
-    for mark in re.finditer(r"[{};]", bare):
-        depth += (mark[0] == "{") - (mark[0] == "}")
-        if depth:
-            continue
-        item = bare[start : mark.end()]
-        if mark[0] == ";" or _FUNCTION_NAME.search(item) is not None:
-            yield item
-            start = mark.end()

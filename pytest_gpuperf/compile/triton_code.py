@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.compile.tuned_configuration import tuned_configuration
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 

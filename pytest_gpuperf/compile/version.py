@@ -6,7 +6,7 @@ import functools
 import re
 
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
 

@@ -39,7 +39,7 @@ from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""
-OnRecord = dict[tuple[str, str], StaticProfile]
+OnRecord = dict[str, StaticProfile]
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
+from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.facts import Nvml, read_facts, uuid_of, version
 

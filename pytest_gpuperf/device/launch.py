@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import COOPERATIVE, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel

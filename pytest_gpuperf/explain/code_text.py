@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin, ToolchainMissing
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import (
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.sass import (
     INSTRUCTION_BYTES,
     Instruction,
     disassemble,

@@ -11,9 +11,8 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
-from pytest_gpuperf.compile.cubin.ready_made import binary_of
-from pytest_gpuperf.compile.cubin.stored_code import read_stored
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.ready_made import binary_of, stored_binary
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -83,16 +82,16 @@ def changes_since(worker: Worker, key: Key, record: TimeRecord, launch: Launch) 
         stored = _stored(worker, record, launch)
         if stored.cubin == new.cubin:
             return ()
-        same = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
+        both = [binary_of(one.cubin, one.symbol, arch) for one in (stored, new)]  # read alike: the same is left out
     except (BaselineError, CompileProblem):
         return ()
-    return compare_static(key, arch, stored.record(block=launch.block), same.record(block=launch.block)).changes
+    return compare_static(key, arch, *(one.record(block=launch.block) for one in both)).changes
 
 
 def _stored(worker: Worker, record: TimeRecord, launch: Launch) -> KernelBinary:
-    """The kernel on record, if its cubin holds the code of the record's identity; read (0.2 s) if not the candidate's.
+    """The kernel on record, if its cubin holds the code of the record's identity.
 
-    Raises ``CubinError``, ``BadCubin``, ``OtherCode``, ``ToolchainMissing``.
+    Raises ``CubinError``, ``BadCubin``, ``OtherCode``.
     """
     now = launch.binary
     arch, cubin = now.arch, worker.store.cubin(record.cubin)
@@ -101,10 +100,9 @@ def _stored(worker: Worker, record: TimeRecord, launch: Launch) -> KernelBinary:
             now, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
         )
     try:
-        read = read_stored(cubin, record.symbol, arch, record.identity.code, worker.compile_cache)
+        binary = stored_binary(cubin, record.symbol, arch, record.identity.code)
     except (BadCubin, OtherCode) as problem:
         raise type(problem)(f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
-    return binary_of(
-        cubin, record.symbol, arch, name=record.kernel, source_hash=record.identity.source,
-        toolchain=record.identity.toolchain, read=read,
-    )  # fmt: skip
+    return msgspec.structs.replace(
+        binary, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
+    )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.cubin.symbol_names import readable
+from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Launch

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.compile.compiler import compile_for
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockTimeout

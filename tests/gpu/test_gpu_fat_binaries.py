@@ -10,7 +10,7 @@ from pytest_gpuperf.device.cuda import CudaDevice
 
 pytestmark = pytest.mark.gpu
 
-FAT_BINARY = Path(__file__).parents[1] / "unit" / "compile" / "cubin" / "fat_binaries" / "work.fatbin"
+FAT_BINARY = Path(__file__).parents[1] / "unit" / "compile" / "machine_code" / "fat_binaries" / "work.fatbin"
 TEST = f"""
 def test_work(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel.from_cubin({str(FAT_BINARY)!r}, "work", arch=["sm_80", "sm_90"])

@@ -24,15 +24,15 @@ ARCHS = "--gpuperf-arch=sm_80,sm_90"
 @pytest.fixture
 def read(monkeypatch):
     """Architectures that nvdisasm ran for."""
-    from pytest_gpuperf.compile.cubin import disassembly
+    from pytest_gpuperf.compile.machine_code import sass
 
-    real, archs = disassembly.run_nvdisasm, []
+    real, archs = sass.run_nvdisasm, []
 
     def run_nvdisasm(arch, code):
         archs.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", run_nvdisasm)
+    monkeypatch.setattr(sass, "run_nvdisasm", run_nvdisasm)
     return archs
 
 

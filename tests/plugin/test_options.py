@@ -10,7 +10,7 @@ import pytest
 import warm_python
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.config.parse_options import ci_variable
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 from pytest_gpuperf.model.task import ProfileTask, write_task

@@ -11,8 +11,8 @@ import warm_nvdisasm
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cubin import disassembly
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
+from pytest_gpuperf.compile.machine_code import sass
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import disassembler
 
@@ -45,7 +45,7 @@ def test_a_fork_prints_what_a_process_prints(servers: Path, arch: str) -> None:
 
 def test_what_a_fork_fails_for_says_why(servers: Path) -> None:
     with pytest.raises(ToolchainMissing, match="cannot disassemble code for sm_90: nvdisasm error"):
-        disassembly.run_nvdisasm("sm_90", b"\xff" * 32)
+        sass.run_nvdisasm("sm_90", b"\xff" * 32)
     assert (servers / "sm_90").exists()
 
 
@@ -59,5 +59,5 @@ def test_without_a_server_each_disassembly_starts_a_process(
         (servers / "sm_90").touch()
     code = warm_nvdisasm.NOP * (2 if lacking == "compiler" else 3)
     assert warm_nvdisasm.forked(disassembler().path, "sm_90", code) == ""
-    assert disassembly.run_nvdisasm("sm_90", code).count("NOP") == len(code) // 16
+    assert sass.run_nvdisasm("sm_90", code).count("NOP") == len(code) // 16
     assert (servers / "sm_90").read_bytes() == b""  # it was tried once

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, target_of
-from pytest_gpuperf.compile.cubin.opcode_classes import class_of
+from pytest_gpuperf.compile.machine_code.opcodes import class_of
+from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of
 
 ZERO = frozenset({"RZ", "URZ", "SRZ"})
 TRUE = frozenset({"PT", "UPT"})

@@ -11,10 +11,10 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.code_hash import may_be_recorded_as, own_hash
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
-from pytest_gpuperf.compile.cubin.static_profile import executable
+from pytest_gpuperf.compile.machine_code.code_hash import code_hash
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.profile import executable
+from pytest_gpuperf.compile.machine_code.sass import disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.compile.warp_model.summary import MODEL_VERSION
@@ -73,22 +73,13 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
     found = dict.fromkeys(codes, _Result(None))
     for code, cubin in contents.items():
         kernel = cubin.kernels[code.symbol]
-        if code.code_hash and not _is_on_record(cubin, kernel, instructions[code], code.code_hash):
+        if code.code_hash and code_hash(cubin, kernel) != code.code_hash:
             continue
         executed = executable(cubin, kernel, instructions[code])
         found[code] = _Result(
             dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel), _fitting(code, kernel))
         )
     return found
-
-
-def _is_on_record(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...], code_hash: str) -> bool:
-    """Whether the cubin holds the code that its record says."""
-    try:
-        own = own_hash(cubin, kernel, instructions, frozenset())
-        return may_be_recorded_as(code_hash, cubin, kernel, instructions, own)
-    except BadCubin:  # whoever would launch it says so
-        return False
 
 
 def _fitting(code: KernelCode, kernel: CubinKernel) -> KnownLaunch | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES
 from pytest_gpuperf.compile.warp_model.decode import Operand, Step
 
 END = -1

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
+from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.addresses import MEMORY, address_of, pattern_of
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.divergence import DATA_SHARE, Splits

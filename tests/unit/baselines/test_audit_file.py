@@ -6,17 +6,19 @@ import json
 import lzma
 from pathlib import Path
 
+import msgspec
 import pytest
+from record_samples import static_of
 
 from pytest_gpuperf.baselines import audit_file
 from pytest_gpuperf.baselines.audit_file import read, write
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.model.audited_kernel import AuditedKernel
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 
-KERNEL = AuditedKernel("0123456789abcdef01234567", 32, 8, 0, 352, 1, 1280, 256, "best")
+RECORD = static_of(kernel="k", code="0123456789abcdef01234567")
 GROUPS = {
-    "p": {"p/b.so": {"k": {"sm_90": [KERNEL], "sm_80": [KERNEL, KERNEL]}}, "p/a.so": {"k": {"sm_90a": [KERNEL]}}},
-    "lib.so": {"lib.so": {"k": {"sm_120": [KERNEL]}}},
+    "lib.so": [AuditedKernel("", "sm_120", RECORD)],
+    "p": [AuditedKernel(f"p/{name}.so", arch, RECORD) for name in "ab" for arch in ("sm_80", "sm_80", "sm_90a")],
 }
 
 
@@ -30,24 +32,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_equal_content_is_equal_bytes_and_is_not_written_again(tmp_path: Path) -> None:
     file, other = tmp_path / "a.xz", tmp_path / "b.xz"
     write(file, GROUPS)
-    write(other, {name: dict(reversed(files.items())) for name, files in reversed(GROUPS.items())})
+    write(other, {name: kernels[::-1] for name, kernels in reversed(GROUPS.items())})
     assert file.read_bytes() == other.read_bytes()
     assert not write(file, GROUPS)
 
 
 def packed(change) -> bytes:
-    content = {
-        "schema": 1,
-        "groups": {
-            "p": {"a.so": {"k": {"sm_90": [["0123456789abcdef01234567", 32, 8, 0, 352, 1, 1280, 256, "best"]]}}}
-        },
-    }
+    content = {"schema": 1, "kernels": [["p", "p/a.so", "sm_90", msgspec.to_builtins(RECORD)]]}
     change(content)
     return lzma.compress(json.dumps(content).encode())
-
-
-def kernel_of(content) -> list:
-    return content["groups"]["p"]["a.so"]["k"]["sm_90"][0]
 
 
 @pytest.mark.parametrize(
@@ -55,16 +48,10 @@ def kernel_of(content) -> list:
     [
         (lambda content: content.update(schema=2), "it has schema 2, and this version of the plugin reads 1"),
         (lambda content: content.update(more=1), "unknown field `more`"),
-        (lambda content: content.pop("groups"), "missing required field `groups`"),
-        (lambda content: kernel_of(content).append(1), "Expected `array` of"),
-        (lambda content: kernel_of(content).__setitem__(1, -1), "Expected `int` >= 0"),
-        (lambda content: kernel_of(content).__setitem__(1, 1 << 50), "Expected `int` <= "),
-        (lambda content: kernel_of(content).__setitem__(1, True), "Expected `int`, got `bool`"),
-        (lambda content: kernel_of(content).__setitem__(0, "../../x"), "matching regex"),
-        (lambda content: kernel_of(content).__setitem__(8, "worst"), "Invalid enum value 'worst'"),
-        (lambda content: content["groups"]["p"]["a.so"]["k"].update({"sm_x": []}), "matching regex"),
-        (lambda content: content["groups"]["p"].update({"\x1b[2J": {}}), "a name has control characters"),
-        (lambda content: content["groups"]["p"]["a.so"].update({"\u202ekernel": {}}), "a name has control characters"),
+        (lambda content: content.pop("kernels"), "missing required field `kernels`"),
+        (lambda content: content["kernels"][0].append(1), "Expected `array` of length 4"),
+        (lambda content: content["kernels"][0][3].update(more=1), "unknown field `more`"),
+        (lambda content: content["kernels"][0][3]["profile"].update(registers="many"), "Expected `int`, got `str`"),
     ],
 )
 def test_what_is_no_baseline_is_refused_with_the_reason(tmp_path: Path, change, words: str) -> None:
@@ -81,7 +68,7 @@ def test_what_is_no_baseline_is_refused_with_the_reason(tmp_path: Path, change, 
 @pytest.mark.parametrize(
     "content",
     [b"", b"{}", lzma.compress(b"[" * 100_000), packed(dict)[:-20], packed(dict) + b"x", packed(dict) * 2,
-     lzma.compress(b"{}", format=lzma.FORMAT_ALONE), lzma.compress(b'{"schema": 1, "groups": {"\xff": {}}}')],
+     lzma.compress(b"{}", format=lzma.FORMAT_ALONE), lzma.compress(b'{"schema": 1, "kernels": [["\xff"]]}')],
 )  # fmt: skip
 def test_broken_files_are_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "audit.json.xz"

@@ -11,16 +11,12 @@ import pytest
 import yaml
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
 from markdown_pages import ROOT
-from record_samples import static_of
 
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli import audited_pairs
 from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.cubin import changed_code
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.compile.machine_code import profile
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
@@ -78,7 +74,7 @@ def test_without_anything_to_compare_with_it_says_what_is_there(audit: Audit) ->
     status, said = audit(release("a", built()))
     assert status == 0
     assert re.fullmatch(
-        r"p: p/_C\.so\n(  sm_(80|90): 3 kernels, \d+ B of code, up to \d+ registers, none with a stack frame\n){2}",
+        r"(a/p/_C\.so for sm_(80|90): 3 kernels, \d+ B of code, up to \d+ registers, none with a stack frame\n){2}",
         said,
     )
 
@@ -93,7 +89,7 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     status, said = audit(new, "--against", old)
     assert status == 1
     words = unwrapped(said)
-    assert words.startswith("p/_C.so keep<5> WORSE on sm_80, sm_90: ")
+    assert words.startswith("b/p/_C.so keep<5> WORSE on sm_80, sm_90: ")
     assert re.search(r"WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes, instructions: local_load 0 -> \d+", words)
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
 
@@ -131,7 +127,7 @@ def test_a_double_that_appears_is_seen_in_the_instructions(audit: Audit) -> None
 
 
 def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changed_code, "MOST_BYTES", 100)
+    monkeypatch.setattr(audited_pairs, "MOST_BYTES", 100)
     old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
     status, said = audit(new, "--against", old)
     assert status == 0
@@ -142,8 +138,9 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
     def missing(*_: object) -> None:
         raise ToolchainMissing("no nvdisasm")
 
-    monkeypatch.setattr(changed_code, "disassemble", missing)
-    status, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    old, new = release("a", built()), release("b", built(LARGE))
+    monkeypatch.setattr(profile, "disassemble", missing)
+    status, said = audit(new, "--against", old)
     assert status == 1
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
     assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
@@ -197,10 +194,10 @@ def test_architectures_and_files_that_came_and_went_are_named_once(audit: Audit)
     status, said = audit(new, "--against", old)
     assert status == 0
     assert said.splitlines() == [
-        "p/a.so: no longer for sm_80 (3 kernels)",
-        "p/a.so: for sm_120 too now (3 kernels)",
-        "p/b.so: gone, with 3 kernels",
-        "p/c.so: new, with 3 kernels",
+        "b/p/a.so for sm_80: gone, with 3 kernels",
+        "b/p/b.so for sm_90: gone, with 3 kernels",
+        "b/p/a.so for sm_120: new, with 3 kernels",
+        "b/p/c.so for sm_90: new, with 3 kernels",
         "3 UNCHANGED",
     ]
 
@@ -241,9 +238,7 @@ def test_a_baseline_is_written_holds_and_fails_what_got_worse(audit: Audit) -> N
     new = release("b", built(LARGE), "1.1")
     status, said = audit(new, "--baseline", "audit.json.xz")
     assert status == 1
-    words = unwrapped(said)
-    assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in words
-    assert re.search(r"\d+ of its \d+ instructions load from local memory and \d+ store to it", words)
+    assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
     assert Path("audit.json.xz").read_bytes() == written
 
     status, said = audit(new, "--baseline", "audit.json.xz", "--update")
@@ -257,7 +252,7 @@ def test_an_update_keeps_what_is_on_record_of_other_files(audit: Audit) -> None:
     Path("two.so").write_bytes(built(LARGE))
     audit("one.so", "--baseline", "audit.json.xz", "--update")
     _, said = audit("two.so", "--baseline", "audit.json.xz", "--update")
-    assert said.startswith("no kernel was there before\ntwo.so is new here:\ntwo.so\n  sm_80: 3 kernels")
+    assert said.startswith("no kernel was there before\ntwo.so is new here:\ntwo.so for sm_80: 3 kernels")
     assert audit("one.so", "two.so", "--baseline", "audit.json.xz") == (0, "12 UNCHANGED\n")
 
 
@@ -268,7 +263,7 @@ def test_files_of_one_name_are_recorded_by_their_folders_and_never_for_each_othe
         path.write_bytes(cubin_of(text, "copy", "sm_90", "-DFACTOR=", "-DNEW=5"))
     status, said = audit(one, other, "--baseline", "audit.json.xz", "--update")
     assert status == 0
-    assert re.findall(r"^(ops/\S+)$", said, re.MULTILINE) == ["ops/a/k.cubin", "ops/b/k.cubin"]
+    assert re.findall(r"^(ops/\S+) for sm_90", said, re.MULTILINE) == ["ops/a/k.cubin", "ops/b/k.cubin"]
     assert audit(other, one, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
     for file in (one, other, tmp_path / one):  # one at a time, from here on
         assert audit(file, "--baseline", "audit.json.xz", "--update") == (0, "3 UNCHANGED\nup to date: audit.json.xz\n")
@@ -297,62 +292,7 @@ def test_wheels_of_one_project_in_two_folders_are_told_apart_whatever_their_vers
     assert said.endswith("4 WORSE, 8 UNCHANGED\n")
 
 
-# --- tests that cover a kernel -------------------------------------------------------------------
-
-
-def code_of_keep_5() -> str:
-    cubin = cubin_of(TEXT, "copy", "sm_90", "-DNEW=5", "-DFACTOR=")
-    return ready_made(cubin, "_Z4keepILi5EEvPfi", place="it").profile.code_hash
-
-
-def test_a_kernel_that_no_test_has_on_record_is_told(audit: Audit, tmp_path: Path) -> None:
-    (tmp_path / "baselines").mkdir()
-    _, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
-    assert unwrapped(said).count("; no test ") == 2
-
-
-def test_the_tests_of_a_kernel_that_got_worse_are_named(audit: Audit, tmp_path: Path) -> None:
-    store = BaselineStore(tmp_path / "baselines")
-    records = {
-        "test_a": static_of(kernel="keep<4>"),
-        "test_b": static_of(kernel="mine", code=code_of_keep_5()),
-        "test_c": static_of(kernel="other", code="00" * 32),
-    }
-    update = Update(
-        static={
-            ("sm_90", "nvrtc 13.0.88", Key(module="tests/test_k.py", test=test, workload="k")): record
-            for test, record in records.items()
-        }
-    )
-    store.write(update)
-    status, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
-    assert status == 1
-    words = unwrapped(said)
-    assert re.search(r"keep<4> WORSE [^;]*;[^;]*; tests: tests/test_k\.py::test_a ", words)
-    assert re.search(r"keep<5> WORSE [^;]*;[^;]*; tests: tests/test_k\.py::test_b ", words)
-
-
-def test_without_records_of_tests_none_is_missed(audit: Audit) -> None:
-    _, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
-    assert "no test" not in said
-
-
-# --- budgets and files ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("flag", "size", "status"),
-    [
-        ("--max-size", "1K", 1),
-        ("--max-size", "1M", 0),
-        ("--max-kernel-size", "0.5K", 1),
-        ("--max-kernel-size", "64k", 0),
-    ],
-)
-def test_sizes_have_budgets(audit: Audit, flag: str, size: str, status: int) -> None:
-    found, said = audit(release("a", built()), flag, size)
-    assert found == status
-    assert (f"of machine code, more than {flag}=" in said) == bool(status)
+# --- files ------------------------------------------------------------------------------------------
 
 
 def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> None:
@@ -362,7 +302,7 @@ def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> 
     assert content["counts"] == {"WORSE": 4, "UNCHANGED": 2}
     worst = max(content["changed"], key=lambda one: one["symbol"])
     assert {name: worst[name] for name in ("file", "verdict", "name")} == {
-        "file": "p/_C.so", "verdict": "WORSE", "name": "keep<5>",
+        "file": "b/p/_C.so", "verdict": "WORSE", "name": "keep<5>",
     }  # fmt: skip
     stack = next(change for change in worst["changes"] if change["what"] == "stack frame")
     assert (stack["before"], stack["after"], stack["direction"]) == (0, 24, "worse")
@@ -399,16 +339,10 @@ def test_a_baseline_that_cannot_be_read_is_made_anew_as_its_message_says(audit: 
         (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
         (["k.fatbin", "--json", "a.json"], "--json and --markdown write what differs: name what from"),
-        (["k.fatbin", "--baselines", "gone"], "there is no folder gone"),
-        (
-            ["k.fatbin", "--baselines", "empty"],
-            "--baselines=empty: there are no baselines of tests in it: name the folder",
-        ),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
     Path("empty.so").touch()
-    Path("empty").mkdir()
     Path("text.so").write_text("text")
     for name in ("k", "other"):
         Path(f"{name}.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
@@ -428,14 +362,6 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit, fl
     what = "baseline" if flag == "--baseline" else "audit"
     said_of_it = f"the {what} gone/x could not be written (there is no folder gone): make it, or name another file"
     assert said.splitlines()[-1] == f"gpuperf audit: {said_of_it}"
-
-
-@pytest.mark.parametrize("size", ["40X", "M", "-1", "1e400M", "nan"])
-def test_what_is_no_size_is_wrong_usage(audit: Audit, size: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        audit("k.fatbin", f"--max-size={size}")
-    assert caught.value.code == 2
-    assert f"'{size}' is no size: 40M, 64K" in capsys.readouterr().err
 
 
 def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audit: Audit) -> None:

@@ -11,7 +11,7 @@ from pytest_gpuperf.compile import compilations, compiler
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileError, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_for, ptx
-from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -52,13 +52,13 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, str]]:
 def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that nvdisasm ran for."""
     ran: list[str] = []
-    real = disassembly.run_nvdisasm
+    real = sass.run_nvdisasm
 
     def counted(arch: str, code: bytes) -> str:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     return ran
 
 

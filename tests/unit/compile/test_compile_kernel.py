@@ -18,8 +18,8 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.ready_made import binary_of
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.ready_made import binary_of
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of, ptx_parameter_types
 from pytest_gpuperf.compile.source import KernelSource

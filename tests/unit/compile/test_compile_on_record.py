@@ -1,17 +1,16 @@
-"""Machine code that is on record is not read again, and what was taken from a record lasts as long as the record."""
+"""Machine code that is on record is not read again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pytest_gpuperf.compile import compilations
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel
-from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
@@ -22,7 +21,7 @@ extern "C" __global__ void plain(float* data) { data[threadIdx.x] = 1.0f; }
 extern "C" __global__ void other(float* data) { data[threadIdx.x] = 2.0f; }
 """
 ARCHS = ("sm_80", "sm_90")
-Profiles = dict[tuple[str, str], StaticProfile]
+Profiles = dict[str, StaticProfile]
 
 
 def source(name: str) -> KernelSource:
@@ -38,27 +37,13 @@ def cache(tmp_path: Path) -> CompileCache:
 def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that nvdisasm ran for."""
     ran: list[str] = []
-    real = disassembly.run_nvdisasm
+    real = sass.run_nvdisasm
 
     def counted(arch: str, code: bytes) -> str:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
-    return ran
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Name expressions that the compiler ran for."""
-    ran: list[str | None] = []
-    real = compilations.compile_cubin
-
-    def counted(program: Program, arch: str) -> Compiled:
-        ran.append(program.expression)
-        return real(program, arch)
-
-    monkeypatch.setattr(compilations, "compile_cubin", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     return ran
 
 
@@ -67,10 +52,8 @@ def read(*names: str) -> dict[str, dict[str, KernelBinary]]:
     return {name: compile_for(source(name), ARCHS) for name in names}
 
 
-def on_record(*binaries: KernelBinary, **figures: object) -> Profiles:
-    return {
-        (binary.cubin_hash, binary.symbol): msgspec.structs.replace(binary.profile, **figures) for binary in binaries
-    }
+def on_record(*binaries: KernelBinary) -> Profiles:
+    return {binary.profile.code_hash: binary.profile for binary in binaries}
 
 
 def foreseen(_source_hash: str) -> Sequence[str]:
@@ -108,39 +91,6 @@ def test_a_kernel_that_is_not_on_record_is_read_beside_one_that_is(
     assert sorted(disassembled) == [*ARCHS]
 
 
-@pytest.mark.parametrize("figure", ["registers", "code_bytes", "spill_load_bytes", "shared_bytes"])
-def test_a_record_that_the_cubin_or_the_log_contradicts_is_not_taken(cache: CompileCache, figure: str) -> None:
-    known = read("add<1>")["add<1>"]
-    profiles = on_record(*known.values(), **{figure: 77})
-    assert compile_for(source("add<1>"), ARCHS, cache, on_record=lambda: profiles) == known
-
-
-def test_what_was_taken_from_a_record_is_read_when_the_record_says_otherwise(
-    cache: CompileCache, compiled: list[str | None]
-) -> None:
-    known = read("add<1>")["add<1>"]
-    wrong = on_record(*known.values(), code_hash="c0de")
-    taken = compile_for(source("add<1>"), ARCHS, cache, on_record=lambda: wrong)
-    assert {binary.profile.code_hash for binary in taken.values()} == {"c0de"}
-    compiled.clear()
-    assert compile_for(source("add<1>"), ARCHS, cache) == known
-    assert compile_for(source("add<1>"), ARCHS, cache, on_record=lambda: on_record(*known.values())) == known
-    assert compiled == []
-
-
-def test_without_the_records_one_run_per_architecture_reads_what_was_taken_from_them(
-    cache: CompileCache, compiled: list[str | None], disassembled: list[str]
-) -> None:
-    known = read("add<1>", "add<2>")
-    profiles = on_record(*known["add<1>"].values(), *known["add<2>"].values())
-    compile_for(source("add<1>"), ARCHS, cache, foreseen, lambda: profiles)
-    compiled.clear()
-    disassembled.clear()
-    for name in known:
-        assert compile_for(source(name), ARCHS, cache, foreseen) == known[name]
-    assert (compiled, sorted(disassembled)) == ([], [*ARCHS])
-
-
 def test_a_form_on_record_is_not_read_where_it_is_searched_for(
     monkeypatch: pytest.MonkeyPatch, disassembled: list[str]
 ) -> None:
@@ -162,13 +112,13 @@ def test_a_form_on_record_is_not_read_where_it_is_searched_for(
 
 
 def test_of_an_instance_of_a_template_nothing_else_in_its_cubin_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, sizes = disassembly.run_nvdisasm, []
+    real, sizes = sass.run_nvdisasm, []
 
     def counted(arch: str, code: bytes) -> str:
         sizes.append(len(code))
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     made = compile_kernel(source("add<3>"), "sm_90")
     assert b".text.plain" in made.cubin
     assert sizes == [made.profile.code_bytes]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, target_of, without_padding
-from pytest_gpuperf.compile.cubin.opcode_classes import CLASSES, class_of, histogram
-from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of, unreachable_symbols
+from pytest_gpuperf.compile.machine_code.opcodes import CLASSES, class_of, histogram
+from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of, without_padding
+from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
 
 PTX = """
@@ -57,20 +57,6 @@ def test_an_entry_that_is_not_there_is_unknown() -> None:
 
 def test_an_entry_that_is_cut_short_is_taken_to_its_end() -> None:
     assert ptx_of(".entry k() { ret; ", "k") == ".entry k() { ret; "
-
-
-def test_what_an_entry_cannot_use_is_what_it_does_not_mention_through_functions() -> None:
-    assert unreachable_symbols(PTX, "first") == {"vprintf", "unused", "pointers", "_Z6secondPf"}
-    assert unreachable_symbols(PTX, "_Z6secondPf") == {"vprintf", "table", "pointers", "helper", "first"}
-
-
-def test_what_an_entry_uses_is_followed_through_initialisers() -> None:
-    text = PTX + ".entry third() { mov.u64 %rd1, pointers; ret; }"
-    assert unreachable_symbols(text, "third").isdisjoint({"pointers", "table", "helper"})
-
-
-def test_of_an_entry_that_is_not_there_nothing_is_certain() -> None:
-    assert unreachable_symbols(PTX, "commented") == frozenset()
 
 
 LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]

@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from dsl_samples import RecordedSignature, cubin, install_recorded_cutile
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel
-from pytest_gpuperf.compile.cubin.cubin_reader import HOST_CODE, is_tile_kernel, read_cubin
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.cutile_code import CutileCode, compile_cutile
+from pytest_gpuperf.compile.machine_code.cubin import HOST_CODE, is_tile_kernel, read_cubin
+from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 FLOATS = ("float*", 8), ("int", 4), ("int", 4)

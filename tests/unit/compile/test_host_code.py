@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary

@@ -12,7 +12,7 @@ import pytest
 from pytest_gpuperf.compile import nvrtc, toolkit
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler, nvrtc_bindings, toolkit_folders
 
@@ -119,25 +119,25 @@ def test_the_disassembler_tells_path_and_version(monkeypatch: pytest.MonkeyPatch
 
 
 def use(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(disassembly, "disassembler", lambda: InstalledTool(Path(path), "1.2.3"))
+    monkeypatch.setattr(sass, "disassembler", lambda: InstalledTool(Path(path), "1.2.3"))
 
 
 def test_a_disassembler_that_is_too_old_for_the_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use(monkeypatch, script(tmp_path, "echo \"nvdisasm fatal : Value 'SM120' is not defined\" >&2; exit 1"))
     with pytest.raises(ToolchainMissing, match=f"nvdisasm 1.2.3 cannot disassemble code for sm_120: .*SM120.*{REMEDY}"):
-        disassembly.disassemble("sm_120", {"k": bytes(128)})
+        sass.disassemble("sm_120", {"k": bytes(128)})
 
 
 def test_a_disassembler_of_another_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use(monkeypatch, script(tmp_path, "echo '/*0000*/ NOP ;'"))
     with pytest.raises(ToolchainMissing, match="prints 1 instructions of 8 in a form this plugin does not read"):
-        disassembly.disassemble("sm_90", {"k": bytes(128)})
+        sass.disassemble("sm_90", {"k": bytes(128)})
 
 
 def test_a_disassembler_that_vanished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use(monkeypatch, str(tmp_path / "gone"))
     with pytest.raises(ToolchainMissing, match="does not run"):
-        disassembly.disassemble("sm_90", {"k": bytes(128)})
+        sass.disassemble("sm_90", {"k": bytes(128)})
 
 
 def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architecture(
@@ -148,13 +148,13 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
         (tmp_path / folder).mkdir()
         use(monkeypatch, script(tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'"))
         for arch in ("sm_90", "sm_80", "sm_90"):
-            ((found,),) = disassembly.disassemble(arch, {"k": bytes(16)}).values()
+            ((found,),) = sass.disassemble(arch, {"k": bytes(16)}).values()
             assert found.opcode == opcode
     assert asked.read_text().splitlines() == ["NOP SM90", "NOP SM80", "EXIT SM90", "EXIT SM80"]
 
 
 def test_nothing_to_disassemble_needs_no_disassembler() -> None:
-    assert disassembly.disassemble("sm_90", {"k": b""}) == {"k": ()}
+    assert sass.disassemble("sm_90", {"k": b""}) == {"k": ()}
 
 
 def test_headers_are_taken_from_folders_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

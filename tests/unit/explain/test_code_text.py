@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.compile.cubin.disassembly import Instruction
+from pytest_gpuperf.compile.machine_code.sass import Instruction
 from pytest_gpuperf.explain.code_text import CONTEXT, compare_instructions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest.kernels import COPY, KERNELS, LOOP, Family
 

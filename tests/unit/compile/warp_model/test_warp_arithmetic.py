@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile.cubin.disassembly import Instruction
+from pytest_gpuperf.compile.machine_code.sass import Instruction
 from pytest_gpuperf.compile.warp_model.decode import decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.registers import Machine

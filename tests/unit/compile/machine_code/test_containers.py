@@ -1,27 +1,100 @@
-"""Files that are already built: which of them hold cubins, and what they are called."""
+"""Taking fat binaries apart: what is in them, and what a broken or hostile one comes to."""
 
 from __future__ import annotations
 
+import os
 import re
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from fat_binaries import MADE_BY_NVCC, cubin_of, wheel
+from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
 
-from pytest_gpuperf.compile.compile_errors import BadContainer
-from pytest_gpuperf.compile.cubin import built_files as module
-from pytest_gpuperf.compile.cubin.built_files import built_files, group_of, stable_name
+from pytest_gpuperf.compile.compile_errors import BadContainer, ToolchainMissing
+from pytest_gpuperf.compile.machine_code import containers
+from pytest_gpuperf.compile.machine_code.containers import built_files, cubins_by_arch, extracted, group_of, stable_name
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.toolkit import InstalledTool
 
-FATBIN = (MADE_BY_NVCC / "work.fatbin").read_bytes()
-PTX = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()
+TEXT = 'extern "C" __global__ void k(float* a) { a[threadIdx.x] *= 2; }'
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "work"
+    path = tmp_path / "cubins"
     path.mkdir()
     return path
+
+
+def test_what_nvcc_compressed_is_unpacked_for_each_architecture() -> None:
+    found = cubins_by_arch((MADE_BY_NVCC / "work.fatbin").read_bytes(), "work.fatbin")
+    assert list(found) == ["sm_80", "sm_90"]
+    for arch, (cubin,) in found.items():
+        content = read_cubin(cubin)
+        assert (content.arch, list(content.kernels)) == (arch, ["work"])
+
+
+def test_cubins_come_out_byte_for_byte_in_the_order_of_the_container(tmp_path: Path, folder: Path) -> None:
+    cubins = [("sm_90", cubin_of(TEXT, "k")), ("sm_80", cubin_of(TEXT, "k", "sm_80"))] * 6
+    file = tmp_path / "lib.fatbin"
+    file.write_bytes(fat_binary(cubins))
+    found = extracted(file, folder, "lib.fatbin")
+    assert [(one.arch, one.path.read_bytes()) for one in found] == cubins
+
+
+def test_a_bare_cubin_is_its_own_only_one(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "k.cubin"
+    file.write_bytes(cubin_of(TEXT, "k"))
+    assert extracted(file, folder, "k") == [(file, "")]
+
+
+@pytest.mark.parametrize("content", [b"#!/bin/sh\n", (MADE_BY_NVCC / "ptx.fatbin").read_bytes()])
+def test_a_file_without_machine_code_for_gpus_has_none(tmp_path: Path, folder: Path, content: bytes) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(content)
+    assert extracted(file, folder, "other") == []
+
+
+def test_a_program_of_the_host_has_none(folder: Path) -> None:
+    assert extracted(Path("/bin/sh"), folder, "sh") == []
+
+
+@pytest.mark.parametrize("cut", [20, 100, 3000])
+def test_a_file_that_is_cut_short_is_refused_by_its_name(cut: int) -> None:
+    whole = fat_binary([("sm_90", cubin_of(TEXT, "k"))])
+    with pytest.raises(BadContainer, match=r"^mine: cuobjdump \S+ cannot read it: Invalid fatbin header$"):
+        cubins_by_arch(whole[:cut], "mine")
+
+
+def tool(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    path = folder / "cuobjdump"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(containers, "container_reader", lambda: InstalledTool(path, "1.0"))
+
+
+def test_a_file_that_is_never_read_to_its_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool(monkeypatch, tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    monkeypatch.setattr(containers, "LIMIT_S", 0.3)
+    began = time.monotonic()
+    with pytest.raises(BadContainer, match=r"^mine: cuobjdump did not end within 0.3 s"):
+        cubins_by_arch(fat_binary([]), "mine")
+    assert time.monotonic() - began < 10
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_reader_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(containers, "container_reader", lambda: InstalledTool(tmp_path / "gone", "1.0"))
+    with pytest.raises(ToolchainMissing, match="gone does not run"):
+        cubins_by_arch(fat_binary([]), "mine")
+
+
+# --- wheels and files by themselves ---------------------------------------------------------------
+
+FATBIN = (MADE_BY_NVCC / "work.fatbin").read_bytes()
+PTX = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()
 
 
 def test_every_file_of_a_wheel_that_holds_cubins_is_found_whatever_its_name(tmp_path: Path, folder: Path) -> None:
@@ -56,7 +129,7 @@ def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None
 def test_a_file_by_itself(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "k.fatbin").write_bytes(FATBIN)
     (found,) = built_files(tmp_path / "k.fatbin", folder)
-    assert (found.name, [cubin.arch for cubin in found.cubins]) == ("k.fatbin", ["sm_80", "sm_90"])
+    assert (found.name, [cubin.arch for cubin in found.cubins]) == ("", ["sm_80", "sm_90"])
 
 
 def encrypted(path: Path) -> None:
@@ -97,27 +170,13 @@ def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, folder: Pa
 def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
 ) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(containers, "MOST_BYTES", 10_000)
     file = tmp_path / "p-1.0-py3-none-any.whl"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("a.so", FATBIN + bytes(20_000))
     with pytest.raises(BadContainer, match="it unpacks to more than"):
         list(built_files(file, folder))
     assert not any(folder.iterdir())
-
-
-def test_a_wheel_with_a_file_twice_is_refused(tmp_path: Path, folder: Path) -> None:
-    file = wheel(tmp_path / "p-1.0-py3-none-any.whl", {"a.so": FATBIN, "b.so": FATBIN})
-    file.write_bytes(file.read_bytes().replace(b"b.so", b"a.so"))
-    with pytest.raises(BadContainer, match=r"it has a\.so more than once, and which of them is installed is not known"):
-        list(built_files(file, folder))
-
-
-def test_of_a_library_with_a_wheel_at_its_end_both_are_read(tmp_path: Path, folder: Path) -> None:
-    other = wheel(tmp_path / "p-1.0-py3-none-any.whl", {"p/b.so": FATBIN})
-    file = tmp_path / "k.fatbin"
-    file.write_bytes(FATBIN + other.read_bytes())
-    assert [one.name for one in built_files(file, folder)] == ["k.fatbin", "p/b.so"]
 
 
 @pytest.mark.parametrize(

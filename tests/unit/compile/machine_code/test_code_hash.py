@@ -1,4 +1,4 @@
-"""What makes two kernels the same machine code, and what does not: compiled for real, on three generations."""
+"""What makes two kernels the same machine code, and what does not: compiled for real, on five generations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary
 
-ARCHS = ("sm_80", "sm_90", "sm_120")
+ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 
 BASE = """
 __constant__ float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -33,11 +33,20 @@ WITH_TWO_HELPERS = BASE.replace("__device__ __noinline__", SECOND_HELPER + "__de
     "helper(tile[255 - threadIdx.x])", "helper(second(tile[255 - threadIdx.x])) + second(out[index + 1])"
 )
 NEIGHBOUR = """
-__constant__ double other_table[3] = {7.0, 8.0, 9.0};
-__device__ int other_offsets[5] = {1, 2};
 __device__ __noinline__ double other_helper(double value) { return value / 7.7; }
 extern "C" __global__ void neighbour(double* out) {
-    out[threadIdx.x] = other_helper(other_table[threadIdx.x % 3]) + other_offsets[threadIdx.x % 5];
+    __shared__ double tile[64];
+    tile[threadIdx.x] = other_helper(out[threadIdx.x % 3]);
+    __syncthreads();
+    out[threadIdx.x] = tile[63 - threadIdx.x] * 7.7;
+}
+"""
+WITH_CONSTANTS = """
+__constant__ double other_table[3] = {7.0, 8.0, 9.0};
+__device__ int other_offsets[5] = {1, 2};
+extern "C" __global__ void reader(double* out) {
+    out[threadIdx.x] = other_table[threadIdx.x % 3] + other_offsets[threadIdx.x % 5];
+    if (out[0] < 0) printf("value %f\\n", out[0]);
 }
 """
 INDEXED = """
@@ -107,7 +116,9 @@ EQUAL = {
     "another kernel behind it": (BASE, BASE + NEIGHBOUR),
     "reordered kernels": (NEIGHBOUR + BASE, BASE + NEIGHBOUR),
     "an unused macro": (BASE, "#define UNUSED 7\n" + BASE),
-    "another kernel with constants, behind one that indexes its own": (INDEXED, INDEXED + NEIGHBOUR),
+    "another kernel behind one that indexes constants": (INDEXED, INDEXED + NEIGHBOUR),
+    "another kernel with constants and messages behind one without": (HUNGRY, HUNGRY + WITH_CONSTANTS),
+    "another kernel with constants and messages before one without": (HUNGRY, WITH_CONSTANTS + HUNGRY),
     "another kernel before one that reads neighbouring constants": (PAIR, NEIGHBOUR + PAIR),
     "renamed functions behind pointers": (POINTERS, POINTERS.replace("left", "zleft").replace("right", "aright")),
 }
@@ -140,6 +151,7 @@ DIFFERENT = {
     "the second of two neighbouring constants": (PAIR, changed("2.0", "2.5", PAIR)),
     "the second of two neighbouring addresses": (PAIR, changed("{3, 4}", "{3, 5}", PAIR)),
     "a function behind a pointer": (POINTERS, changed("* 2.0f", "* 3.0f", POINTERS)),
+    "another kernel with constants, which count whole": (INDEXED, INDEXED + WITH_CONSTANTS),
     "which pointer comes first": (POINTERS, changed("{left, right}", "{right, left}", POINTERS)),
 }
 

@@ -9,9 +9,8 @@ from fat_binaries import cubin_of, fat_binary, relocatable, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cubin.audited import read_built, record_of
-from pytest_gpuperf.compile.cubin.changed_code import profiles_of
-from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions_of
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = """
@@ -42,10 +41,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def folder_in(path: Path) -> Path:
-    folder = path / "work"
-    folder.mkdir()
-    return folder
+def kernels_of(path: Path, folder: Path) -> dict[tuple[str, str], list[AuditedKernel]]:
+    """By symbol and architecture."""
+    into = folder / "work"
+    into.mkdir()
+    found: dict[tuple[str, str], list[AuditedKernel]] = {}
+    for one in read_built(path, into)[0]:
+        found.setdefault((one.record.kernel, one.arch), []).append(one)
+    return found
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -53,36 +56,33 @@ def folder_in(path: Path) -> Path:
 def test_figures_are_those_of_the_compiler_for_every_architecture(
     library: Path, tmp_path: Path, arch: str, name: str
 ) -> None:
-    built = read_built(library, folder_in(tmp_path))
-    (kernel,) = built.files["lib.so"][name][arch]
+    (kernel,) = kernels_of(library, tmp_path)[name, arch]
     expected = compile_kernel(KernelSource(TEXT, name, options=("-DN=300",)), arch).profile
+    profile = kernel.record.profile
     for figure in ("registers", "stack_bytes", "shared_bytes", "constant_bytes", "barriers", "code_bytes"):
-        assert getattr(kernel, figure) == getattr(expected, figure), figure
-    assert (kernel.stack_bytes > 0) == (name == "k")
-    threads, why = {"k": (256, "bound"), "exact": (128, "required")}.get(
-        "" if (name, arch) == ("exact", "sm_80") else name, (kernel.block_threads, "best")
-    )
-    assert (kernel.block_threads, kernel.block_from) == (threads, why)
-    assert record_of(kernel, name, arch).occupancy == occupancy(expected, arch, threads)
+        assert getattr(profile, figure) == getattr(expected, figure), figure
+    assert (profile.stack_bytes > 0) == (name == "k")
+    assert kernel.record.block is not None
+    (threads, *_) = kernel.record.block
+    assert threads == {("k", arch): 256, ("exact", "sm_90"): 128, ("exact", "sm_120"): 128}.get((name, arch), threads)
+    assert kernel.record.occupancy == occupancy(expected, arch, threads)
 
 
 def test_without_a_bound_the_block_is_the_one_that_fills_an_sm_best(library: Path, tmp_path: Path) -> None:
-    built = read_built(library, folder_in(tmp_path))
+    kernels = kernels_of(library, tmp_path)
     for arch in ARCHS:
-        (kernel,) = built.files["lib.so"]["plain"][arch]
-        reached = record_of(kernel, "plain", arch).occupancy
+        reached = kernels["plain", arch][0].record.occupancy
         assert reached is not None
         assert reached.fraction == 1
 
 
 def test_instructions_are_read_where_they_are_asked_for(library: Path, tmp_path: Path) -> None:
-    built = read_built(library, folder_in(tmp_path))
-    found = profiles_of({arch: built.code["lib.so", "k", arch][0] for arch in ARCHS})
-    for arch in ARCHS:
+    kernels = kernels_of(library, tmp_path)
+    found = with_instructions_of([kernels["k", arch][0] for arch in ARCHS])
+    for number, arch in enumerate(ARCHS):
         expected = compile_kernel(KernelSource(TEXT, "k", options=("-DN=300",)), arch).profile
-        assert found[arch].opcodes == expected.opcodes
-        assert found[arch].opcodes["local_store"] > 0
-        assert found[arch].code_hash == expected.code_hash
+        assert found[number].profile.opcodes == expected.opcodes
+        assert found[number].profile.opcodes["local_store"] > 0
 
 
 def test_equal_code_has_one_hash_under_every_name_and_beside_any_neighbour(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_equal_code_has_one_hash_under_every_name_and_beside_any_neighbour(tmp_p
     path = tmp_path / "lib.fatbin"
     path.write_bytes(fat_binary([("sm_90", cubin_of(TEXT, "k", "sm_90", "-DN=300")),
                                  ("sm_90", cubin_of(other, "renamed", "sm_90", "-DN=300"))]))  # fmt: skip
-    kernels = read_built(path, folder_in(tmp_path)).files["lib.fatbin"]
-    codes = {name: [one.code for one in archs["sm_90"]] for name, archs in kernels.items()}
+    kernels = kernels_of(path, tmp_path)
+    codes = {name: [one.record.profile.code_hash for one in several] for (name, _), several in kernels.items()}
     assert codes["k"] == codes["renamed"]
     assert codes["plain"] != codes["first"]
     assert codes["exact"][0] == codes["exact"][1]
@@ -104,9 +104,9 @@ def test_an_architecture_that_is_older_than_the_limits_has_figures_and_no_occupa
     cubin[49] = 70
     path = tmp_path / "old.cubin"
     path.write_bytes(cubin)
-    (kernel,) = read_built(path, folder_in(tmp_path)).files["old.cubin"]["plain"]["sm_70"]
-    assert kernel.registers > 0
-    assert (kernel.block_threads, record_of(kernel, "plain", "sm_70").occupancy) == (0, None)
+    (kernel,) = kernels_of(path, tmp_path)["plain", "sm_70"]
+    assert kernel.record.profile.registers > 0
+    assert (kernel.record.block, kernel.record.occupancy) == (None, None)
 
 
 def test_of_a_wheel_the_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path: Path) -> None:
@@ -115,15 +115,16 @@ def test_of_a_wheel_the_files_that_cannot_be_read_are_named_and_the_others_read(
         "a.so": fat_binary([("sm_90", cubin)]), "b.so": fat_binary([("sm_90", cubin)])[:-50],
         "c.so": fat_binary([("sm_90", cubin[:200] + bytes(len(cubin) - 200))]),
     }  # fmt: skip
-    built = read_built(wheel(tmp_path / "p-1-py3-none-any.whl", members), folder_in(tmp_path))
-    assert [*built.files] == ["a.so"]
-    assert [line.partition(":")[0] for line in built.unread] == ["b.so", "c.so"]
+    (tmp_path / "work").mkdir()
+    kernels, unread = read_built(wheel(tmp_path / "p-1-py3-none-any.whl", members), tmp_path / "work")
+    assert {one.file for one in kernels} == {"a.so"}
+    assert [line.partition(":")[0] for line in unread] == ["b.so", "c.so"]
 
 
 def test_a_wheel_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
     file = wheel(tmp_path / "p-1-py3-none-any.whl", {"a.so": fat_binary([])[:12] + bytes(90)})
     with pytest.raises(BadContainer, match=r"^a\.so: "):
-        read_built(file, folder_in(tmp_path))
+        kernels_of(file, tmp_path)
 
 
 STAGED = """
@@ -140,25 +141,23 @@ extern "C" __global__ void __launch_bounds__(256) staged(float* a)
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_what_was_not_linked_has_the_shared_memory_of_what_was(tmp_path: Path, arch: str) -> None:
-    found = {}
+    found = []
     for name, cubin in (("unlinked", relocatable(STAGED, arch)), ("linked", cubin_of(STAGED, "staged", arch))):
         path, folder = tmp_path / f"{name}.cubin", tmp_path / name
         path.write_bytes(cubin)
         folder.mkdir()
-        (found[name],) = read_built(path, folder).files[path.name]["staged"][arch]
-    assert found["unlinked"].shared_bytes == found["linked"].shared_bytes == 48 * 240 * 4
-    assert (
-        record_of(found["unlinked"], "staged", arch).occupancy == record_of(found["linked"], "staged", arch).occupancy
-    )
+        found.append(kernels_of(path, folder)["staged", arch][0].record)
+    assert found[0].profile.shared_bytes == found[1].profile.shared_bytes == 48 * 240 * 4
+    assert found[0].occupancy == found[1].occupancy
 
 
 def test_a_kernel_that_lies_in_a_file_linked_and_unlinked_counts_once_as_linked(tmp_path: Path) -> None:
     both = STAGED + STAGED[STAGED.index("extern") :].replace("staged", "object_alone")
     path = tmp_path / "lib.fatbin"
     path.write_bytes(fat_binary([("sm_90", relocatable(both)), ("sm_90", cubin_of(STAGED, "staged"))]))
-    built = read_built(path, folder_in(tmp_path))
-    kernels = built.files["lib.fatbin"]
-    assert {name: [*archs] for name, archs in kernels.items()} == {"staged": ["sm_90"], "object_alone": ["sm_90"]}
-    (code,), (figures,) = built.code["lib.fatbin", "staged", "sm_90"], kernels["staged"]["sm_90"]
-    assert code.cubin.path.read_bytes() == cubin_of(STAGED, "staged")
-    assert figures.shared_bytes == 48 * 240 * 4
+    kernels = kernels_of(path, tmp_path)
+    assert [*kernels] == [("staged", "sm_90"), ("object_alone", "sm_90")]
+    (found,) = kernels["staged", "sm_90"]
+    assert found.cubin is not None
+    assert found.cubin.read_bytes() == cubin_of(STAGED, "staged")
+    assert found.record.profile.shared_bytes == 48 * 240 * 4

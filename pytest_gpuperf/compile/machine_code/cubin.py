@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.elf import STT_FUNC, STT_OBJECT, Elf, Section, Symbol, in_section, read_elf
+from pytest_gpuperf.compile.machine_code.elf import STT_FUNC, STT_OBJECT, Elf, Section, Symbol, in_section, read_elf
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190

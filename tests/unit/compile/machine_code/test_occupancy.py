@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.cubin.occupancy import limits_of, occupancy, occupancy_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of, occupancy, occupancy_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.evidence import StaticProfile
 

@@ -1,8 +1,8 @@
 """Reading ELF64 little-endian files: sections, symbols, relocations.  Pure; trusts no byte of the input.
 
-Only what cubins use (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html); every offset is
-checked against the file, so hostile input ends in ``BadCubin`` and in nothing else.  Time and memory grow with the
-size of the file: sections and names may not overlap much.
+Only what cubins use (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html).  Every offset is checked against
+the file, and time and memory grow with its size: sections and names may not overlap much.  What is not read ends in
+``BadCubin`` and in nothing else.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ import dataclasses
 import functools
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
 
 SYMTAB, RELA, NOBITS, REL = 2, 4, 8, 9
-_UNLINKED_GLOBAL, _UNLINKED_SHARED = 0x7000_0007, 0x7000_000A
-_WITHOUT_BYTES = (0, NOBITS, _UNLINKED_GLOBAL, _UNLINKED_SHARED)
-"""Types of sections that take no room in the file; the last two are NOBITS once a linker has been there."""
+_WITHOUT_BYTES = (0, NOBITS, 0x7000_0007, 0x7000_000A)
+"""Types of sections that take no room in the file; the last two, not linked yet, are NOBITS afterwards."""
 _RELOCATABLE = 1
-"""Type of a file that was not linked."""
 STT_OBJECT, STT_FUNC = 1, 2
 _SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 
@@ -30,7 +28,6 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
-_MAX_SECTIONS = 65536
 _MAX_ADDRESS = 1 << 40
 """Of a place in a section, and of its size: more than any GPU has memory."""
 _MAX_SHARED = 2
@@ -52,7 +49,6 @@ class Section:
     size: int
     link: int
     info: int
-    alignment: int
     data: bytes
 
 
@@ -95,9 +91,9 @@ class Elf:
         """The first section of that name."""
         return self._by_name.get(name)
 
-    def relocations(self, target: Section) -> tuple[Relocation, ...]:
+    def relocations(self, target: Section) -> list[Relocation]:
         """Relocations applied to ``target``, by offset.  Raises ``BadCubin``."""
-        return tuple(sorted(one for section in self._relocating[target.index] for one in _relocations(section)))
+        return sorted(one for section in self._relocating[target.index] for one in _relocations(section))
 
     def symbols_in(self, section: Section) -> Sequence[Symbol]:
         """Symbols that lie in a section, in the table's order."""
@@ -130,29 +126,23 @@ def read_elf(content: bytes) -> Elf:
         raise BadCubin("not a cubin: it does not start as a 64-bit ELF file does")
     ident, kind, machine, _version, _entry, phoff, shoff, flags, *counts = _HEADER.unpack_from(content)
     _ehsize, phentsize, phnum, shentsize, shnum, shstrndx = counts
-    if shentsize != _SECTION.size or not 0 < shnum < _MAX_SECTIONS or shstrndx >= shnum:
+    if shentsize != _SECTION.size or shstrndx >= shnum:
         raise BadCubin("not a cubin: its section table is malformed")
-    _slice(content, shoff, shnum * _SECTION.size, "section table")
     _slice(content, phoff, phnum * phentsize, "table of segments")
-    raw = [_SECTION.unpack_from(content, shoff + index * _SECTION.size) for index in range(shnum)]
-    _refuse_overlaps(raw, len(content))
-    names = _StringTable(_slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names"))
-    sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))
+    headers = list(_SECTION.iter_unpack(_slice(content, shoff, shnum * _SECTION.size, "section table")))
+    if sum(size for _, type_, _, _, _, size, *_ in headers if type_ not in _WITHOUT_BYTES) > _MAX_SHARED * len(content):
+        raise BadCubin("not a whole cubin: its sections overlap")
+    names = _StringTable(_slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names"))
+    sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(headers))
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
-def _refuse_overlaps(headers: Iterable[tuple[int, ...]], file_bytes: int) -> None:
-    """Raise ``BadCubin`` where sections overlap by more than real ones do."""
-    if sum(size for _, kind, _, _, _, size, *_ in headers if kind not in _WITHOUT_BYTES) > _MAX_SHARED * file_bytes:
-        raise BadCubin("not a whole cubin: its sections overlap")
-
-
 def _section(content: bytes, index: int, fields: tuple[int, ...], names: _StringTable) -> Section:
-    name, kind, flags, _address, offset, size, link, info, alignment, _entry = fields
+    name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
     if size >= _MAX_ADDRESS:
         raise BadCubin(f"not a whole cubin: section {index} has {size} bytes")
     data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
-    return Section(index, names.at(name), kind, flags, size, link, info, alignment, data)
+    return Section(index, names.at(name), kind, flags, size, link, info, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
@@ -192,27 +182,22 @@ class _StringTable:
     def __init__(self, table: bytes) -> None:
         self._table = table
         self._left = _MAX_NAMES * len(table)
-        self._found: dict[int, str] = {}
+        self._found = {0: ""} if not table else {}
 
     def at(self, offset: int) -> str:
         """The string at ``offset``.  Raises ``BadCubin``, also where names overlap over and over."""
         if offset not in self._found:
-            name = self._read(offset)
-            self._left -= len(name)
+            end = self._table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
+            if offset >= len(self._table) or end < 0:
+                raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
+            self._left -= end - offset
             if self._left < 0:
                 raise BadCubin("not a whole cubin: its names overlap")
+            name = self._table[offset:end].decode(errors="backslashreplace")
             if not name.isprintable():
                 raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
             self._found[offset] = name
         return self._found[offset]
-
-    def _read(self, offset: int) -> str:
-        if offset == 0 and not self._table:
-            return ""
-        end = self._table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
-        if offset >= len(self._table) or end < 0:
-            raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
-        return self._table[offset:end].decode(errors="backslashreplace")
 
 
 def _slice(content: bytes, offset: int, size: int, what: str) -> bytes:

@@ -1,18 +1,27 @@
-"""From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ types.
+"""From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ name and types.
 
-The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
+The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.  A mangled name
+of some hundred characters can stand for gigabytes of text, so a stranger's are demangled in a process with limits.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import functools
 import re
-from collections.abc import Callable, Iterable
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
+from pytest_gpuperf.model.safe_python import module_command
 
+_LIMIT_S = 10
+_MEMORY_BYTES = 1 << 30
+_LONGEST = 100_000
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 _LENGTH = re.compile(r"\d+")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
@@ -43,6 +52,33 @@ def readable(symbol: str) -> str:
         full = _INTERNAL.sub("", full)
         return full[: _opening(full)].removeprefix("void ")  # a demangled template carries its return type
     return plain_name(symbol)
+
+
+def names_of(symbols: Iterable[str]) -> dict[str, str]:
+    """``readable`` names of a stranger's symbols; those that cannot be demangled in time have ``plain_name``.
+
+    The namespaces that libraries put their version into are left out.
+    """
+    distinct = sorted(set(symbols))
+    wanted, told = [one for one in distinct if one.startswith("_Z")], list[str]()
+    if wanted:
+        with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+            done = subprocess.run(
+                module_command(__name__), input="\n".join(wanted), capture_output=True, encoding="utf-8",
+                errors="replace", timeout=_LIMIT_S,
+            )  # fmt: skip
+            told = done.stdout.split("\n")[:-1]
+    names = dict(zip(wanted, told, strict=False))
+    return {one: re.sub("(CUB|THRUST)_NS::", "", names.get(one) or plain_name(one)) for one in distinct}
+
+
+def main(_arguments: Sequence[str]) -> int:
+    """Write the readable name of each symbol that comes in, a line each, until a limit ends it."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (_LIMIT_S, _LIMIT_S))
+    for line in sys.stdin.read().split("\n"):
+        print(readable(line)[:_LONGEST].replace("\n", " "), flush=True)
+    return 0
 
 
 def plain_name(symbol: str) -> str:

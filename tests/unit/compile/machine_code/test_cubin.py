@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cubin.cubin_reader import constant_banks, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.elf import Elf, read_elf
+from pytest_gpuperf.compile.machine_code.cubin import constant_banks, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.elf import Elf, read_elf
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = """

@@ -13,14 +13,9 @@ _NOISY = re.compile(r"(\d+)(?=_GLOBAL__N__|_INTERNAL_|CUB_\d|THRUST_\d)")
 """The length of a part of a mangled name, and how one begins that is not the same in every build."""
 _OF_FILE = re.compile(r"_(?:GLOBAL__N_|INTERNAL)_(?:[0-9a-f]{8}_)?(\d+)_")
 """What precedes the name of a file, whose length it tells."""
-_OF_OLD_COMPILER = re.compile(r"^tmpxft_[0-9a-f]+_[0-9a-f]+_\d+_|(?:_compute_\d+[af]?)?_cpp1_ii(?:_[0-9a-f]{8})?$")
 _OF_LIBRARY = re.compile(r"(CUB|THRUST)_\d[\w]*")
-_TOKEN = re.compile(
-    r"(?P<literal>L[a-z]n?\d*E|(?<=E)n?\d+E|[ST][\dA-Z]*_|(?:A|Dv)\d+_)|(?P<unnamed>Ut)\d*_|(?P<opens>Ul)"
-    r"|(?P<closes>E)\d*_|(?P<length>\d+)|.",
-    re.ASCII | re.DOTALL,
-)
-"""A mangled name outside the names in it: ``Li32E``, ``Ut1_``, ``UlfE0_``, the length of a name."""
+_NUMBERED = re.compile(r"(Ut|E)\d+_")
+"""Ends of what is numbered in the order of its file: unnamed types and lambdas (``UlfE0_``)."""
 _NUMBERED_TAG = re.compile(r"(__nv_h?dl_(?:trailing_return_)?tagI.*?Lj)\d+(?=E)")
 """Of what stands for a lambda that the host hands to a kernel."""
 
@@ -41,29 +36,9 @@ def stable_symbol(symbol: str) -> str:
 
 def kernel_key(symbol: str) -> str:
     """What the kernels of one source have in common, however it numbers its lambdas: no symbol, only a key."""
-    return _unnumbered(_NUMBERED_TAG.sub(r"\1", stable_symbol(symbol)))
-
-
-def _unnumbered(symbol: str) -> str:
-    """The symbol without the numbers of its lambdas and unnamed types; the names in it are passed over."""
-    if not symbol.startswith("_Z") or ("Ul" not in symbol and "Ut" not in symbol):
-        return symbol
-    parts, at, lambdas = [], 0, 0
-    while token := _TOKEN.match(symbol, at):
-        text, at = token[0], token.end()
-        if token["opens"]:
-            lambdas += 1
-        elif token["unnamed"]:
-            text = "Ut_"
-        elif token["closes"] and lambdas:
-            text, lambdas = "E_", lambdas - 1
-        elif token["closes"]:  # of something else: what follows may be the length of a name
-            text, at = "E", token.start() + 1
-        elif token["length"]:
-            at += int(text[:4])
-            text = symbol[token.start() : at]
-        parts.append(text)
-    return "".join(parts)
+    stable = _NUMBERED_TAG.sub(r"\1", stable_symbol(symbol))
+    has_numbered = stable.startswith("_Z") and ("Ul" in stable or "Ut" in stable)
+    return _NUMBERED.sub(r"\1_", stable) if has_numbered else stable
 
 
 def _stable_part(name: str) -> str:
@@ -73,5 +48,4 @@ def _stable_part(name: str) -> str:
     of_file = _OF_FILE.match(name)
     if of_file is None:
         return name
-    file = name[of_file.end() : of_file.end() + int(of_file[1][:4])]
-    return f"_GLOBAL__N__{_OF_OLD_COMPILER.sub('', file)}"
+    return f"_GLOBAL__N__{name[of_file.end() : of_file.end() + int(of_file[1][:4])]}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 
-from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownKernel
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin
-from pytest_gpuperf.compile.cubin.occupancy import limits_of
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
-from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
+import msgspec
+
+from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode, UnknownKernel
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, analyse, analysis_of, profile_of
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.model.architectures import plain
@@ -52,12 +53,12 @@ def ready_made(
         raise BadCubin(f"{place}: it is not linked, it lacks {', '.join(missing)}: {NO_DEVICE_RUNTIME}")
     assembler = f"ptxas {found.assembler}" if found.assembler else ""
     kernel = find_kernel(symbol, found.kernels, place)
-    return binary_of(
-        cubin, kernel, arch or found.arch, name=name or readable(symbol),
-        read=analyse([Compiled(cubin, log=log)], found.arch)[0][kernel] if log else None,
+    return msgspec.structs.replace(
+        binary_of(cubin, kernel, arch or found.arch, log=log),
+        name=name or readable(symbol),
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
         source_hash=hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest() if source else "",
-    )  # fmt: skip
+    )
 
 
 def ready_made_among(
@@ -88,42 +89,41 @@ def ready_made_among(
     return ready_made(found[0], symbol, place=place, name=name, source=source, arch=arch)
 
 
-def binary_of(
-    cubin: bytes,
-    symbol: str,
-    arch: str,
-    *,
-    name: str = "",
-    source_hash: str = "",
-    toolchain: str = "",
-    read: KernelAnalysis | None = None,
-) -> KernelBinary:
-    """The kernel ``symbol`` of a cubin for ``arch``; ``name`` is what people call it.
+def binary_of(cubin: bytes, symbol: str, arch: str, *, log: str = "") -> KernelBinary:
+    """The kernel ``symbol`` of a cubin for ``arch``, read whole (0.2 s); spilled bytes are known from the log alone.
 
-    ``read`` is what its machine code says where that was read before; else it is read now (0.2 s), and spilled bytes
-    stay unknown where the code uses local memory.
-    Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel.
+    Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel; ``ToolchainMissing``.
     """
-    if read is None:
-        check_holds(read_cubin(cubin), symbol, arch)
-        read = analyse([Compiled(cubin, lowered=symbol)], arch)[0][symbol]
-    return KernelBinary(
-        name=name or symbol,
-        symbol=symbol,
-        arch=arch,
-        toolchain=toolchain,
-        source_hash=source_hash,
-        cubin=cubin,
-        profile=read.profile,
-        parameters=read.parameters,
-        max_threads_per_block=read.max_threads_per_block,
-        required_block=read.required_block,
-    )
+    _kernel_of(read_cubin(cubin), symbol, arch)
+    return _binary(cubin, symbol, arch, analyse([Compiled(cubin, lowered=symbol, log=log)], arch)[0][symbol])
 
 
-def check_holds(found: Cubin, symbol: str, arch: str) -> None:
-    """Raise ``BadCubin`` unless the cubin is one for ``arch`` and has the kernel ``symbol``."""
-    if re.sub("[af]$", "", arch) != found.arch:
+def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> KernelBinary:
+    """The same out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
+
+    Whoever can write a record can name any cubin in it.  Parameters have no types: a symbol out of a stranger's file is
+    not handed to the C++ runtime's demangler.  Raises ``OtherCode``, ``BadCubin``.
+    """
+    found = read_cubin(cubin)
+    kernel = _kernel_of(found, symbol, arch)
+    profile = profile_of(found, kernel)
+    if (own := profile.code_hash) != on_record:
+        raise OtherCode(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
+    return _binary(cubin, symbol, arch, analysis_of(kernel, profile))
+
+
+def _kernel_of(found: Cubin, symbol: str, arch: str) -> CubinKernel:
+    """Raises ``BadCubin`` unless the cubin is one for ``arch`` and has the kernel ``symbol``."""
+    if plain(arch) != found.arch:
         raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
     if symbol not in found.kernels:
         raise BadCubin(f"it has no kernel {symbol}; it has {', '.join([*found.kernels][:_NAMED]) or 'none'}")
+    return found.kernels[symbol]
+
+
+def _binary(cubin: bytes, symbol: str, arch: str, read: KernelAnalysis) -> KernelBinary:
+    return KernelBinary(
+        name=symbol, symbol=symbol, arch=arch, toolchain="", source_hash="", cubin=cubin, profile=read.profile,
+        parameters=read.parameters, max_threads_per_block=read.max_threads_per_block,
+        required_block=read.required_block,
+    )  # fmt: skip

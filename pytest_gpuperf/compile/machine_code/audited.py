@@ -1,0 +1,119 @@
+"""Static records of the kernels of files that are already built, by their ELF sections alone: 0.1 ms for each.
+
+The instructions of a few of them cost a hundred times as much, and are read where somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
+from pytest_gpuperf.compile.machine_code.containers import BuiltFile, built_files
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
+from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
+from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
+from pytest_gpuperf.compile.machine_code.stable_names import stable_symbol
+from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
+from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
+
+
+class AuditedKernel(NamedTuple):
+    """One kernel for one architecture in one file."""
+
+    file: str
+    """In a wheel: ``cupy/cuda/cub.so``; empty of a file by itself."""
+    arch: str
+    record: StaticRecord
+    """Without instructions.  ``kernel`` is the stable symbol, ``block`` the one that the occupancy is that of."""
+    cubin: Path | None = None
+    """Where its machine code lies; None where the record is all there is."""
+    symbol: str = ""
+    """In the cubin."""
+
+
+def read_built(file: Path, folder: Path, skip: Sequence[str] = ()) -> tuple[list[AuditedKernel], list[str]]:
+    """Every kernel of every architecture in the file, and why parts of a wheel could not be read.
+
+    Cubins are put into the empty ``folder``.  In a wheel, files whose names match a pattern of ``skip`` are left out.
+    Raises ``BadContainer`` with the reason where nothing at all can be read, and ``ToolchainMissing``.
+    """
+    kernels: list[AuditedKernel] = []
+    unread: list[str] = []
+    for built in built_files(file, folder, skip):
+        try:
+            kernels += _kernels(built, built.name or file.name)
+        except BadContainer as problem:
+            unread.append(str(problem))
+    if not kernels and unread:
+        raise BadContainer("\n".join(unread))
+    return kernels, unread
+
+
+def _kernels(built: BuiltFile, place: str) -> list[AuditedKernel]:
+    """The kernels of one file; of what lies in it linked and unlinked, as ``-rdc=true`` leaves it, the linked one.
+
+    ``place`` is what errors call the file.  Raises ``BadContainer``.
+    """
+    if built.problem:
+        raise BadContainer(built.problem)
+    linked: list[AuditedKernel] = []
+    unlinked: list[AuditedKernel] = []
+    for path, named_arch in built.cubins:
+        try:
+            cubin = read_cubin(path.read_bytes())
+        except BadCubin as problem:
+            raise BadContainer(f"{place}: the machine code for {named_arch or 'a GPU'} in it is {problem}") from problem
+        arch = named_arch or cubin.arch
+        (unlinked if cubin.elf.relocatable else linked).extend(
+            AuditedKernel(built.name, arch, _record(cubin, kernel, arch), path, kernel.symbol)
+            for kernel in cubin.kernels.values()
+        )
+    known = {(one.arch, one.symbol) for one in linked}
+    return linked + [one for one in unlinked if (one.arch, one.symbol) not in known]
+
+
+def _record(cubin: Cubin, kernel: CubinKernel, arch: str) -> StaticRecord:
+    profile = profile_of(cubin, kernel)
+    threads, reached = _best_launch(kernel, arch)
+    block = (threads, 1, 1) if threads else None
+    return StaticRecord(
+        kernel=stable_symbol(kernel.symbol), source_hash="", profile=profile, block=block, occupancy=reached
+    )
+
+
+def _best_launch(kernel: CubinKernel, arch: str) -> tuple[int, Occupancy | None]:
+    """Threads of the block that the code requires, at most takes, or fills an SM best with; and their occupancy."""
+    if plain(arch) not in ARCHITECTURES:
+        return 0, None
+    if kernel.required_block is not None:
+        x, y, z = kernel.required_block
+        sizes: Iterable[int] = [x * y * z]
+    elif kernel.max_threads_per_block:
+        sizes = [kernel.max_threads_per_block]
+    else:
+        sizes = range(WARP_THREADS, THREADS_PER_BLOCK + 1, WARP_THREADS)
+    launches = [
+        (size, occupancy_of(kernel.registers, kernel.shared_bytes, size, plain(arch))) for size in sizes if size > 0
+    ]
+    return max(launches, key=lambda launch: launch[1].warps_per_sm, default=(0, None))
+
+
+def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRecord]:
+    """Records with instructions, by place in ``kernels``; those that nvdisasm does not know are left out."""
+    cubins = {path: read_cubin(path.read_bytes()) for path in {one.cubin for one in kernels} if path is not None}
+    by_arch: dict[str, dict[int, Unread]] = defaultdict(dict)
+    for number, one in enumerate(kernels):
+        if one.cubin is not None and plain(one.arch) in ARCHITECTURES:
+            by_arch[one.arch][number] = Unread(cubins[one.cubin], one.symbol, one.record.profile)
+    found: dict[int, StaticRecord] = {}
+    for arch, codes in by_arch.items():
+        with contextlib.suppress(ToolchainMissing, BadCubin):  # the figures of the ELF sections stand
+            for number, profile in with_instructions(arch, codes).items():
+                found[number] = msgspec.structs.replace(kernels[number].record, profile=profile)
+    return found

@@ -1,0 +1,134 @@
+"""Names of people to symbols of cubins, with and without a demangler on the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+import pytest
+
+from pytest_gpuperf.compile.compile_errors import UnknownKernel
+from pytest_gpuperf.compile.machine_code import symbols
+
+needs_demangler = pytest.mark.skipif(
+    symbols.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library"
+)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "plain"),
+    [
+        ("copy", "copy"),
+        ("_Z4copyPf", "copy"),
+        ("_ZL4copyPf", "copy"),
+        ("_ZN2ns4copyEPf", "ns::copy"),
+        ("_ZN12_GLOBAL__N_14copyEPf", "_GLOBAL__N_1::copy"),
+        ("_Z4tileILi3EEvPf", "_Z4tileILi3EEvPf"),
+        ("_ZN2ns4tileIfEEvPT_", "_ZN2ns4tileIfEEvPT_"),
+        ("_ZdlPv", "_ZdlPv"),
+    ],
+)
+def test_plain_names(symbol: str, plain: str) -> None:
+    assert symbols.plain_name(symbol) == plain
+
+
+@needs_demangler
+@pytest.mark.parametrize(
+    ("symbol", "types"),
+    [
+        ("_Z4copyPfPKfi", ("float*", "float const*", "int")),
+        ("_Z4tileILi3EEvPf", ("float*",)),
+        ("_Z5emptyv", ()),
+        ("_Z4callPFvfEi", ("void (*)(float)", "int")),
+        ("_Z4pairSt4pairIifE", ("std::pair<int, float>",)),
+        ("copy", None),
+    ],
+)
+def test_parameter_types(symbol: str, types: tuple[str, ...] | None) -> None:
+    assert symbols.parameter_types(symbol) == types
+
+
+@needs_demangler
+def test_templates_are_listed_with_their_arguments() -> None:
+    assert symbols.readable("_Z4tileILi3EEvPf") == "tile<3>"
+    assert symbols.readable("_ZN2ns4copyEPf") == "ns::copy"
+
+
+@needs_demangler
+def test_what_nvcc_puts_before_names_of_one_file_is_not_shown() -> None:
+    of_one_file = "_INTERNAL_707f4c69_8_whole_cu_18f5cf2a_3318"
+    symbol = f"_Z5applyIXadL_ZN{len(of_one_file)}{of_one_file}5twiceEfEEEvPf"
+    assert symbols.readable(symbol) == "apply<&twice>"
+
+
+def test_a_symbol_that_is_not_mangled_right_has_no_cpp_name() -> None:
+    assert symbols.demangle("_Zwrong!") is None
+
+
+def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_name: str | None) -> ctypes.CDLL:
+        raise OSError("no such library")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    symbols._demangler.cache_clear()
+    try:
+        assert symbols.parameter_types("_Z4copyPf") is None
+        assert symbols.readable("_Z4copyPf") == "copy"
+        assert symbols.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
+        with pytest.raises(UnknownKernel, match=r"there is: copy\. Did you mean copy"):
+            symbols.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
+    finally:
+        symbols._demangler.cache_clear()
+
+
+def test_a_qualified_name_wins_over_last_parts() -> None:
+    known = ["_ZN1a4copyEPf", "_ZN1b4copyEPf", "_Z4copyPf"]
+    assert symbols.find_kernel("copy", known, "k.cu") == "_Z4copyPf"
+    assert symbols.find_kernel("b::copy", known, "k.cu") == "_ZN1b4copyEPf"
+    with pytest.raises(UnknownKernel, match="shared by several kernels"):
+        symbols.find_kernel("copy", known[:2], "k.cu")
+
+
+def test_every_name_that_a_message_lists_is_taken() -> None:
+    """Those of an unnamed namespace too, whose known nvcc makes anew in each run."""
+    unnamed = "_GLOBAL__N__0123abcd_7_part_cu_4567cdef"
+    known = [f"_ZN{len(unnamed)}{unnamed}4copyEPf", "_ZN1b4copyEPi", "_Z5scalePf"]
+    with pytest.raises(UnknownKernel) as caught:
+        symbols.find_kernel("copy", known, "k.cu")
+    listed = [line.strip() for line in str(caught.value).splitlines()[2:]]
+    assert listed == ["(anonymous namespace)::copy(float*)", "b::copy(int*)"]
+    assert [symbols.find_kernel(name, known, "k.cu") for name in listed] == known[:2]
+    with pytest.raises(UnknownKernel) as caught:
+        symbols.find_kernel("move", known, "k.cu")
+    assert [symbols.find_kernel(name, known, "k.cu") for name in caught.value.available] == known
+
+
+# --- symbols that a stranger may have made ----------------------------------------------------------
+
+BOMB = "_Z1f1XIiiE" + "".join(f"S_IS{number}_S{number}_E" for number in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Each of its types holds the one before twice: 2 ** 36 names."""
+
+
+def test_symbols_have_the_names_of_their_source() -> None:
+    known = ["work", "_Z4tileILi3EEvPf", "_ZN3cub6CUB_NS11EmptyKernelIvEEvv", "_ZN16_GLOBAL__N__a_cu4anonEPf"]
+    assert symbols.names_of(known) == dict(
+        zip(known, ["work", "tile<3>", "cub::EmptyKernel<void>", "(anonymous namespace)::anon"], strict=True)
+    )
+
+
+def test_a_name_that_would_never_end_costs_a_bounded_time_and_no_other_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(symbols, "_LIMIT_S", 2)
+    began = time.monotonic()
+    found = symbols.names_of([BOMB, "_Z3addPf"])
+    assert time.monotonic() - began < 10
+    assert found == {BOMB: "f", "_Z3addPf": "add"}
+
+
+def test_a_module_of_the_current_folder_is_not_taken_for_one_of_the_library(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GPUPERF_TESTS_COLD", "1")  # a warm process has imported the library's before
+    (tmp_path / "resource.py").write_text("raise SystemExit('not the library')")
+    monkeypatch.chdir(tmp_path)
+    (name,) = symbols.names_of(["_ZN16_GLOBAL__N__a_cu4anonEPf"]).values()
+    assert name == "(anonymous namespace)::anon"
