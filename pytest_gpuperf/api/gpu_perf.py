@@ -9,13 +9,13 @@ import pytest
 
 from pytest_gpuperf.api.workload_arguments import amount, arrays, fraction, function, name_of, require_callable
 from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_word
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -54,7 +54,7 @@ class GpuPerf:
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
-    def __init__(self, worker: Worker, book: TestBook, item: pytest.Item) -> None:
+    def __init__(self, worker: Run, book: TestRecord, item: pytest.Item) -> None:
         self._worker = worker
         self._book = book
         self._settings = settings_of(item)

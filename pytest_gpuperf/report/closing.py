@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.config.flags import UPDATE_MODES
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
@@ -15,6 +14,7 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
 from pytest_gpuperf.report.remarks import accepting_command, with_flags
 from pytest_gpuperf.report.verdict_order import rank_of
+from pytest_gpuperf.results import Results
 
 
 def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
@@ -33,16 +33,16 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
-def none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+def none_written(book: Results, options: Options, arguments: Sequence[str]) -> str:
     """What an update says that had nothing to write; ``arguments`` are the run's paths."""
     with_workload = {node for node, test in book.results.items() if test.workloads}
-    if with_workload and all(book.answering_for(node) <= book.failures.keys() for node in with_workload):
+    if with_workload and with_workload <= book.failures.keys():
         return "0 baselines written: every test with a workload failed"
     why = _why_none_written(book, options, arguments)
     return f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}"
 
 
-def _why_none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+def _why_none_written(book: Results, options: Options, arguments: Sequence[str]) -> str:
     """What keeps the workloads of tests that passed from being written."""
     if not book.tests_run:
         mode = next((word for word in arguments if word in UPDATE_MODES), "")
@@ -50,7 +50,7 @@ def _why_none_written(book: Book, options: Options, arguments: Sequence[str]) ->
     expected = [
         work
         for node, test in book.results.items()
-        if not book.answering_for(node).isdisjoint(book.failed_as_expected)
+        if node in book.failed_as_expected
         for work in test.workloads
         if options.update == "all" or any(one.verdict is Verdict.NEW for one in work.judgements)
     ]
@@ -132,7 +132,7 @@ LEAST_UNDECIDED = 3
 """Number and share of inconclusive workloads beyond which the summary remarks on the machine."""
 
 
-def undecided_lines(book: Book, outcome: Outcome) -> list[str]:
+def undecided_lines(book: Results, outcome: Outcome) -> list[str]:
     """Remarks on what cannot be decided: again and again, and where it is of many, not for what their authors did."""
     again = [
         f"{name} is INCONCLUSIVE for the {_ordinal(count)} run in a row: each run is a try of its own, and one that "
@@ -149,7 +149,7 @@ def _ordinal(count: int) -> str:
     return f"{count}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
 
 
-def _many_undecided(book: Book) -> list[str]:
+def _many_undecided(book: Results) -> list[str]:
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
     undecided = sum(judgement.is_undecided for judgement in times)
     if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):

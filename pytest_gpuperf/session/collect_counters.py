@@ -104,7 +104,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
-    stash.worker_of(config).give_memory_back()
+    stash.run_of(config).give_memory_back()
     if not options.update:
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()
@@ -130,7 +130,7 @@ def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]
 def _architecture(config: pytest.Config) -> str:
     """Of the GPU that the profiled process will take.  Raises ``CountersUnavailable`` without one."""
     if not config.pluginmanager.hasplugin("dsession"):
-        worker = stash.worker_of(config)
+        worker = stash.run_of(config)
         if worker.native_arch is None:
             raise CountersUnavailable("there is no GPU", str(worker.no_device))
         return worker.native_arch

@@ -40,7 +40,6 @@ class Treatment:
 
 POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.UNCHANGED: Treatment(Effect.PASS),
-    Verdict.ACCEPTED_ELSEWHERE: Treatment(Effect.REMARK),
     Verdict.SAME: Treatment(Effect.PASS),
     Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
     Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
@@ -48,7 +47,6 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.WORSE: Treatment(Effect.FAIL),
     Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
     Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
-    Verdict.CONFIG_CHANGED: Treatment(Effect.WARN, "open"),
     Verdict.NEW: Treatment(Effect.WARN, "missing"),
     Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip

@@ -10,18 +10,18 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.same_work import explain, other_work
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.run import Run
 
 RECORD_BY_NAME = ": record the baseline anew with pytest --update-baselines NODEID if that is intended, on a GPU"
 """By its name, since a GPU may find other work as fast as that on record, and what passes moves no record."""
 
 
-def as_recorded(worker: Worker, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
+def as_recorded(worker: Run, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
     """Judgements on machine code as they are of the work on record: no pass of other work, which is NOT-COMPARABLE.
 
     UNCHANGED is SAME where the launch alone is another, which needs a timing run.  Raises ``BaselineError``.
@@ -62,7 +62,7 @@ def _of_that_work(
     return judgement
 
 
-def _on_record(worker: Worker, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
+def _on_record(worker: Run, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
     """What was timed, or what a revision would run here: on a GPU that is told the same facts."""
     key = workload.key
     if worker.revision is not None:

@@ -13,57 +13,37 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
-from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
+from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed, weighed_by_time
-from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.recorded_work import as_recorded
+from pytest_gpuperf.test_record import TestRecord
 
 
 def judge_static(
-    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], estimates: Estimates
+    worker: Run, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], estimates: Estimates
 ) -> WorkloadEvidence:
     """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
     store, key, compiler = worker.store, workload.key, workload.toolchain
     judged: dict[str, Judgement] = {}
-    olds: dict[str, StaticRecord] = {}
     for arch, record in workload.static.items():
         old = static_baseline(store, arch, compiler, workload, workloads)
         if old is None:
             others = store.static(arch, key, compiler).other_toolchains
             judged[arch] = missing_static(key, arch, compiler, others)
         else:
-            olds[arch] = old
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    if any(found.verdict in SUPERSEDED for found in judged.values()):
-        judged = _accepted_elsewhere(store, judged, workload, olds)
     found = as_recorded(worker, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
-
-
-def _accepted_elsewhere(
-    store: BaselineStore, judged: Mapping[str, Judgement], workload: WorkloadEvidence,
-    olds: Mapping[str, StaticRecord],
-) -> dict[str, Judgement]:  # fmt: skip
-    """The judgements, less what another toolchain that the team declares has on record as accepted."""
-    compiler, declared = workload.toolchain, store.toolchains()
-    if compiler not in declared:
-        return dict(judged)
-    found = {}
-    for arch, judgement in judged.items():
-        records = {name: store.static(arch, workload.key, name).record for name in declared if name != compiler}
-        others = {name: record for name, record in records.items() if record is not None}
-        found[arch] = accepted_elsewhere(judgement, workload.static[arch], olds.get(arch), compiler, others)
-    return found
 
 
 def _may_change(one: Judgement, options: Options) -> bool:
@@ -75,7 +55,7 @@ def _may_change(one: Judgement, options: Options) -> bool:
 def _weighed(
     judged: Mapping[str, Judgement],
     archs: Sequence[str],
-    worker: Worker,
+    worker: Run,
     workload: WorkloadEvidence,
     workloads: Collection[WorkloadEvidence],
     estimates: Estimates,
@@ -102,7 +82,7 @@ def _lost_local_memory(judgement: Judgement) -> bool:
     return any(change.direction == "worse" and change.what in LOCAL for change in judgement.changes)
 
 
-def in_order(worker: Worker, workload: WorkloadEvidence) -> WorkloadEvidence:
+def in_order(worker: Run, workload: WorkloadEvidence) -> WorkloadEvidence:
     """The workload with what its measured time outranks as notes."""
     if not worker.has_gpu:
         return workload
@@ -145,7 +125,7 @@ UNFINISHED = f"has a baseline, and {CAUGHT}"
 NEVER_TIMED = f"has no baseline of its time, and {CAUGHT}"
 
 
-def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[Judgement]:
+def unreached(worker: Run, book: TestRecord, *, stopped: bool = True) -> list[Judgement]:
     """NOT-MEASURED for all on record that a test did not come to, ``stopped`` early or ended without it.
 
     A workload that it did come to lacks what was not judged: machine code, its time, on record or not, or a figure
@@ -169,7 +149,7 @@ def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[J
     ]  # fmt: skip
 
 
-def _why_unjudged(worker: Worker, book: TestBook, target: str, kind: EvidenceKind, name: str) -> str:
+def _why_unjudged(worker: Run, book: TestRecord, target: str, kind: EvidenceKind, name: str) -> str:
     """What kept a workload that the test did come to from a verdict; empty where it did not come there."""
     if name not in book.workloads or not book.workloads[name].launched:
         return ""
@@ -178,12 +158,12 @@ def _why_unjudged(worker: Worker, book: TestBook, target: str, kind: EvidenceKin
     return UNFINISHED if name in _timed(worker, book, target) else NEVER_TIMED
 
 
-def _timed(worker: Worker, book: TestBook, target: str) -> Mapping[str, TimeRecord]:
+def _timed(worker: Run, book: TestRecord, target: str) -> Mapping[str, TimeRecord]:
     """Times on record of the test's workloads, by name."""
     return worker.store.time_tests(target, book.module).get(book.test, {})
 
 
-def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
+def _is_of_another_gpu(worker: Run, book: TestRecord, name: str) -> bool:
     if not worker.has_gpu:
         return False
     mine, store = worker.device.facts.slug, worker.store
@@ -192,7 +172,7 @@ def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
     return bool(here) and name not in here and any(name in of for of in timed.values())
 
 
-def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
+def _unreached_static(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
     for arch in worker.expected_archs:
         for compiler in _toolchains(book):
             recorded = worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
@@ -202,7 +182,7 @@ def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evi
                     yield arch, "static", name
 
 
-def _has_code(worker: Worker, book: TestBook, name: str, arch: str) -> bool:
+def _has_code(worker: Run, book: TestRecord, name: str, arch: str) -> bool:
     """Whether the workload came with machine code for this architecture, or another one may have been chosen for it.
 
     A GPU decides what a test compiles for it, and Triton compiles for one at a time.
@@ -217,18 +197,16 @@ def _is_by_triton(work: WorkloadEvidence) -> bool:
     return work.toolchain.lower().startswith("triton")
 
 
-def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
-    """Kernel and code of the baselines that kernels without a launch were compared with, a fixture's included."""
-    for one in (book, *book.shared):
-        workloads = one.workloads.values()
-        for work in workloads:
-            if arch in work.static and not work.launched and work.toolchain == toolchain:
-                old = static_baseline(store, arch, toolchain, work, workloads)
-                if old is not None:
-                    yield old.kernel, old.profile.code_hash
+def _stood_for(store: BaselineStore, book: TestRecord, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
+    """Kernel and code of the baselines that kernels without a launch were compared with."""
+    for work in book.workloads.values():
+        if arch in work.static and not work.launched and work.toolchain == toolchain:
+            old = static_baseline(store, arch, toolchain, work, book.workloads.values())
+            if old is not None:
+                yield old.kernel, old.profile.code_hash
 
 
-def _toolchains(book: TestBook) -> set[str]:
+def _toolchains(book: TestRecord) -> set[str]:
     """This run's compilers, as far as they are known."""
     found = {work.toolchain for work in book.workloads.values() if work.toolchain}
     try:
@@ -237,7 +215,7 @@ def _toolchains(book: TestBook) -> set[str]:
         return found
 
 
-def _never_launched(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
+def _never_launched(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
     """What no GPU could time, since the test launches nothing of these names, which are on record or in the revision.
 
     Not where the test asked whether there is a GPU; a revision is told the same of one.
@@ -255,7 +233,7 @@ def _never_launched(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evide
                     yield target, "time", name
 
 
-def _unreached_times(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
+def _unreached_times(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
     if worker.has_gpu:
         target = worker.device.facts.slug
         recorded = _timed(worker, book, target)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.run import Run
 
 TEST = """
 def test_body(cuda_kernel, gpu, gpuperf):
@@ -61,7 +62,7 @@ def test_of_more_tests_three_are_drawn_the_same_ones_in_every_worker():
     others = [SimpleNamespace(nodeid="test_other", fixturenames=["gpu"])] * 10
 
     def drawn(items, **config):
-        state = RunState(SimpleNamespace(**config))
+        state = Run(SimpleNamespace(**config), Options())
         state.choose_self_pairs(items)
         return state.self_pairs
 

@@ -31,7 +31,6 @@ PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
 TABLE = {
     # verdict: local, under CI, and by which option alone it fails
     Verdict.UNCHANGED: (PASS, PASS, {}),
-    Verdict.ACCEPTED_ELSEWHERE: (REMARK, REMARK, {}),
     Verdict.SAME: (PASS, PASS, {}),
     Verdict.FASTER: (REMARK, REMARK, {"strict": True}),
     Verdict.BETTER: (REMARK, REMARK, {"strict": True}),
@@ -39,7 +38,6 @@ TABLE = {
     Verdict.WORSE: (FAIL, FAIL, {}),
     Verdict.INCONCLUSIVE: (WARN, WARN, {"inconclusive": "fail"}),
     Verdict.NOT_COMPARABLE: (WARN, FAIL, {"open": "fail"}),
-    Verdict.CONFIG_CHANGED: (WARN, FAIL, {"open": "fail"}),
     Verdict.NEW: (WARN, FAIL, {"missing": "fail"}),
     Verdict.NOT_MEASURED: (WARN, FAIL, {"open": "fail"}),
 }

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
-import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.evidence import Identity, StaticRecord
 from pytest_gpuperf.model.revision import Revision, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import static_gate
 from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.test_record import TestRecord
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +110,8 @@ def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin
     assert unrecorded_cubins(run.store, other) == {"other"}
 
 
-def stopped_book(status: str = "static only") -> TestBook:
-    book = TestBook(MODULE, TEST)
+def stopped_book(status: str = "static only") -> TestRecord:
+    book = TestRecord(MODULE, TEST)
     book.stop(status, "no driver")  # type: ignore[arg-type]
     return book
 
@@ -200,7 +199,7 @@ def test_what_the_revision_launches_and_this_test_does_not_is_not_measured(witho
     without_gpu.worker.revision = Revision(
         commit="c0", name="c0", archs=("sm_90",), untimed={str(key(name)): there for name in ("copy", "scale", "sum")}
     )
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
     book.add(workload("scale", launched=False))
     found = unreached(without_gpu.worker, book, stopped=False)
@@ -236,50 +235,10 @@ def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
     run.worker.store = Timed()
     recorded = {TEST: {"of_a100": static_record("a1"), "gone": static_record("90")}}
     monkeypatch.setattr(Timed, "static_tests", lambda self, arch, module, compiler: recorded)
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     for name in ("copy", "scale"):
         book.add(workload(name, time_judgement(name)))
     assert [one.key.workload for one in unreached(run.worker, book, stopped=False)] == ["gone"]
-
-
-# --- accepted elsewhere --------------------------------------------------------------------------
-
-OTHER = "nvrtc 12.9.86"
-WORSE = msgspec.structs.replace(
-    static_record("c1"),
-    source_hash="51" * 32,
-    profile=msgspec.structs.replace(static_record("c1").profile, spill_store_bytes=8),
-)
-
-
-def elsewhere(run: Run, **records: StaticRecord) -> list[Judgement]:
-    """Worse code for two architectures, of which the other compiler has records."""
-    static = {("sm_90", COMPILER, key()): static_record(), ("sm_80", COMPILER, key()): static_record()}
-    theirs = {(arch, OTHER, key()): record for arch, record in records.items()}
-    run.store.write(Update(static={**static, **theirs, ("sm_80", "nvrtc 11.8.89", key("more")): static_record()}))
-    one = workload("copy", static={"sm_90": WORSE, "sm_80": WORSE}, toolchain=COMPILER)
-    return list(judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements)
-
-
-def test_what_another_compiler_has_on_record_as_accepted_is_not_held_against_this_one(run: Run) -> None:
-    accepted, worse = elsewhere(run, sm_90=WORSE)
-    assert (accepted.verdict, accepted.target) == (Verdict.ACCEPTED_ELSEWHERE, "sm_90")
-    assert accepted.reason.startswith(
-        f"its source is on record as accepted under {OTHER}, and the record of {COMPILER} is older: "
-    )
-    assert (worse.verdict, worse.target) == (Verdict.WORSE, "sm_80")
-
-
-def test_a_compiler_with_older_source_accepts_nothing(run: Run) -> None:
-    assert [one.verdict for one in elsewhere(run, sm_90=static_record())] == [Verdict.WORSE, Verdict.WORSE]
-
-
-def test_a_compiler_that_the_team_does_not_declare_has_no_older_records(run: Run) -> None:
-    theirs = {("sm_90", OTHER, key()): WORSE}
-    run.store.write(Update(static=theirs))
-    one = workload("copy", static={"sm_90": WORSE}, toolchain="nvrtc 11.0.1")
-    (found,) = judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements
-    assert found.verdict is Verdict.NOT_COMPARABLE
 
 
 # --- workloads that a test did come to -----------------------------------------------------------
@@ -316,7 +275,7 @@ def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_li
 ) -> None:
     run.worker.has_gpu = has_gpu
     record(run, static_record("c9"), compiler=compiler)
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     book.add(workload("copy", time_judgement("copy"), static={"sm_80": static_record()}, toolchain=compiler))
     assert (unreached(run.worker, book, stopped=False) == []) == reached
 
