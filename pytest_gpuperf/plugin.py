@@ -96,8 +96,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.stash[stash.OPTIONS].active:
         xdist_groups.take_off(session.items)
-    if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
-        stash.run_of(config).choose_self_pairs(session.items)
     if config.stash[stash.OPTIONS].task is not None and session.items:
         from pytest_gpuperf.revision import process  # noqa: PLC0415 a plain run has no children
 

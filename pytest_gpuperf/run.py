@@ -12,7 +12,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
-from pytest_gpuperf.model.architectures import plain
+from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
@@ -44,16 +44,15 @@ from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.results import Results
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.judge.suspects import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""
 OnRecord = dict[tuple[str, str], StaticProfile]
-FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
-"""Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
 SELF_PAIRS = 3
-"""Tests of a run whose first launch is paired with itself (``workload.gate``)."""
+"""Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
 
 class Run:
@@ -80,16 +79,20 @@ class Run:
         """What the end of the run has to report."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
-        self.self_pairs: set[str] = set()
-        """Node ids of tests whose first launch is still to be paired with itself."""
         self.self_pair_readings: dict[str, SelfPairReading] = {}
-        """What came of it, by node id."""
+        """What launches that were paired with themselves came to, by node id."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
         self.recorded_ns = 0.0
         """What the workload in hand took when it was recorded; 0 if that is not known."""
+        self.collected: Collected | None = None
+        """Counters; None before the first question for them."""
+        self.counter_folder: Path | None = None
+        """Where they are left for the workers of pytest-xdist."""
+        self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
+        """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
         self._start_s = 0.0
         self._test_began = "", 0.0
@@ -97,8 +100,6 @@ class Run:
         """Error rates that were given out, by the test's node id."""
         self.suspects: list[Suspect] = []
         """Of the test that runs: losses that wait for a second process, at its end."""
-
-    # --- the machine and the baselines ---------------------------------------------------------------
 
     @property
     def number(self) -> int | None:
@@ -263,8 +264,6 @@ class Run:
         except NoDevice as problem:
             raise pytest.UsageError(f"--gpuperf-require-gpu: {problem}") from None
 
-    # --- from test to test ---------------------------------------------------------------------------
-
     def begin_test(self, item: pytest.Item) -> None:
         """Note when a test began, and, before the first one, what this process's start took."""
         now = time.perf_counter()
@@ -282,14 +281,18 @@ class Run:
         from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
-        finding = self.config.stash.get(stash.FINDING, None)
-        return share(len(finding.gated) if finding is not None else 1, self._shares[node_id])
+        return share(self._gated_tests, self._shares[node_id])
 
-    def choose_self_pairs(self, items: Sequence[pytest.Item]) -> None:
-        """Draw the tests whose first launch is paired with itself; the same ones in every worker of a run."""
-        run = getattr(self.config, "workerinput", {}).get("testrunuid")
-        nodes = sorted(item.nodeid for item in items if "gpuperf" in getattr(item, "fixturenames", ()))
-        self.self_pairs = set(random.Random(run).sample(nodes, min(SELF_PAIRS, len(nodes))))
+    def pairs_with_itself(self, node_id: str) -> bool:
+        """Whether a launch of this test is to be paired with itself: the first one of three tests of a run, about."""
+        if not self.options.enabled or node_id in self.self_pair_readings:
+            return False
+        return random.Random(f"{self._id} {node_id}").random() * self._gated_tests < SELF_PAIRS
+
+    @property
+    def _gated_tests(self) -> int:
+        finding = self.config.stash.get(stash.FINDING, None)
+        return len(finding.gated) if finding is not None else 1
 
     def take_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.shared_fixtures import SharedFixture, SharedFixtures
     from pytest_gpuperf.context.tests_found import FindingTests
-    from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
 
@@ -23,7 +22,6 @@ STATIC_ONLY = "static only"
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
-COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
 """Digest of which shard runs which test."""
 OTHER_SHARDS: pytest.StashKey[frozenset[str]] = pytest.StashKey()

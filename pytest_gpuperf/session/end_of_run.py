@@ -34,8 +34,6 @@ from pytest_gpuperf.update.accept import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-EXIT_NOT_RECORDED = 11
-"""A run could not write what it was asked to: baselines, all or some of them, or a report."""
 EXIT_VANISHED = 13
 """A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
 full run reached what is on record, or a run ended before its last test."""
@@ -68,7 +66,7 @@ def finish(session: pytest.Session) -> None:
             _update(session, worker, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking:
-            _end_with(session, EXIT_NOT_RECORDED)
+            _end_with(session, pytest.ExitCode.TESTS_FAILED)
     outcome.hidden = fail_hidden(book, worker.options)
     if session.testsfailed or has_red(book, worker.options):  # pytest.exit(..., returncode=0) may have ended the run
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
@@ -80,7 +78,7 @@ def finish(session: pytest.Session) -> None:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
     if outcome.unwritten:
-        _end_with(session, EXIT_NOT_RECORDED)
+        _end_with(session, pytest.ExitCode.TESTS_FAILED)
 
 
 def _end_with(session: pytest.Session, status: int) -> None:

@@ -51,13 +51,14 @@ def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
 
 def collected_of(config: pytest.Config) -> Collected:
     """What the run's profiling brought; a pytest-xdist worker finds it in a file."""
-    if stash.COLLECTED not in config.stash:
+    run = stash.run_of(config)
+    if run.collected is None:
         given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
         found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
         if given and (path := Path(given) / exchange.COLLECTED).exists():
             found = msgspec.json.decode(path.read_bytes(), type=Collected)
-        config.stash[stash.COLLECTED] = found
-    return config.stash[stash.COLLECTED]
+        run.collected = found
+    return run.collected
 
 
 def counted(

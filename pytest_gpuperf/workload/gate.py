@@ -146,7 +146,6 @@ def pair_with_itself(work: TimedWorkload) -> None:
     launch, node_id = work.request.launch, work.key.node_id
     if launch is None or work.expected_ns() >= LONG_NS:
         return
-    work.worker.self_pairs.discard(node_id)
     case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
     found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
     work.worker.self_pair_readings[node_id] = SelfPairReading(

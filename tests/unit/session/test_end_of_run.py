@@ -19,7 +19,7 @@ from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import end_of_run
-from pytest_gpuperf.session.end_of_run import EXIT_NOT_RECORDED, EXIT_NOTHING_MEASURED
+from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED = 0, 1, 2, 5
 MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER)
@@ -266,14 +266,13 @@ def test_what_an_update_records_is_told(run: Run, update: Callable[..., tuple[in
 
 def test_an_update_that_refused_one_has_a_status_of_its_own(update: Callable[..., tuple[int, Outcome]]) -> None:
     status, outcome = update(WRITTEN, REFUSED)
-    assert (status, outcome.updated) == (EXIT_NOT_RECORDED, True)
-    assert EXIT_NOT_RECORDED == 11
+    assert (status, outcome.updated) == (pytest.ExitCode.TESTS_FAILED, True)
 
 
 @pytest.mark.parametrize("problem", [BaselineError("cannot be written"), pytest.UsageError("no such compiler")])
 def test_an_update_with_a_problem_tells_it(update: Callable[..., tuple[int, Outcome]], problem: Exception) -> None:
     status, outcome = update(problem=problem)
-    assert (status, outcome.problem, outcome.updated) == (EXIT_NOT_RECORDED, str(problem), False)
+    assert (status, outcome.problem, outcome.updated) == (pytest.ExitCode.TESTS_FAILED, str(problem), False)
 
 
 def test_a_run_that_failed_keeps_its_status_whatever_was_refused(update: Callable[..., tuple[int, Outcome]]) -> None:
@@ -353,7 +352,11 @@ def test_a_report_that_cannot_be_written_has_a_status_of_its_own(run: Run, writt
     run.with_options(reports=("report.html", "no.html"))
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run)
-    assert (status, outcome.reports, outcome.unwritten) == (EXIT_NOT_RECORDED, ("report.html",), ("no.html",))
+    assert (status, outcome.reports, outcome.unwritten) == (
+        pytest.ExitCode.TESTS_FAILED,
+        ("report.html",),
+        ("no.html",),
+    )
     assert finished(run, FAILED)[0] == FAILED
 
 
