@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from pytest_gpuperf.device.device_errors import GpuFault
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.isolation import launched_lines
 

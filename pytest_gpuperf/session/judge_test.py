@@ -20,7 +20,8 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.compare_revision import reworded
 from pytest_gpuperf.session.follow_renames import name_origins
-from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session.not_reached import not_reached
+from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
 EXPLAINED = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
@@ -99,7 +100,7 @@ def _judge_unreached(run: Run, test: TestRecord, *, stopped: bool, whole: bool) 
         return
     named_by_origin = run.options.missing == "fail" or run.revision is not None
     renamed = {work.was for work in test.workloads.values()} if named_by_origin else set()
-    test.unreached = tuple(one for one in unreached(run, test, stopped=stopped) if one.key not in renamed)
+    test.unreached = tuple(one for one in not_reached(run, test, stopped=stopped) if one.key not in renamed)
 
 
 def explain_test(run: Run, test: TestRecord) -> None:

@@ -1,4 +1,4 @@
-"""Static judgement of what a test found, each workload on each target, and what it did not come to."""
+"""Static judgement of what a test found, each workload on each target."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
+from pytest_gpuperf.judge.same_work import explain, other_work
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed, weighed_by_time
-from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.revision import UntimedWork
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session.recorded_work import as_recorded
-from pytest_gpuperf.test_record import TestRecord
 
 
 def judge_static(
@@ -42,7 +40,7 @@ def judge_static(
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    found = as_recorded(worker, workload, judged.values())
+    found = same_work(worker, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
 
 
@@ -104,147 +102,61 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updat
     return found
 
 
-ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that this run does not take"}
-"""What a test that stopped early needed, by its status."""
-PUT_BEHIND = "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
+# --- work that no GPU times here ---------------------------------------------------------------------
 
-PASSED_WITHOUT = (
-    "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
-    "gpuperf prune --yes, after a run on a GPU; after a renaming: gpuperf mv OLD NEW"
-)
-PASSED_WITHOUT_THEIRS = (
-    "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go, give the "
-    "test that does without it a name of its own"
-)
-WITHOUT_CODE = (
-    "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
-    "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf prune --yes"
-)
-CAUGHT = "its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let it fail the test"
-UNFINISHED = f"has a baseline, and {CAUGHT}"
-NEVER_TIMED = f"has no baseline of its time, and {CAUGHT}"
+RECORD_BY_NAME = ": record the baseline anew with pytest --update-baselines NODEID if that is intended, on a GPU"
+"""By its name, since a GPU may find other work as fast as that on record, and what passes moves no record."""
 
 
-def unreached(worker: Run, book: TestRecord, *, stopped: bool = True) -> list[Judgement]:
-    """NOT-MEASURED for all on record that a test did not come to, ``stopped`` early or ended without it.
+def same_work(worker: Run, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
+    """Judgements on machine code where no GPU times it: other work than that on record is NOT-COMPARABLE, and no pass.
 
-    A workload that it did come to lacks what was not judged: machine code, its time, on record or not, or a figure
-    beside that.  Asked after the static judgement.  A workload that is timed on other GPU models and not on this one,
-    as others of its test are, is not this GPU's.  Raises ``BaselineError``.
+    Machine code does not tell: the same code does other work on other arguments.  What a test made of the facts of a
+    GPU is not compared, since without one they are those of a typical GPU.  UNCHANGED is SAME where the launch alone is
+    another, which needs a timing run.  Raises ``BaselineError``.
     """
-    passed = PASSED_WITHOUT if worker.revision is None else PASSED_WITHOUT_THEIRS
-    why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else passed
-    where = "has a baseline" if worker.revision is None else f"is in {worker.revision.name}"
-    reason = f"{where} and was not reached: {why}"
-    for_want_of_gpu = stopped and book.status == "static only"
-    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
-    never = [] if stopped else [one for one in _never_launched(worker, book) if one not in missed]
-    return [
-        Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=why_unjudged or reason,
-                  for_want_of_gpu=(for_want_of_gpu or (target, kind, name) in never) and not why_unjudged)
-        for target, kind, name in (*missed, *never)
-        if not _is_of_another_gpu(worker, book, name)
-        for why_unjudged in [_why_unjudged(worker, book, target, kind, name)]
-    ]  # fmt: skip
+    identity, cache = workload.identity, workload.cache
+    if worker.has_gpu or identity is None or cache is None:
+        return judged
+    olds = [_known(old, identity) for old in _on_record(worker, workload)]
+    nearest = min(olds, key=lambda one: (bool(_differs(one, identity, cache)), one.identity.launch != identity.launch),
+                  default=None)  # fmt: skip
+    if nearest is None:
+        return judged
+    return [_of_that_work(one, nearest, identity, cache, by_name=worker.revision is None) for one in judged]
 
 
-def _why_unjudged(worker: Run, book: TestRecord, target: str, kind: EvidenceKind, name: str) -> str:
-    """What kept a workload that the test did come to from a verdict; empty where it did not come there."""
-    if name not in book.workloads or not book.workloads[name].launched:
-        return ""
-    if kind == "static":
-        return WITHOUT_CODE
-    return UNFINISHED if name in _timed(worker, book, target) else NEVER_TIMED
+def _known(old: UntimedWork, new: Identity) -> UntimedWork:
+    """Its work, by the code of today: that is judged by itself."""
+    return msgspec.structs.replace(old, identity=msgspec.structs.replace(old.identity, code=new.code))
 
 
-def _timed(worker: Run, book: TestRecord, target: str) -> Mapping[str, TimeRecord]:
-    """Times on record of the test's workloads, by name."""
-    return worker.store.time_tests(target, book.module).get(book.test, {})
+def _differs(old: UntimedWork, identity: Identity, cache: CacheMode) -> tuple[str, ...]:
+    other_cache = [] if old.cache == cache else [f"the cache state changed from {old.cache} to {cache}"]
+    return (*other_cache, *other_work(old.identity, identity))
 
 
-def _is_of_another_gpu(worker: Run, book: TestRecord, name: str) -> bool:
-    if not worker.has_gpu:
-        return False
-    mine, store = worker.device.facts.slug, worker.store
-    timed = {target: store.time_tests(target, book.module).get(book.test, {}) for target in store.devices()}
-    here = timed.pop(mine, {})
-    return bool(here) and name not in here and any(name in of for of in timed.values())
+def _of_that_work(
+    judgement: Judgement, old: UntimedWork, identity: Identity, cache: CacheMode, *, by_name: bool
+) -> Judgement:
+    if not (judgement.verdict.is_pass or judgement.verdict is Verdict.BETTER):
+        return judgement
+    if differs := _differs(old, identity, cache):
+        reason = "; ".join(differs) + (RECORD_BY_NAME if by_name else "")
+        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launched_otherwise
+    if old.identity.launch != identity.launch and same_code:
+        reason = f"{explain('launch', old.identity, identity)}: its time will tell"
+        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launched_otherwise=True)
+    return judgement
 
 
-def _unreached_static(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
-    for arch in worker.expected_archs:
-        for compiler in _toolchains(book):
-            recorded = worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
-            stood_for = set(_stood_for(worker.store, book, arch, compiler))
-            for name, old in recorded.items():
-                if (old.kernel, old.profile.code_hash) not in stood_for and not _has_code(worker, book, name, arch):
-                    yield arch, "static", name
-
-
-def _has_code(worker: Run, book: TestRecord, name: str, arch: str) -> bool:
-    """Whether the workload came with machine code for this architecture, or another one may have been chosen for it.
-
-    A GPU decides what a test compiles for it, and Triton compiles for one at a time.
-    """
-    work = book.workloads.get(name)
-    if work is None:
-        return False
-    return arch in work.static or (bool(work.static) and (worker.has_gpu or _is_by_triton(work)))
-
-
-def _is_by_triton(work: WorkloadEvidence) -> bool:
-    return work.toolchain.lower().startswith("triton")
-
-
-def _stood_for(store: BaselineStore, book: TestRecord, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
-    """Kernel and code of the baselines that kernels without a launch were compared with."""
-    for work in book.workloads.values():
-        if arch in work.static and not work.launched and work.toolchain == toolchain:
-            old = static_baseline(store, arch, toolchain, work, book.workloads.values())
-            if old is not None:
-                yield old.kernel, old.profile.code_hash
-
-
-def _toolchains(book: TestRecord) -> set[str]:
-    """This run's compilers, as far as they are known."""
-    found = {work.toolchain for work in book.workloads.values() if work.toolchain}
-    try:
-        return {*found, toolchain()}
-    except ToolchainMissing:  # nothing of NVRTC's can be compared here, reached or not
-        return found
-
-
-def _never_launched(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
-    """What no GPU could time, since the test launches nothing of these names, which are on record or in the revision.
-
-    Not where the test asked whether there is a GPU; a revision is told the same of one.
-    """
-    if worker.has_gpu:
-        return
+def _on_record(worker: Run, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
+    """What was timed, or what a revision would run here: on a GPU that is told the same facts."""
+    key = workload.key
     if worker.revision is not None:
-        for name in worker.revision.launched_by(book.module, book.test):
-            if name not in book.workloads or not book.workloads[name].launched:
-                yield from ((arch, "static", name) for arch in worker.expected_archs)
-    elif not worker.gpu.facts_asked:
-        for target in worker.store.devices():
-            for name in _timed(worker, book, target):
-                if name not in book.workloads or not book.workloads[name].launched:
-                    yield target, "time", name
-
-
-def _unreached_times(worker: Run, book: TestRecord) -> Iterator[tuple[str, EvidenceKind, str]]:
-    if worker.has_gpu:
-        target = worker.device.facts.slug
-        recorded = _timed(worker, book, target)
-        for name, work in book.workloads.items():
-            if work.launched and name not in recorded and all(one.kind != "time" for one in work.judgements):
-                yield target, "time", name
-        for name, old in recorded.items():
-            judged = {one.kind for one in book.workloads[name].judgements} if name in book.workloads else set()
-            if "time" not in judged:
-                yield target, "time", name
-                continue
-            for kind, field in BESIDE_FIELDS.items():
-                if kind not in judged and getattr(old.beside, field, None) is not None:
-                    yield target, kind, name
+        if str(key) in worker.revision.untimed:
+            yield worker.revision.untimed[str(key)]
+    elif not workload.facts_asked:
+        times = (worker.store.time(device, key) for device in worker.store.devices())
+        yield from (UntimedWork(identity=one.identity, cache=one.cache) for one in times if one is not None)

@@ -11,7 +11,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.results import Results
-from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
+from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
 
 SELF_PAIR_E = 1000.0
 """E-value at which a launch that was paired with itself counts as different from itself."""

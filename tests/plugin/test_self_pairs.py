@@ -20,7 +20,7 @@ def test_body(cuda_kernel, gpu, gpuperf):
 """
 
 THROTTLING = """
-from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.device_facts import DeviceState
 import itertools
 
 class Throttling(SimulatedGpu):

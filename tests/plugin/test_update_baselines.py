@@ -353,7 +353,7 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     gpu_suite.edit(
         "conftest.py",
         "return SimulatedGpu(",
-        "from pytest_gpuperf.model.timed_round import DeviceState\n    "
+        "from pytest_gpuperf.model.device_facts import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
     flags = ("--update-baselines", "-k", "other")

@@ -13,7 +13,7 @@ from run_samples import H200, Run, judgement, workload
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.endings import CheckedOnly
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict

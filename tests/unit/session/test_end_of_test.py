@@ -22,7 +22,7 @@ from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import end_of_test, judge_test, static_gate
+from pytest_gpuperf.session import end_of_test, judge_test, not_reached
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import confirm as confirmation
 
@@ -34,7 +34,7 @@ def advised(monkeypatch: pytest.MonkeyPatch) -> list[TestRecord]:
     """Books that causes were looked for in; and the compiler is the one of the samples."""
     books: list[TestRecord] = []
     monkeypatch.setattr(judge_test, "explain_test", lambda worker, book: books.append(book) if worker else None)
-    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(not_reached, "toolchain", lambda: COMPILER)
     return books
 
 

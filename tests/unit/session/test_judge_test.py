@@ -12,13 +12,13 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import judge_test, static_gate
+from pytest_gpuperf.session import judge_test, not_reached
 from pytest_gpuperf.test_record import TestRecord
 
 
 @pytest.fixture(autouse=True)
 def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(not_reached, "toolchain", lambda: COMPILER)
     monkeypatch.setattr(judge_test, "explain_test", lambda run, test: None)
 
 

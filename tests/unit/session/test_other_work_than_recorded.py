@@ -12,7 +12,7 @@ from run_samples import judgement, key, workload
 from pytest_gpuperf.model.evidence import Identity, TimeRecord
 from pytest_gpuperf.model.revision import Revision, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.session.recorded_work import RECORD_BY_NAME, as_recorded
+from pytest_gpuperf.session.static_gate import RECORD_BY_NAME, same_work
 
 IDENTITY = Identity(code="aa", launch="grid=(64, 1, 1) block=(256, 1, 1) shared=0", arguments=("int32=7",))
 EDITED = msgspec.structs.replace(IDENTITY, code="bb")
@@ -33,7 +33,7 @@ def told(
     worker: Any = SimpleNamespace(has_gpu=has_gpu, revision=revision, store=store)
     work = workload("copy", **{"identity": now, "cache": "cold", **changes})
     given = msgspec.structs.replace(judgement(verdict), reason="by its code", launched_otherwise=launched_otherwise)
-    (found,) = as_recorded(worker, work, [given])
+    (found,) = same_work(worker, work, [given])
     return found
 
 
