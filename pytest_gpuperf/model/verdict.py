@@ -147,9 +147,9 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    for_want_of_gpu: bool = False
+    needs_gpu: bool = False
     """NOT-MEASURED because this machine has no GPU, and none was required."""
-    launched_otherwise: bool = False
+    launch_changed: bool = False
     """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""

@@ -96,14 +96,14 @@ def with_flags(command: str, repeated: Sequence[str]) -> str:
 # --- launched otherwise, without a GPU -----------------------------------------------------------
 
 
-def launched_otherwise_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """What runs the code on record in another launch, of tests that stopped for want of a GPU."""
     found = {
         str(judgement.key): judgement.reason
         for one in evidence
         if one.status == "static only"
         for judgement in one.judgements
-        if judgement.verdict is Verdict.SAME and judgement.launched_otherwise
+        if judgement.verdict is Verdict.SAME and judgement.launch_changed
     }
     return said_once(list(found.items()), A_LINE_EACH)
 

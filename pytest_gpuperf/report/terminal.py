@@ -143,7 +143,7 @@ def _of_workloads(book: Results, options: Options) -> list[str]:
     evidence = _told(book)
     lines = [*remarks.unoptimised_lines(evidence)]
     if not options.update:
-        lines += remarks.launched_otherwise_lines(evidence)
+        lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
         lines += lenient_lines(evidence, options.profile)
         lines += raised_lines(evidence, options.against)

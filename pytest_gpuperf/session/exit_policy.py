@@ -61,7 +61,7 @@ def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
-    if judgement.verdict is Verdict.NOT_MEASURED and judgement.for_want_of_gpu:
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.needs_gpu:
         return WITHOUT_GPU
     return POLICY[judgement.verdict]
 

@@ -221,13 +221,13 @@ def missed_lines(
 def fails(one: Vanished, options: Options) -> bool:
     """Whether the policy fails a run for this record."""
     record = one.record
-    judgement = _judgement(record.key, record.target, record.kind, for_want_of_gpu=one.for_want_of_gpu)
+    judgement = _judgement(record.key, record.target, record.kind, needs_gpu=one.needs_gpu)
     return one.cause not in REMARKED and exit_policy.fails(judgement, options)
 
 
-def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bool = False) -> Judgement:
+def _judgement(key: Key, target: str, kind: EvidenceKind, *, needs_gpu: bool = False) -> Judgement:
     return Judgement(
-        key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, for_want_of_gpu=for_want_of_gpu
+        key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, needs_gpu=needs_gpu
     )  # fmt: skip
 
 

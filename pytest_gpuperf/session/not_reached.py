@@ -52,15 +52,15 @@ def not_reached(run: Run, test: TestRecord, *, stopped: bool = True) -> list[Jud
     passed = PASSED_WITHOUT if run.revision is None else PASSED_WITHOUT_THEIRS
     why = f"the test ended at its first need for {ENDED_AT[test.status]}. {PUT_BEHIND}" if stopped else passed
     where = "has a baseline" if run.revision is None else f"is in {run.revision.name}"
-    needs_gpu = dict.fromkeys([*_static(run, test), *_times(run, test)], stopped and test.status == "static only")
+    found = dict.fromkeys([*_static(run, test), *_times(run, test)], stopped and test.status == "static only")
     for one in () if stopped else _never_launched(run, test):
-        needs_gpu.setdefault(one, True)
+        found.setdefault(one, True)
     return [
         Judgement(
             key=test.key(one.workload), target=one.target, kind=one.kind, verdict=Verdict.NOT_MEASURED,
-            reason=unjudged or f"{where} and was not reached: {why}", for_want_of_gpu=for_want_of_gpu and not unjudged,
+            reason=unjudged or f"{where} and was not reached: {why}", needs_gpu=needs_gpu and not unjudged,
         )
-        for one, for_want_of_gpu in needs_gpu.items()
+        for one, needs_gpu in found.items()
         if not _is_of_another_gpu(run, test, one.workload)
         for unjudged in [_why_unjudged(run, test, one)]
     ]  # fmt: skip

@@ -24,10 +24,10 @@ from pytest_gpuperf.run import Run
 
 
 def judge_static(
-    worker: Run, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], estimates: Estimates
+    run: Run, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], estimates: Estimates
 ) -> WorkloadEvidence:
     """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
-    store, key, compiler = worker.store, workload.key, workload.toolchain
+    store, key, compiler = run.store, workload.key, workload.toolchain
     judged: dict[str, Judgement] = {}
     for arch, record in workload.static.items():
         old = static_baseline(store, arch, compiler, workload, workloads)
@@ -37,10 +37,10 @@ def judge_static(
         else:
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
-    changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
+    changed = [arch for arch, one in judged.items() if _may_change(one, run.options)]
     if changed:
-        judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    found = same_work(worker, workload, judged.values())
+        judged |= _weighed(judged, changed, run, workload, workloads, estimates)
+    found = same_work(run, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
 
 
@@ -53,13 +53,13 @@ def _may_change(one: Judgement, options: Options) -> bool:
 def _weighed(
     judged: Mapping[str, Judgement],
     archs: Sequence[str],
-    worker: Run,
+    run: Run,
     workload: WorkloadEvidence,
     workloads: Collection[WorkloadEvidence],
     estimates: Estimates,
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
-    comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
+    comparison = WorkloadComparison(run.store, estimates, workload, workload.toolchain, workloads, None)
     estimates.prepare(each for arch in archs for each in comparison.wanted_estimates(arch))
     found = {}
     for arch in archs:
@@ -67,7 +67,7 @@ def _weighed(
         weights = [weight for before, after in sides if (weight := weigh(before, after)) is not None]
         causes: tuple[Change, ...] = ()
         cured: tuple[Change, ...] = ()
-        if worker.options.static_causes == "exact":
+        if run.options.static_causes == "exact":
             causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
             if _lost_local_memory(judged[arch]):
                 cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
@@ -80,11 +80,11 @@ def _lost_local_memory(judgement: Judgement) -> bool:
     return any(change.direction == "worse" and change.what in LOCAL for change in judgement.changes)
 
 
-def in_order(worker: Run, workload: WorkloadEvidence) -> WorkloadEvidence:
+def in_order(run: Run, workload: WorkloadEvidence) -> WorkloadEvidence:
     """The workload with what its measured time outranks as notes."""
-    if not worker.has_gpu:
+    if not run.has_gpu:
         return workload
-    judgements = weighed_by_time(workload.judgements, worker.device.facts.arch)
+    judgements = weighed_by_time(workload.judgements, run.device.facts.arch)
     return msgspec.structs.replace(workload, judgements=judgements)
 
 
@@ -108,7 +108,7 @@ RECORD_BY_NAME = ": record the baseline anew with pytest --update-baselines NODE
 """By its name, since a GPU may find other work as fast as that on record, and what passes moves no record."""
 
 
-def same_work(worker: Run, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
+def same_work(run: Run, workload: WorkloadEvidence, judged: Collection[Judgement]) -> Collection[Judgement]:
     """Judgements on machine code where no GPU times it: other work than that on record is NOT-COMPARABLE, and no pass.
 
     Machine code does not tell: the same code does other work on other arguments.  What a test made of the facts of a
@@ -116,14 +116,14 @@ def same_work(worker: Run, workload: WorkloadEvidence, judged: Collection[Judgem
     another, which needs a timing run.  Raises ``BaselineError``.
     """
     identity, cache = workload.identity, workload.cache
-    if worker.has_gpu or identity is None or cache is None:
+    if run.has_gpu or identity is None or cache is None:
         return judged
-    olds = [_known(old, identity) for old in _on_record(worker, workload)]
+    olds = [_known(old, identity) for old in _on_record(run, workload)]
     nearest = min(olds, key=lambda one: (bool(_differs(one, identity, cache)), one.identity.launch != identity.launch),
                   default=None)  # fmt: skip
     if nearest is None:
         return judged
-    return [_of_that_work(one, nearest, identity, cache, by_name=worker.revision is None) for one in judged]
+    return [_of_that_work(one, nearest, identity, cache, by_name=run.revision is None) for one in judged]
 
 
 def _known(old: UntimedWork, new: Identity) -> UntimedWork:
@@ -144,19 +144,19 @@ def _of_that_work(
     if differs := _differs(old, identity, cache):
         reason = "; ".join(differs) + (RECORD_BY_NAME if by_name else "")
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launched_otherwise
+    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launch_changed
     if old.identity.launch != identity.launch and same_code:
         reason = f"{explain('launch', old.identity, identity)}: its time will tell"
-        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launched_otherwise=True)
+        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launch_changed=True)
     return judgement
 
 
-def _on_record(worker: Run, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
+def _on_record(run: Run, workload: WorkloadEvidence) -> Iterator[UntimedWork]:
     """What was timed, or what a revision would run here: on a GPU that is told the same facts."""
     key = workload.key
-    if worker.revision is not None:
-        if str(key) in worker.revision.untimed:
-            yield worker.revision.untimed[str(key)]
+    if run.revision is not None:
+        if str(key) in run.revision.untimed:
+            yield run.revision.untimed[str(key)]
     elif not workload.facts_asked:
-        times = (worker.store.time(device, key) for device in worker.store.devices())
+        times = (run.store.time(device, key) for device in run.store.devices())
         yield from (UntimedWork(identity=one.identity, cache=one.cache) for one in times if one is not None)

@@ -225,7 +225,7 @@ def test_a_test_that_passes_without_a_workload_on_record_says_so(without_gpu: Ru
     item = without_gpu.item()
     ended(item, None)
     (one,) = stash.record_of(item).unreached
-    assert (one.verdict, one.key.workload, one.for_want_of_gpu) == (Verdict.NOT_MEASURED, "later", False)
+    assert (one.verdict, one.key.workload, one.needs_gpu) == (Verdict.NOT_MEASURED, "later", False)
     assert "the test passed without it" in one.reason
     failing = without_gpu.with_options(open="fail").item("test_copy")
     assert "later  NOT-MEASURED  on sm_90 (static)" in str(ended(failing, None))

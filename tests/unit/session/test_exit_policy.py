@@ -67,7 +67,7 @@ def test_counters_that_are_not_there_are_never_red() -> None:
 
 
 def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> None:
-    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), for_want_of_gpu=True)
+    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), needs_gpu=True)
     assert effect(behind, CI) is WARN
     assert effect(behind, Options(without_gpu="fail")) is FAIL
 

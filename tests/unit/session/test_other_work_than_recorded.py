@@ -22,7 +22,7 @@ OTHER_LAUNCH = msgspec.structs.replace(EDITED, launch="grid=(32, 1, 1) block=(51
 
 def told(
     verdict: Verdict, *on_record: Identity, now: Identity | None = IDENTITY, has_gpu: bool = False,
-    revision: Revision | None = None, launched_otherwise: bool = False, **changes: Any,
+    revision: Revision | None = None, launch_changed: bool = False, **changes: Any,
 ) -> Judgement:  # fmt: skip
     """What becomes of a verdict on machine code where each GPU on record timed one of these."""
     times = {
@@ -32,7 +32,7 @@ def told(
     store = SimpleNamespace(devices=lambda: [*times, "gpu-without"], time=lambda device, _: times.get(device))
     worker: Any = SimpleNamespace(has_gpu=has_gpu, revision=revision, store=store)
     work = workload("copy", **{"identity": now, "cache": "cold", **changes})
-    given = msgspec.structs.replace(judgement(verdict), reason="by its code", launched_otherwise=launched_otherwise)
+    given = msgspec.structs.replace(judgement(verdict), reason="by its code", launch_changed=launch_changed)
     (found,) = same_work(worker, work, [given])
     return found
 
@@ -63,15 +63,15 @@ def test_of_several_gpus_the_one_whose_record_is_nearest_tells() -> None:
 
 def test_unchanged_code_under_another_launch_is_left_to_its_time() -> None:
     found = told(Verdict.UNCHANGED, OTHER_LAUNCH)
-    assert (found.verdict, found.launched_otherwise) == (Verdict.SAME, True)
+    assert (found.verdict, found.launch_changed) == (Verdict.SAME, True)
     assert found.reason.endswith(": its time will tell")
-    again = told(Verdict.SAME, OTHER_LAUNCH, launched_otherwise=True)
+    again = told(Verdict.SAME, OTHER_LAUNCH, launch_changed=True)
     assert again.reason.endswith(": its time will tell")
 
 
 def test_changed_code_under_another_launch_keeps_its_own_words() -> None:
     found = told(Verdict.SAME, OTHER_LAUNCH)
-    assert (found.reason, found.launched_otherwise) == ("by its code", False)
+    assert (found.reason, found.launch_changed) == ("by its code", False)
 
 
 @pytest.mark.parametrize("known", [{"has_gpu": True}, {"now": None}, {"cache": None}, {"facts_asked": True}])

@@ -251,7 +251,7 @@ def test_a_workload_without_machine_code_of_this_architecture_says_so(run: Run, 
         book = stopped_book()
         book.add(workload("copy", time_judgement("copy")))
         (found,) = not_reached(process.worker, book)
-        assert (found.reason, found.kind, found.for_want_of_gpu) == (WITHOUT_CODE, "static", False)
+        assert (found.reason, found.kind, found.needs_gpu) == (WITHOUT_CODE, "static", False)
 
 
 @pytest.mark.parametrize(
@@ -286,5 +286,5 @@ def test_what_a_test_that_ended_without_a_stop_did_not_come_to_is_not_for_want_o
     book = stopped_book()
     (stopped,) = not_reached(without_gpu.worker, book)
     (passed,) = not_reached(without_gpu.worker, book, stopped=False)
-    assert (stopped.for_want_of_gpu, passed.for_want_of_gpu) == (True, False)
+    assert (stopped.needs_gpu, passed.needs_gpu) == (True, False)
     assert passed.reason.endswith(PASSED_WITHOUT)
