@@ -11,7 +11,9 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``workload``            one workload, from request to verdict
 ``revision``            a callable beside that of another commit, each in its process
 ``explain``, ``report`` causes of a change, and how a run reads
-``context``             what one process shares; ``hookspecs`` are hooks for conftests
+``run``, ``results``    what one process shares, and what the tests of a run found
+``context``             where it is kept, children and git; ``hookspecs`` are hooks for conftests
+``test_record``         what one test found; ``endings`` are the ways in which it may end
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
 ``baselines``, ``advise`` the committed files, and differences to causes
@@ -43,10 +45,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
     from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
-    from pytest_gpuperf.context.book import DuplicateWorkload as DuplicateWorkload
-    from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
-    from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
-    from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
@@ -57,6 +55,11 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.other_compilers import NumbaKernel as NumbaKernel
     from pytest_gpuperf.device.other_compilers import TritonKernel as TritonKernel
     from pytest_gpuperf.device.result_comparison import UlpError as UlpError
+    from pytest_gpuperf.endings import CheckedOnly as CheckedOnly
+    from pytest_gpuperf.endings import CountersMissing as CountersMissing
+    from pytest_gpuperf.endings import DuplicateWorkload as DuplicateWorkload
+    from pytest_gpuperf.endings import PerformanceRegression as PerformanceRegression
+    from pytest_gpuperf.endings import StaticOnly as StaticOnly
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -78,13 +81,12 @@ _HOMES = {
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
         "UnsupportedCupyKernel UnsupportedDslKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
         "config.call_arguments": "BadArgument",
-        "context.book": "DuplicateWorkload",
-        "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
         "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
         "device.result_comparison": "UlpError",
+        "endings": "CheckedOnly CountersMissing DuplicateWorkload PerformanceRegression StaticOnly",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

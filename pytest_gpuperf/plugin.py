@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
-    config.stash[stash.SHARED] = SharedFixtures(config.rootpath)
+    config.stash[stash.SHARED] = SharedFixtures()
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
     if options.active or options.shard is not None:
         from pytest_gpuperf.session import start_of_run  # noqa: PLC0415 a plain run has none of its plugins
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.stash[stash.OPTIONS].require_gpu and not hasattr(session.config, "workerinput"):
-        stash.worker_of(session.config).require_gpu()
+        stash.run_of(session.config).require_gpu()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -96,8 +96,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.stash[stash.OPTIONS].active:
         xdist_groups.take_off(session.items)
-    if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
-        stash.run_state_of(config).choose_self_pairs(session.items)
     if config.stash[stash.OPTIONS].task is not None and session.items:
         from pytest_gpuperf.revision import process  # noqa: PLC0415 a plain run has no children
 
@@ -107,13 +105,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.config.stash[stash.OPTIONS].gates:
-        stash.run_state_of(item.config).begin_test(item)
+        stash.run_of(item.config).begin_test(item)
     stash.begin(item)
     __tracebackhide__ = True
     try:
         return (yield)
     except (Exception, pytest.skip.Exception, pytest.xfail.Exception) as raised:
-        if stash.TEST_BOOK not in item.stash:
+        if stash.TEST_RECORD not in item.stash:
             raise
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
@@ -132,13 +130,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         result = yield
     except (Exception, pytest.skip.Exception, pytest.fail.Exception) as raised:
-        if stash.TEST_BOOK not in item.stash:
+        if stash.TEST_RECORD not in item.stash:
             raise
         problem = raised
     except BaseException:
         stash.cut_short(item)
         raise
-    if stash.TEST_BOOK in item.stash:
+    if stash.TEST_RECORD in item.stash:
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
         end_of_test.finish(item, problem or end_of_test.raised_in_test_case(item))
@@ -150,10 +148,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield  # of a subtest too, while its test goes on
-    if stash.TEST_BOOK in item.stash:
+    if stash.TEST_RECORD in item.stash:
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
-        if stash.book_of(item).ended_in == call.when:
+        if stash.record_of(item).ended_in == call.when:
             end_of_test.attach(item, report)
         elif call.when == "call" and call.excinfo is not None:
             end_of_test.end_subtest(item, call.excinfo.value, report)

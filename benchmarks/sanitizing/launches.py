@@ -40,7 +40,7 @@ class Launches:
             self._failed[report.nodeid] = str(crash.message if crash else report.longrepr).splitlines()[0]
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        worker = self._config.stash.get(stash.WORKER, None)
+        worker = self._config.stash.get(stash.RUN, None)
         facts = worker.device.facts if worker is not None and worker.has_gpu else None
         found = {
             "status": int(exitstatus),

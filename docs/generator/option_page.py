@@ -88,7 +88,7 @@ def _marker() -> str:
 
 
 def _keyword_accepts(name: str) -> str:
-    return (marker._problem(name, NO_VALUE if name != "xfail" else "") or "").partition("it takes ")[2]
+    return (marker._problem(name, NO_VALUE) or "").partition("it takes ")[2]
 
 
 def _hooks() -> list[str]:

@@ -41,8 +41,8 @@ required.
 STATUSES = """\
 ## Exit statuses of pytest
 
-0 to 5 are pytest's own. 1 includes regressions; 4 is a flag, setting or marker that is wrong, or a GPU that
-`--gpuperf-require-gpu` did not find.
+0 to 5 are pytest's own. 1 includes regressions, and baselines or reports that could not be written; 4 is a flag,
+setting or marker that is wrong, or a GPU that `--gpuperf-require-gpu` did not find.
 """
 COMMAND = "## Exit statuses of gpuperf\n"
 

@@ -23,14 +23,14 @@ from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_text, require, require_list
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel, numba_binaries
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 
 _COMPILERS = (NVRTC, NVCC)
 
@@ -51,15 +51,15 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, worker: Worker, site: Callable[[], Site], items: Sequence[pytest.Item] = ()) -> None:
+    def __init__(self, worker: Run, site: Callable[[], Site], items: Sequence[pytest.Item] = ()) -> None:
         """``site`` tells which test or fixture compiles now; ``items`` are the tests of this run."""
         self._worker = worker
         self._site = site
         self._items = items
 
     @property
-    def _book(self) -> TestBook:
-        return self._site().book
+    def _test(self) -> TestRecord:
+        return self._site().record
 
     def __call__(
         self,
@@ -140,7 +140,7 @@ class KernelCompiler:
 
         ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
         ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
-        It is put on record, and machine code of another one is CONFIG-CHANGED.
+        It is put on record, and machine code of another one is NOT-COMPARABLE.
         Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
         compiled with, and as ``from_cubin``.
@@ -166,9 +166,8 @@ class KernelCompiler:
         kernels = compiled_by_torch(function, args, kwargs)
         self._worker.device.synchronize()
         for binary, record in kernels:
-            self._book.cubins[binary.cubin_hash] = binary.cubin
-            self._book.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
-        self._site().check()
+            self._test.cubins[binary.cubin_hash] = binary.cubin
+            self._test.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
         return {binary.name: record for binary, record in kernels}
 
     def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel:
@@ -187,12 +186,12 @@ class KernelCompiler:
         return made
 
     def _compiled(self, source: KernelSource, arch: str | Sequence[str] | None, options: Sequence[str] = ()) -> Kernel:
-        """The kernel of a source for all targets and this GPU, noted on the book with ``options`` as its label."""
+        """The kernel of a source for all targets and this GPU, noted with ``options`` as its label."""
         site = self._site()
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
         cache = self._worker.compile_cache
-        on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
+        on_record = functools.partial(recorded_profiles, self._worker, site.record, wanted)
         foreseen = functools.partial(self._foreseen, source.name_expression or source.name)
         binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
         binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
@@ -233,24 +232,23 @@ class KernelCompiler:
 
     def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
-        codes = recorded_codes(self._worker, self._book, binary)
+        codes = recorded_codes(self._worker, self._test, binary)
         if not codes or binary.profile.code_hash in codes:
             return binary
         return compiling.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
-        """Put the static evidence of one kernel on the test's book."""
+        """Put the static evidence of one kernel on the test's record."""
         for binary in binaries.values():
-            self._book.cubins[binary.cubin_hash] = binary.cubin
+            self._test.cubins[binary.cubin_hash] = binary.cubin
         first = next(iter(binaries.values()))
         records = {arch: binary.record() for arch, binary in binaries.items()}
-        self._book.add_compiled(first.name, records, first.toolchain, options, file)
-        self._site().check()
+        self._test.add_compiled(first.name, records, first.toolchain, options, file)
 
     def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
         nodes = (item.nodeid.partition("::") for item in self._items)
-        tests = {test for module, _, test in nodes if module == self._book.module}
-        return name_expressions(self._worker, self._book, tests, kernel, source_hash)
+        tests = {test for module, _, test in nodes if module == self._test.module}
+        return name_expressions(self._worker, self._test, tests, kernel, source_hash)
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:

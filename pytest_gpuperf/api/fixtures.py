@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.context.stash import SHARED, book_of, worker_of
+from pytest_gpuperf.context.stash import SHARED, record_of, run_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler
@@ -26,7 +26,7 @@ def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
     """
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler  # noqa: PLC0415 NumPy comes with it
 
-    return KernelCompiler(worker_of(request.config), request.config.stash[SHARED].site, request.session.items)
+    return KernelCompiler(run_of(request.config), request.config.stash[SHARED].site, request.session.items)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     Each test starts with CuPy's memory pool emptied: the time of a copy depends on where its arrays lie (on an H200
     135 or 159 us for 512 MB), and that must not depend on which tests ran before.
     """
-    worker = worker_of(request.config)
-    book_of(request.node)  # the book of a test that needs the GPU says so if there is none
+    worker = run_of(request.config)
+    record_of(request.node)  # the record of a test that needs the GPU says so if there is none
     worker.device.release_unused()
     yield worker.gpu
     worker.gpu.facts_asked = False
@@ -51,6 +51,6 @@ def gpuperf(request: pytest.FixtureRequest) -> Iterator[GpuPerf]:
     """Check, measure and judge a workload."""
     from pytest_gpuperf.api.gpu_perf import GpuPerf  # noqa: PLC0415 NumPy comes with it
 
-    worker = worker_of(request.config)
-    yield GpuPerf(worker, book_of(request.node), request.node)
+    worker = run_of(request.config)
+    yield GpuPerf(worker, record_of(request.node), request.node)
     worker.let_go_of_gpu()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf.api.workload_arguments import amount, arrays, fraction, function, name_of, require_callable
-from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_word
-from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.config.call_arguments import BadArgument, is_fraction, measures, number_of, one_line, require_word
 from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
@@ -54,9 +55,9 @@ class GpuPerf:
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
-    def __init__(self, worker: Worker, book: TestBook, item: pytest.Item) -> None:
-        self._worker = worker
-        self._book = book
+    def __init__(self, run: Run, test: TestRecord, item: pytest.Item) -> None:
+        self._run = run
+        self._test = test
         self._settings = settings_of(item)
 
     def __call__(
@@ -79,22 +80,22 @@ class GpuPerf:
     ) -> Measurement:
         require_word("cache", cache)
         require_word("pair_slot", pair_slot)
-        options, settings = self._worker.options, self._settings
+        options, settings = self._run.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            limits=options.limits(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            limits=options.limits(_fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
-            workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
-            reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
-            inputs=function("inputs", inputs, "seed"), outputs=arrays("outputs", outputs),
-            accuracy=function("accuracy", accuracy),
+            workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
+            reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
+            inputs=_function("inputs", inputs, "seed"), outputs=_arrays("outputs", outputs),
+            accuracy=_function("accuracy", accuracy),
             measure={**measures(settings.measure or ()), **measures(measure)},
         )  # fmt: skip
         try:
-            return measuring.measure(self._worker, self._book, request)
+            return measuring.measure(self._run, self._test, request)
         except (Exception, pytest.fail.Exception) as problem:
-            self._book.note_failure(problem)
+            self._test.note_failure(problem)
             raise
 
     def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
@@ -103,4 +104,84 @@ class GpuPerf:
             own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
         except BadMetric as problem:
             raise BadArgument(f"gpuperf: {problem}") from None
-        return {**self._worker.options.metrics, **own}
+        return {**self._run.options.metrics, **own}
+
+
+# --- arguments as they were given, read: each function raises ``BadArgument`` for what it does not take ---
+
+
+def _callable(workload: object) -> Callable[[], Any]:
+    """The workload."""
+    if callable(workload):
+        return _run_by_a_call("the workload", workload)
+    given = type(workload).__name__
+    remedy = "pass kernel.launch(...) or a function that launches"
+    raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
+
+
+def _fraction(given: object) -> float | None:
+    """A tolerance as Python's float, whichever library's type it has."""
+    if given is None:
+        return None
+    if not is_fraction(given):
+        raise _refused("tolerance", given, "a fraction up to 0.5")
+    return float(given)
+
+
+def _name_of(workload: Any, given: object) -> str:
+    """A key of the baselines and part of a line in the report; else a launch's kernel, or a callable's own."""
+    if given is None:
+        given = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
+    return one_line("gpuperf", "name", given)
+
+
+def _function(what: str, given: object, *arguments: str) -> Callable[..., Any] | None:
+    """One that is called with these arguments; what a check asks for is seen with the rest of the request."""
+    if given is None:
+        return None
+    if not callable(given):
+        raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+    if what != "check":
+        try:
+            inspect.signature(given).bind(*arguments)
+        except ValueError:  # of a builtin
+            pass
+        except TypeError as problem:
+            raise BadArgument(f"gpuperf: {what}= is called as {what}({', '.join(arguments)}): {problem}") from None
+    return _run_by_a_call(f"{what}=", given)
+
+
+def _run_by_a_call(what: str, given: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose body runs when it is called: that of a generator or a coroutine would never run."""
+    for body in (given, type(given).__call__):  # of an object, whose class has the function
+        if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
+            raise BadArgument(
+                f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or is async. Give a plain "
+                "function"
+            )
+    return given
+
+
+def _arrays(what: str, given: object) -> tuple[Any, ...]:
+    """One array, or a tuple or list of them."""
+    found = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not all(hasattr(array, "shape") and hasattr(array, "dtype") for array in found):
+        raise _refused(what, given, "the arrays that the workload writes: outputs=(y,)")
+    return found
+
+
+def _amount(what: str, given: Any) -> int | None:
+    """Of bytes or operations as Python's int of 64 bits, whichever library's type it has; ``2e9`` is one, too."""
+    if given is None:
+        return None
+    try:
+        number = int(given)
+    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
+        number = 0
+    if math.isnan(number_of(given)) or not 0 < number < 2**63 or number != given:
+        raise _refused(what, given, "a whole number above 0 and below 2**63")
+    return number
+
+
+def _refused(what: str, given: object, accepts: str) -> BadArgument:
+    return BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes {accepts}")

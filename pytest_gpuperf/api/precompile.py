@@ -10,13 +10,13 @@ from collections.abc import Iterable, Set
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 
 
 def name_expressions(
-    worker: Worker, book: TestBook, tests: Set[str], kernel: str, source_hash: str
+    worker: Run, book: TestRecord, tests: Set[str], kernel: str, source_hash: str
 ) -> tuple[str | None, ...]:
     """What to compile along with ``kernel``: the instances of templates that ``tests`` take from the same source.
 
@@ -37,7 +37,7 @@ def name_expressions(
     return tuple(dict.fromkeys(name if "<" in name else None for name in sorted(kernels)))
 
 
-def recorded_codes(worker: Worker, book: TestBook, binary: KernelBinary) -> set[str]:
+def recorded_codes(worker: Run, book: TestRecord, binary: KernelBinary) -> set[str]:
     """Code hashes that this test has on record of the binary's kernel, from the same source by the same compiler."""
     if not worker.options.active or not binary.source_hash:
         return set()
@@ -52,7 +52,7 @@ def recorded_codes(worker: Worker, book: TestBook, binary: KernelBinary) -> set[
     }
 
 
-def recorded_profiles(worker: Worker, book: TestBook, archs: Iterable[str]) -> dict[str, StaticProfile]:
+def recorded_profiles(worker: Run, book: TestRecord, archs: Iterable[str]) -> dict[str, StaticProfile]:
     """Profiles that the module's tests have on record, by the hash of their machine code.
 
     Empty where baselines are written: what is recorded is read from the machine code.

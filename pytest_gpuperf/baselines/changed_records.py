@@ -9,8 +9,7 @@ from typing import NamedTuple
 from pytest_gpuperf.baselines.file_types import EvidenceFile, TimeFile
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import MANIFEST, Place, Snapshot, relative_path
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord
-from pytest_gpuperf.model.workload_records import WorkloadRecords
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, WorkloadRecords
 
 
 class Difference(NamedTuple):

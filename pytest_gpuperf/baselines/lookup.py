@@ -20,7 +20,7 @@ def static_baseline(
     """What ``work`` is compared with; ``workloads`` are all that its test has in this run.
 
     A kernel that was compiled and not launched has a name that depends on others: without a GPU a test may stop before
-    the launch that gives a workload its own, and a label (``context.kernel_labels``) follows the kernel's options.  So
+    the launch that gives a workload its own, and a label (``test_record.labelled``) follows the kernel's options.  So
     its baseline is the record of its code, of its name, or the first of its kernel that no other workload stands for.
     """
     own = store.static(arch, work.key, toolchain).record

@@ -12,8 +12,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
 
-GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.FASTER, Verdict.BETTER,
-                  Verdict.ACCEPTED_ELSEWHERE})  # fmt: skip
+GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.FASTER, Verdict.BETTER})
 BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
 MOST_REASON = 200
 """Characters of a reason that a line tells."""

@@ -14,7 +14,6 @@ from typing import cast
 import pytest
 
 from pytest_gpuperf.config.parse_options import from_root, read_options
-from pytest_gpuperf.context.fixture_keys import shared_keys
 
 FLAG = "--gpuperf-write-collection"
 EMPTY = "got empty parameter set"
@@ -38,7 +37,6 @@ class CollectionNotes:
         self.tests.add(item.nodeid)
         if any(str(mark.kwargs.get("reason", "")).startswith(EMPTY) for mark in item.iter_markers()):
             self.empty.add(item.nodeid.partition("[")[0])
-        self.fixtures.update(shared_keys(item))
 
     @pytest.hookimpl
     def pytest_itemcollected(self, item: pytest.Item) -> None:

@@ -159,7 +159,7 @@ FLAGS: tuple[Flag, ...] = (
          "merge-base:main", str, ini=False, metavar="REF"),
     Flag("--gpuperf-against-python", "against_python", "Python that runs the revision's tests (default: this one)", str,
          ini=False, metavar="PATH"),
-    Flag("--gpuperf-open", "open", "what is not proven (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED): "
+    Flag("--gpuperf-open", "open", "what is not proven (NEW, NOT-COMPARABLE, NOT-MEASURED): "
          "fail (default under CI) or warn (default elsewhere)", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "
          "fail, if given, also for a baseline that a test did not reach because it needed a GPU first",

@@ -142,7 +142,7 @@ def serve_if_opponent(config: pytest.Config, task: ChildTask | None) -> None:
     """Let a process that stands for another revision run tests when it is told to, instead of all of them."""
     if isinstance(task, OpponentTask):
         loop = OpponentLoop(task)
-        stash.run_state_of(config).link = loop.link
+        stash.run_of(config).link = loop.link
         config.pluginmanager.register(loop, "gpuperf-opponent")
 
 

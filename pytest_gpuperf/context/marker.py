@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, xfail=, metrics=, measure=): settings of the GPU "
+    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, metrics=, measure=): settings of the GPU "
     "performance gate for this test"
 )
 
@@ -37,8 +37,6 @@ class MarkerSettings:
     """For timing one workload; up to 3 s more where paired blocks agree and are too few yet."""
     pair_slot: PairSlot | None = None
     """How long a kernel runs before the one that it is paired with takes its turn; sustained ones are of seconds."""
-    xfail: str | None = None
-    """A regression of this test is expected, for this reason: reported, not failed."""
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
     measure: Any = None
@@ -56,8 +54,6 @@ def _problem(name: str, value: Any) -> str | None:
         ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     elif name in WORDS:
         return word_problem(name, value)
-    elif name == "xfail":
-        ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:
         return _metrics_problem(value) if name == "metrics" else _measure_problem(value)
     return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"

@@ -50,7 +50,7 @@ class ReplacedProcess:
             raise pytest.UsageError(words) from None
         place.unlink()
         self._before = found["before"]
-        stash.run_state_of(self._config).take_over(found["state"])
+        stash.run_of(self._config).confirmed = found["confirmed"]
         for one in found["reports"]:
             report = restored(self._config, one)
             self._earlier.setdefault(report.nodeid, []).append(report)
@@ -79,7 +79,7 @@ class ReplacedProcess:
 
     def _restore_evidence(self, told: Sequence[dict[str, Any]]) -> None:
         """Give reports back what the run's book has taken from them."""
-        found = stash.run_book_of(self._config).results
+        found = stash.run_of(self._config).results.results
         for one in told:
             if one.get("gpuperf") == "":
                 one["gpuperf"] = msgspec.json.encode(found[one["nodeid"]]).decode()
@@ -89,11 +89,11 @@ class ReplacedProcess:
         reports = [*self._reports, *more]
         told = [self._config.hook.pytest_report_to_serializable(config=self._config, report=one) for one in reports]
         self._restore_evidence(told)
-        state = stash.run_state_of(self._config).left_over
+        confirmed = stash.run_of(self._config).confirmed
         with tempfile.NamedTemporaryFile(
             "w", prefix="gpuperf-resume-", suffix=".json", delete=False, encoding="utf-8"
         ) as file:
-            json.dump({"before": self._before + 1, "state": state, "reports": told}, file, default=str)
+            json.dump({"before": self._before + 1, "confirmed": confirmed, "reports": told}, file, default=str)
         child_process.progress_of(self._config)(f"{why}: the tests that follow run in a fresh process")
         with contextlib.suppress(Exception):  # other plugins' ends: whatever goes wrong there, the run goes on
             self._config._ensure_unconfigure()

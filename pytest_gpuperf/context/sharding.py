@@ -53,7 +53,7 @@ class Sharding:
         if options.against:  # that revision's times are taken by each machine itself
             return expected
         try:
-            recorded = _recorded_seconds(stash.worker_of(self._config).store, nodes)
+            recorded = _recorded_seconds(stash.run_of(self._config).store, nodes)
         except BaselineError:  # the tests say so, on every shard alike
             return expected
         return {node: TEST_S + recorded.get(node, 0.0) for node in sorted(nodes)}

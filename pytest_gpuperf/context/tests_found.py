@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.fixture_keys import shared_keys
 from pytest_gpuperf.context.foreign_code import foreign_here
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
@@ -78,7 +77,6 @@ class FindingTests:
         self.ends: dict[str, Ended] = {}
         self._chosen = False
         """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
-        self._users: dict[str, set[str]] = {}
         self._modules: set[str] = set()
         self._failed: set[str] = set()
         self._skipped: dict[str, str] = {}
@@ -87,8 +85,6 @@ class FindingTests:
         self.tests.add(item.nodeid)
         if "gpuperf" in getattr(item, "fixturenames", ()):
             self.gated.add(item.nodeid)
-        for key in shared_keys(item):
-            self._users.setdefault(key, set()).add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -109,7 +105,6 @@ class FindingTests:
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
             elsewhere=session.config.stash.get(stash.OTHER_SHARDS, frozenset()),
-            users={name: frozenset(those) for name, those in self._users.items()},
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
             partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),
         )  # fmt: skip
@@ -131,7 +126,7 @@ class FindingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-        options, opened = session.config.stash[stash.OPTIONS], stash.worker_of(session.config).opened
+        options, opened = session.config.stash[stash.OPTIONS], stash.run_of(session.config).opened
         if self.found is not None and options.against and not options.is_child and self._chosen:
             self.found = msgspec.structs.replace(self.found, foreign=tuple(foreign_here(session.config)))
         if opened is not None and self.found is not None:
@@ -147,7 +142,7 @@ class FindingTests:
         if text is not None:
             theirs = msgspec.json.decode(text, type=TestsFound)
             self.found = theirs if self.found is None else self.found.joined(theirs)
-            stash.worker_of(node.config).archs_of_workers = self.found.archs
+            stash.run_of(node.config).archs_of_workers = self.found.archs
 
 
 def is_of_subtest(report: pytest.TestReport) -> bool:

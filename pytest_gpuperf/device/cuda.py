@@ -23,10 +23,8 @@ from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, Loa
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH_FACTOR = 2

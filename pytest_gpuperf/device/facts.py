@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.model.architectures import ARCHITECTURES, KIB
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 
 _REASONS = {
     0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost", 0x20: "software thermal slowdown",

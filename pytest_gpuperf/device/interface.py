@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
-from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:

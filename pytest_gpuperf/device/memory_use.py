@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_gpuperf.device.device_errors import UnseenMemory
 from pytest_gpuperf.device.facts import Nvml
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceMemory
 
 
 class MemoryUse:

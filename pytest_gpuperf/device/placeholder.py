@@ -15,9 +15,8 @@ import numpy as np
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import LaunchLog, LoadedKernel
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timed_round import DeviceState
 
 _METADATA = frozenset({"shape", "dtype", "strides", "flags", "ndim", "size", "itemsize", "nbytes"})
 _VIEWS = frozenset({"transpose", "swapaxes", "squeeze", "view"})

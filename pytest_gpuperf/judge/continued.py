@@ -6,9 +6,8 @@ import dataclasses
 import shlex
 from collections.abc import Collection, Mapping
 
-from pytest_gpuperf.model.evidence import Identity, Key, StaticRecord
+from pytest_gpuperf.model.evidence import Identity, Key, StaticRecord, WorkloadRecords
 from pytest_gpuperf.model.fixture_names import fixture_of
-from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 
 def parameters(key: Key) -> str:

@@ -20,10 +20,9 @@ from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 SPILLED = "spilled bytes"
 _FIRST = (REGISTERS.what, SPILLED, OCCUPANCY.what)

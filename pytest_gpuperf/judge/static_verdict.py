@@ -11,7 +11,7 @@ where the caller has one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -42,7 +42,7 @@ def compare_static(
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
-        verdict, reason = Verdict.CONFIG_CHANGED, f"{tuned}: {_SETTLE}"
+        verdict, reason = Verdict.NOT_COMPARABLE, f"{tuned}: {_SETTLE}"
     elif worse:
         verdict, reason = Verdict.WORSE, f"{what} got worse: {', '.join(worse)}"
     elif better:
@@ -50,8 +50,8 @@ def compare_static(
     else:
         launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): its time will tell"
         verdict, reason = Verdict.SAME, launch if same_code else NOTHING_GATES
-    launched_otherwise = same_code and verdict is Verdict.SAME
-    return judgement(verdict=verdict, reason=reason, changes=changes, launched_otherwise=launched_otherwise)
+    launch_changed = same_code and verdict is Verdict.SAME
+    return judgement(verdict=verdict, reason=reason, changes=changes, launch_changed=launch_changed)
 
 
 NOTHING_GATES = "the machine code changed, and nothing in it that gates"
@@ -78,36 +78,6 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
         )
     verdict = Verdict.NOT_COMPARABLE if others else Verdict.NEW
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
-
-
-SUPERSEDED = (Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED)
-"""Verdicts on a difference from a record that another toolchain's newer one may account for."""
-
-
-def accepted_elsewhere(
-    found: Judgement, new: StaticRecord, old: StaticRecord | None, toolchain: str, others: Mapping[str, StaticRecord]
-) -> Judgement:
-    """``found``, or ACCEPTED-ELSEWHERE where the source of ``new`` is the one that another toolchain has on record.
-
-    ``old`` is the record of ``toolchain``, ``others`` are those of the other toolchains that the team declares.  A
-    record of this toolchain that has this very source already is not older, and its difference stays what it is.
-    """
-    source = new.source_hash
-    if found.verdict not in SUPERSEDED or not source or (old is not None and old.source_hash == source):
-        return found
-    launch = new.block, new.dynamic_shared_bytes
-    for name, record in others.items():
-        same_launch = new.block is None or launch == (record.block, record.dynamic_shared_bytes)
-        if record.source_hash == source and same_launch:
-            older = (
-                f"the record of {toolchain} is older" if old is not None else f"there is no record of {toolchain} yet"
-            )
-            reason = (
-                f"its source is on record as accepted under {name}, and {older}: bring it up to date with pytest "
-                f"--update-baselines"
-            )
-            return msgspec.structs.replace(found, verdict=Verdict.ACCEPTED_ELSEWHERE, reason=reason)
-    return found
 
 
 def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:

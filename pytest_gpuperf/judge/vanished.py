@@ -53,7 +53,7 @@ class Vanished(NamedTuple):
     cause: WhyVanished
     reason: str = ""
     """Of a skip or an expected failure, as the test gives it."""
-    for_want_of_gpu: bool = False
+    needs_gpu: bool = False
     """Skipped by a test that says it needs a GPU, in a run without one."""
 
 
@@ -107,7 +107,7 @@ def candidates(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
 def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: bool) -> list[Vanished]:
     """Of ``candidates`` those that count in a run that judges these targets: architectures, and its GPU model."""
     return [
-        one._replace(for_want_of_gpu=one.for_want_of_gpu and not has_gpu)
+        one._replace(needs_gpu=one.needs_gpu and not has_gpu)
         for one in found
         if one.cause not in _THERE or one.record.target in targets
     ]
@@ -148,7 +148,7 @@ def _ended(record: OnRecord, ends: Sequence[Ended | None], run: RunSeen) -> Vani
     if None in ends:  # stopped early, for want of a GPU: a test itself says what it did not come to
         early = "it stopped before its fixture compiled"
         is_test = not fixture_of(record.key.test)
-        return None if is_test else Vanished(record, WhyVanished.SKIPPED, early, for_want_of_gpu=True)
+        return None if is_test else Vanished(record, WhyVanished.SKIPPED, early, needs_gpu=True)
     end = next(end for end in ends if end is not None)
     return Vanished(record, WhyVanished.SKIPPED, end.reason, end.how == "skipped" and asks_for_gpu(end.reason))
 

@@ -1,4 +1,4 @@
-"""Facts of a GPU that do not change while it runs."""
+"""A GPU: facts that do not change while it runs, its state at one moment, and who holds its memory."""
 
 from __future__ import annotations
 
@@ -41,3 +41,33 @@ class DeviceFacts(Record, frozen=True):
     def arch(self) -> str:
         """``sm_90``"""
         return "sm_{}{}".format(*self.compute_capability)
+
+
+class DeviceState(Record, frozen=True):
+    """What NVML says about the GPU at one moment.  None: this GPU or driver does not tell."""
+
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
+    other_processes: tuple[int, ...] = ()
+    """Process ids of others computing on this GPU."""
+
+
+class DeviceMemory(Record, frozen=True):
+    """Bytes; 0 where it is not known."""
+
+    total: int = 0
+    free: int = 0
+    arrays: int = 0
+    """Of this process's arrays in CuPy's pool."""
+    unused: int = 0
+    """Kept by CuPy's pool for reuse."""
+    torch: int = 0
+    """Reserved by PyTorch in this process."""
+    others: int = 0
+    """Of other processes, where NVML tells."""
+    peak: int = 0
+    """The most that arrays of CuPy and PyTorch took together since the peak was last reset."""

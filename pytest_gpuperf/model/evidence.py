@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
@@ -233,6 +234,26 @@ class TimeRecord(Record, frozen=True):
     """Least and most of the counters that were not the same in every take of equal code."""
     beside: Beside | None = None
     """What it costs beside its time; None where nothing of that was asked for."""
+
+
+class WorkloadRecords(NamedTuple):
+    """The records of one workload, for every target."""
+
+    static: dict[tuple[str, str], StaticRecord]
+    """By architecture and toolchain."""
+    times: dict[str, TimeRecord]
+    """By GPU model."""
+
+    @property
+    def kernel(self) -> str:
+        """What it launches, as the user names it; empty for a callable."""
+        names = [one.kernel for one in self.static.values()] + [one.kernel for one in self.times.values()]
+        return next(filter(None, names), "")
+
+
+def rounds_on(uuid: str, record: TimeRecord, sessions: Mapping[str, Session]) -> tuple[RecordedRound, ...]:
+    """Those that were taken on this GPU; those of a session that is not among ``sessions`` are another GPU's."""
+    return tuple(one for one in record.rounds if one.session in sessions and sessions[one.session].uuid == uuid)
 
 
 def is_below(node_id: str, place: str) -> bool:

@@ -99,8 +99,6 @@ class TestEvidence(Record, frozen=True):
     workloads: tuple[WorkloadEvidence, ...] = ()
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
     """Of a parametrised test, by their names: numbers and text as Python writes them."""
-    xfail: str = ""
-    """The reason why a regression of this test is expected."""
     self_pair: SelfPairReading | None = None
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""

@@ -1,4 +1,4 @@
-"""Rounds: what a batch of samples says, as it was taken and as a record keeps it; and the GPU beside it."""
+"""Rounds: what a batch of samples says, as it was taken and as a record keeps it."""
 
 from __future__ import annotations
 
@@ -39,19 +39,6 @@ class Round(RecordedRound, frozen=True, kw_only=True):
             session=self.session, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
             iqr=self.quantiles[3] - self.quantiles[1],
         )  # fmt: skip
-
-
-class DeviceState(Record, frozen=True):
-    """What NVML says about the GPU at one moment.  None: this GPU or driver does not tell."""
-
-    sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    temperature_c: int | None = None
-    power_w: float | None = None
-    throttle_reasons: tuple[str, ...] = ()
-    """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
-    other_processes: tuple[int, ...] = ()
-    """Process ids of others computing on this GPU."""
 
 
 def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:

@@ -31,9 +31,6 @@ class Verdict(enum.Enum):
 
     UNCHANGED = "UNCHANGED"
     """The same machine code, launched alike: it cannot have regressed.  Counters: all that gate are in their bands."""
-    ACCEPTED_ELSEWHERE = "ACCEPTED-ELSEWHERE"
-    """Static: the machine code is not that on record, but its source was accepted with another compiler that the
-    manifest declares; the record of this compiler is older."""
     SAME = "SAME"
     """Time: proven to be slower by less than must be found.  Static: nothing that gates changed.  Other figures: within
     the tolerance."""
@@ -50,11 +47,8 @@ class Verdict(enum.Enum):
     NEW = "NEW"
     """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
-    """The work cannot be done again as it was recorded; or the timer, the cache state or (for static evidence) the
-    compiler changed.  The reason says which."""
-    CONFIG_CHANGED = "CONFIG-CHANGED"
-    """Static: an autotuner chose another configuration than the one on record.  The figures of its machine code are
-    shown and do not gate."""
+    """The work cannot be done again as it was recorded; the timer or the cache state changed; or, for static evidence,
+    the compiler, or the configuration that an autotuner chose.  The reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
     """There is a baseline, and nothing to hold against it: the test was deleted, was skipped or ended early, there is
     no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record.  Without a
@@ -68,7 +62,7 @@ class Verdict(enum.Enum):
     @property
     def is_pass(self) -> bool:
         """Needs no word of warning."""
-        return self in (Verdict.UNCHANGED, Verdict.ACCEPTED_ELSEWHERE, Verdict.SAME)
+        return self in (Verdict.UNCHANGED, Verdict.SAME)
 
 
 class Change(Record, frozen=True):
@@ -153,9 +147,9 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    for_want_of_gpu: bool = False
+    needs_gpu: bool = False
     """NOT-MEASURED because this machine has no GPU, and none was required."""
-    launched_otherwise: bool = False
+    launch_changed: bool = False
     """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""

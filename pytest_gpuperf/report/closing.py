@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.config.flags import UPDATE_MODES
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
@@ -15,6 +14,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.folding import counted
 from pytest_gpuperf.report.remarks import accepting_command, with_flags
 from pytest_gpuperf.report.verdict_order import rank_of
+from pytest_gpuperf.results import Results
 
 
 def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
@@ -33,7 +33,7 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
-def none_written(book: Book, options: Options, arguments: Sequence[str]) -> str:
+def none_written(book: Results, options: Options, arguments: Sequence[str]) -> str:
     """The message of an update that had nothing to write; ``arguments`` are the run's paths."""
     if not book.tests_run:
         mode = next((word for word in arguments if word in UPDATE_MODES), "")

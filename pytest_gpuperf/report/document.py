@@ -177,7 +177,7 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         for arch, record in sorted(work.static.items(), key=lambda one: arch_order(one[0]))
     ]
     figures = work.time_figures
-    words = tuple(_words(one, work, shared))
+    words = tuple(_words(work, shared))
     return Row(
         test=work.key.node_id, workload=work.key.workload,
         verdict=min(by_kind.values(), key=rank_of, default=None), by_kind=by_kind,
@@ -193,12 +193,10 @@ def _alike(work: WorkloadEvidence) -> str:
     return signature(told, {work.key: work.advice})
 
 
-def _words(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> list[str]:
+def _words(work: WorkloadEvidence, shared: set[tuple[str, str]]) -> list[str]:
     """A regression with its causes, as the failure shows it; other verdicts as the summary does."""
     red = [judgement for judgement in work.judgements if judgement.verdict.is_regression]
     lines = workload_lines(red, work.advice) if red else []
-    if red and one.xfail:
-        lines.append(f"    expected: {one.xfail}")
     for judgement in work.judgements:
         if judgement not in red and judgement.verdict in NEEDS_A_WORD and obstacle_of(judgement) not in shared:
             lines += describe(judgement)

@@ -9,8 +9,6 @@ import msgspec
 
 from pytest_gpuperf.formatting import first_of, time_line
 from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
@@ -60,13 +58,8 @@ def described(failed: Sequence[Judgement], named: int, also: int, *, explained: 
     lines: list[str] = []
     for (verdict, rest, *body), judgements in said.items():
         targets = ", ".join(judgement.target for judgement in judgements)
-        lines += [f"{workload_name(judgements[0].key)}  {verdict}  on {targets} {rest}", *body]
+        lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
     return lines
-
-
-def workload_name(key: Key) -> str:
-    """The workload; a fixture's with its fixture, which is not what pytest's heading names."""
-    return f"{key.workload} of the {key.test}" if fixture_of(key.test) else key.workload
 
 
 def _without(told: Set[str], judgement: Judgement) -> Judgement:
@@ -85,7 +78,7 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
-    named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.CONFIG_CHANGED)
+    named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.NOT_COMPARABLE)
     says_more = judgement.reason.startswith(NOT_CONFIRMED)
     reason = "" if judgement.changes and named_above and not says_more else judgement.reason
     for text in (reason, *judgement.notes):

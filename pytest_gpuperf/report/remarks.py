@@ -77,31 +77,6 @@ def stale_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) 
     return [f"{those} FASTER or BETTER than on record: {words}"]
 
 
-def accepted_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """A line for each reason why records of another toolchain's acceptance let code pass."""
-    found: dict[str, list[Judgement]] = {}
-    for one in evidence:
-        for work in one.workloads:
-            for judgement in work.judgements:
-                if judgement.verdict is Verdict.ACCEPTED_ELSEWHERE:
-                    found.setdefault(judgement.reason, []).append(judgement)
-    return [
-        f"{numbered(len({one.key for one in those}), 'workload')} ACCEPTED-ELSEWHERE on "
-        f"{', '.join(dict.fromkeys(one.target for one in those))}: {reason}"
-        for reason, those in found.items()
-    ]
-
-
-def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
-    """One line for each test that runs to its end without the regression that its marker expects."""
-    return [
-        f"{one.node_id} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
-        for one in evidence
-        if one.xfail and one.status == "complete" and one.judgements
-        if all(judgement.verdict.is_pass or _is_gain(judgement) for judgement in one.judgements)
-    ]
-
-
 def _is_gain(judgement: Judgement) -> bool:
     return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
 
@@ -123,14 +98,14 @@ def with_flags(command: str, repeated: Sequence[str]) -> str:
 # --- launched otherwise, without a GPU -----------------------------------------------------------
 
 
-def launched_otherwise_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """What runs the code on record in another launch, of tests that stopped for want of a GPU."""
     found = {
         str(judgement.key): judgement.reason
         for one in evidence
         if one.status == "static only"
         for judgement in one.judgements
-        if judgement.verdict is Verdict.SAME and judgement.launched_otherwise
+        if judgement.verdict is Verdict.SAME and judgement.launch_changed
     }
     return deduplicated(list(found.items()), A_LINE_EACH)
 

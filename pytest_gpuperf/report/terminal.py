@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -25,11 +22,11 @@ from pytest_gpuperf.report.closing import (
     verdicts_of,
 )  # fmt: skip
 from pytest_gpuperf.report.folding import capped, counted
-from pytest_gpuperf.report.message import workload_name
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, static_view, table_of, time_view, update_table
 from pytest_gpuperf.report.text_table import Table
 from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
+from pytest_gpuperf.results import Results
 
 
 def header(options: Options) -> str:
@@ -53,7 +50,7 @@ def header(options: Options) -> str:
 
 
 def summary(
-    reporter: Screen, book: Book, outcome: Outcome, options: Options, failed: Sequence[pytest.TestReport] = ()
+    reporter: Screen, book: Results, outcome: Outcome, options: Options, failed: Sequence[pytest.TestReport] = ()
 ) -> None:
     """Print the tables and the remarks of this run; ``failed`` are the tests whose messages pytest has shown."""
     if options.is_child:
@@ -77,7 +74,7 @@ def summary(
     _close(reporter, evidence, options)
 
 
-def _tables(reporter: Screen, book: Book, evidence: Sequence[TestEvidence], options: Options) -> None:
+def _tables(reporter: Screen, book: Results, evidence: Sequence[TestEvidence], options: Options) -> None:
     """Times, or without any the machine code and the counters; ``-v`` shows all of them."""
     timed, whole = book.judged_times, reporter.verbose
     if options.gates and (not timed or whole):
@@ -104,12 +101,12 @@ def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options)
         reporter.write_line(line)
 
 
-def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
+def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
     return [*_of_workloads(book, options), *_of_run(book, outcome), *losses(_with_findings(book), options)]
 
 
-def _of_run(book: Book, outcome: Outcome) -> list[str]:
+def _of_run(book: Results, outcome: Outcome) -> list[str]:
     return [
         *undecided_line(book.judgements), *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out
     ]  # fmt: skip
@@ -120,20 +117,18 @@ def _warn(reporter: Screen, lines: Iterable[str]) -> None:
         reporter.write_line(line, yellow=True)
 
 
-def _with_findings(book: Book) -> list[TestEvidence]:
+def _with_findings(book: Results) -> list[TestEvidence]:
     """Evidence of the tests that the summary has something to say about."""
     return [one for one in book.evidence if one.workloads or one.unreached]
 
 
-def _of_workloads(book: Book, options: Options) -> list[str]:
+def _of_workloads(book: Results, options: Options) -> list[str]:
     """Remarks that many workloads have in common: not optimised, stale baselines, not timed."""
     evidence = _with_findings(book)
     lines = [*remarks.unoptimised_lines(evidence)]
     if not options.update:
-        lines += remarks.accepted_lines(evidence)
-        lines += remarks.launched_otherwise_lines(evidence)
+        lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
-        lines += remarks.no_longer_expected(evidence)
     return lines + no_gpu_line(evidence, gates=options.gates)
 
 
@@ -180,23 +175,23 @@ def _explain_all(
 ) -> None:  # fmt: skip
     """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
     shown = _failures_shown(reporter, failed)
-    judged = [(judgement, one.xfail) for one in evidence for judgement in one.judgements]
-    shared = remarks.shared_obstacles(judgement for judgement, _ in judged)
+    judged = [judgement for one in evidence for judgement in one.judgements]
+    shared = remarks.shared_obstacles(judged)
     _warn(reporter, shared.values())
     untold = [
-        (judgement, xfail) for judgement, xfail in judged
+        judgement for judgement in judged
         if judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
-        and not _is_in(_shown_of(shown, judgement.key), judgement)
+        and not _is_in(shown.get(judgement.key.node_id, ""), judgement)
     ]  # fmt: skip
     most = len(untold) if reporter.verbose else MOST_EXPLAINED
-    untold.sort(key=lambda one: rank_of(one[0].verdict) if len(untold) > most else 0)
-    for judgement, xfail in untold[:most]:
-        _explain(reporter, judgement, xfail)
+    untold.sort(key=lambda one: rank_of(one.verdict) if len(untold) > most else 0)
+    for judgement in untold[:most]:
+        _explain(reporter, judgement)
     if len(untold) > most:
-        reporter.write_line(f"and {counted(one.verdict for one, _ in untold[most:])} (-v explains each)")
+        reporter.write_line(f"and {counted(one.verdict for one in untold[most:])} (-v explains each)")
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new = [
-        j for j, _ in judged
+        j for j in judged
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
         and not j.renamed
     ]  # fmt: skip
@@ -220,27 +215,22 @@ def _failures_shown(reporter: Screen, failed: Sequence[pytest.TestReport]) -> di
     return {report.nodeid: report.longreprtext for report in red}
 
 
-def _shown_of(shown: Mapping[str, str], key: Key) -> str:
-    """What a failure of the key's test shows; of a fixture's kernel that of whichever test answers for it."""
-    return "\n".join(shown.values()) if fixture_of(key.test) else shown.get(key.node_id, "")
-
-
 def _is_in(shown: str, judgement: Judgement) -> bool:
     """True if a failure says this already: that of a test's own check does not, nor the gate of what passes."""
-    head = f"{workload_name(judgement.key)}  {judgement.verdict.value}  on "
+    head = f"{judgement.key.workload}  {judgement.verdict.value}  on "
     of_kind = (line for line in shown.splitlines() if line.startswith(head) and f" ({judgement.kind})" in line)
     return any(judgement.target in line.removeprefix(head).partition(" (")[0].split(", ") for line in of_kind)
 
 
-def _explain(reporter: Screen, judgement: Judgement, xfail: str) -> None:
+def _explain(reporter: Screen, judgement: Judgement) -> None:
     regressed = judgement.verdict.is_regression
     first, *rest = describe(judgement)
     reporter.write_line(f"{judgement.key.node_id}: {first}", red=regressed, yellow=not regressed)
-    for line in [*rest, *([f"    expected: {xfail}"] if regressed and xfail else [])]:
+    for line in rest:
         reporter.write_line(line)
 
 
-def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) -> None:
+def _update(reporter: Screen, outcome: Outcome, book: Results, options: Options) -> None:
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded, whole=reporter.verbose))
         written = sum(not one.refused for one in outcome.recorded)

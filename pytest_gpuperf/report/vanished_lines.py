@@ -35,7 +35,7 @@ def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
     """A line for each cause; of skips, those for want of a GPU have their own."""
     groups: dict[tuple[WhyVanished, bool], list[Vanished]] = {}
     for one in found:
-        groups.setdefault((one.cause, one.for_want_of_gpu), []).append(one)
+        groups.setdefault((one.cause, one.needs_gpu), []).append(one)
     return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
 
 

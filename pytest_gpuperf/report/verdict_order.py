@@ -9,17 +9,16 @@ from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
     Verdict.INCONCLUSIVE: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
-    Verdict.CONFIG_CHANGED: ("yellow",),
     Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """Markup of a row in the terminal, in the order of what a reader has to know first."""
-PASSING = (Verdict.ACCEPTED_ELSEWHERE, Verdict.SAME, Verdict.UNCHANGED)
+PASSING = (Verdict.SAME, Verdict.UNCHANGED)
 """Verdicts that come last: unchanged is only what nothing changed of, on any architecture."""
 RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 """Rank of verdicts, by what a reader has to know first."""
-NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
-                Verdict.CONFIG_CHANGED, Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
+NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.SLOWER,
+                Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.context.revision_imports import foreign_imports
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
 from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.model.tolerance import Limits
 from pytest_gpuperf.revision.process import give_up, process_for
 from pytest_gpuperf.revision.recorded import NotPaired, revision_for
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, ProcessOpponent, Ready, serve_samples
 
@@ -22,7 +22,7 @@ from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, ProcessO
 
 
 def compare_with_revision(
-    worker: Worker, key: Key, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None,
+    worker: Run, key: Key, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None,
     limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float, budget_s: float,
 ) -> Compared:  # fmt: skip
     """Paired blocks of the callable ``run`` against the revision's.  Raises ``NotPaired``.
@@ -48,7 +48,7 @@ def compare_with_revision(
         raise NotPaired(why) from None
 
 
-def wait_for_revision(worker: Worker, key: Key) -> None:
+def wait_for_revision(worker: Run, key: Key) -> None:
     """Wait until the revision's process is at the callable; ``compare_with_revision`` reports its problems."""
     with contextlib.suppress(NotPaired, OtherSideLost):
         process_for(worker, revision_for(worker, key)).arrive(key)
@@ -69,7 +69,7 @@ def _require_same_work(identity: Identity, there: Ready) -> None:
 
 
 def serve(
-    worker: Worker, link: Link, name: str, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None
+    worker: Run, link: Link, name: str, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None
 ) -> None:
     """Report that the test has reached this callable, and take samples until it may go on.
 
@@ -79,7 +79,7 @@ def serve(
     serve_samples(link, worker.device, worker.timer, run, reset)
 
 
-def _leaks(worker: Worker) -> tuple[str, ...]:
+def _leaks(worker: Run) -> tuple[str, ...]:
     """Why this process may run code of another working tree."""
     config, task = worker.config, worker.options.task
     if not isinstance(task, OpponentTask):

@@ -13,11 +13,11 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask
 from pytest_gpuperf.revision.recorded import NotPaired, revision_for
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
 
 START_S = 300.0
@@ -29,7 +29,7 @@ GRACE_S = 10.0
 class RevisionProcess:
     """One revision's process; it waits at a workload in the middle of a test, or between two tests."""
 
-    def __init__(self, config: pytest.Config, worker: Worker, revision: Revision) -> None:
+    def __init__(self, config: pytest.Config, worker: Run, revision: Revision) -> None:
         """Start it.  Raises ``OtherSideLost`` if it cannot be started."""
         self._folder = scratch_folder("gpuperf-opponent-")
         self._log = Path(self._folder.name) / "log"
@@ -116,7 +116,7 @@ RUNNING: pytest.StashKey[tuple[str, RevisionProcess]] = pytest.StashKey()
 """The one that runs, and the commit that it stands for."""
 
 
-def process_for(worker: Worker, revision: Revision) -> RevisionProcess:
+def process_for(worker: Run, revision: Revision) -> RevisionProcess:
     """This process's partner, started at its first use.  Raises ``OtherSideLost``."""
     config = worker.config
     if RUNNING in config.stash and config.stash[RUNNING][0] != revision.commit:
@@ -135,7 +135,7 @@ def set_out_early(config: pytest.Config) -> None:
     task = config.stash[stash.OPTIONS].task
     if not isinstance(task, ConfirmTask) or not task.by_process or not task.together:
         return
-    worker, key = stash.worker_of(config), task.by_process[0]
+    worker, key = stash.run_of(config), task.by_process[0]
     if worker.has_gpu:
         with contextlib.suppress(NotPaired, OtherSideLost):
             process_for(worker, revision_for(worker, key)).set_out(key.node_id)

@@ -17,10 +17,10 @@ from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.repository import changed_since
 from pytest_gpuperf.context.revision_imports import imported_among
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.run import Run
 
 PROSE = frozenset({".md", ".rst"})
 RECORD_ANEW = "record it with pytest --update-baselines=all"
@@ -34,7 +34,7 @@ class NotPaired(Exception):
     """A callable cannot run beside its baseline: why, and what to do."""
 
 
-def revision_for(worker: Worker, key: Key) -> Revision:
+def revision_for(worker: Run, key: Key) -> Revision:
     """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
     if worker.revision is not None:
         return worker.revision
@@ -48,7 +48,7 @@ def revision_for(worker: Worker, key: Key) -> Revision:
     return found
 
 
-def recorded_commit(worker: Worker, key: Key) -> str:
+def recorded_commit(worker: Run, key: Key) -> str:
     """The commit of the record's latest rounds.  Raises ``NotPaired``."""
     store, target = worker.store, worker.device.facts.slug
     baseline = store.time(target, key)
@@ -65,7 +65,7 @@ def recorded_commit(worker: Worker, key: Key) -> str:
     return commit
 
 
-def may_have_changed(worker: Worker, key: Key) -> bool:
+def may_have_changed(worker: Run, key: Key) -> bool:
     """Whether the workload may run other code than the commit of its record; True where nothing tells.
 
     A changed Python file counts if it was imported, unless it holds other tests; any other file counts, but for prose
@@ -82,7 +82,7 @@ def may_have_changed(worker: Worker, key: Key) -> bool:
     return changed is None or _matters(worker, key, changed)
 
 
-def _matters(worker: Worker, key: Key, changed: Iterable[Path]) -> bool:
+def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
     baselines = Path(os.path.realpath(worker.options.baselines))
     code = [path for path in changed if path.suffix not in PROSE and not path.is_relative_to(baselines)]
     python = frozenset(path for path in code if path.suffix == ".py")
@@ -92,13 +92,13 @@ def _matters(worker: Worker, key: Key, changed: Iterable[Path]) -> bool:
     return bool(loaded) and not loaded <= _of_other_tests(worker, key)
 
 
-def _of_other_tests(worker: Worker, key: Key) -> set[Path]:
+def _of_other_tests(worker: Run, key: Key) -> set[Path]:
     finding = worker.config.stash.get(stash.FINDING, None)
     modules = {node_id.partition("::")[0] for node_id in finding.tests} if finding is not None else set()
     return {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
 
 
-def _checked_out(worker: Worker, commit: str) -> Revision | str:
+def _checked_out(worker: Run, commit: str) -> Revision | str:
     """Its worktree, held until the end of this process's run; why there is none, if there is none."""
     config = worker.config
     held = contextlib.ExitStack()

@@ -15,12 +15,12 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.report.vanished_lines import elsewhere_line, no_baselines_line, twice_line
+from pytest_gpuperf.results import Results
 
 
-def without_baselines(config: pytest.Config, book: Book, found: TestsFound) -> tuple[str, str]:
+def without_baselines(config: pytest.Config, book: Results, found: TestsFound) -> tuple[str, str]:
     """Of a run without baselines: which other folder has those of the tests that ran, else a remark.
 
     Both are empty where there are baselines.  Raises ``BaselineError``.
@@ -28,7 +28,7 @@ def without_baselines(config: pytest.Config, book: Book, found: TestsFound) -> t
     options, root = config.stash[stash.OPTIONS], config.rootpath
     if options.update is not None or options.against or not book.gathered_anything:
         return "", ""
-    store = stash.worker_of(config).store
+    store = stash.run_of(config).store
     if any(store.keys(target) for target in store.targets()):
         return "", ""
     nearby = _baselines_nearby(options, root)

@@ -30,23 +30,22 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
-FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
 """Time for collecting: for the start, and for each test."""
 PROGRESS_S = 5.0
 
 
 class Progress:
-    """Tells now and then how far the profiled process has come."""
+    """Shows now and then how far the profiled process has come."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._told_s = 0.0
+        self._shown_s = 0.0
 
     def __call__(self, met: int, spent_s: float) -> None:
-        self._told_s = min(self._told_s, spent_s)  # each process begins anew
-        if spent_s - self._told_s >= PROGRESS_S:
-            self._told_s = spent_s
+        self._shown_s = min(self._shown_s, spent_s)  # each process begins anew
+        if spent_s - self._shown_s >= PROGRESS_S:
+            self._shown_s = spent_s
             self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
 
 
@@ -66,7 +65,7 @@ def count_items(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
 
 def count_nodes(config: pytest.Config, ids: Sequence[str]) -> None:
     """Collect for the tests that the first pytest-xdist worker has found, before any is handed out."""
-    if stash.COLLECTED not in config.stash:
+    if stash.run_of(config).collected is None:
         _count(config, ids)
 
 
@@ -79,7 +78,7 @@ def _count(config: pytest.Config, nodes: Sequence[str], own: Sequence[str] = ())
     except CountersUnavailable as problem:
         collected = Collected(problem=problem.reason, remedy=problem.remedy)
     write_whole(_folder(config) / COLLECTED, msgspec.json.encode(collected))
-    config.stash[stash.COLLECTED] = collected
+    stash.run_of(config).collected = collected
     if collected.problem:
         show(f"no counters: {collected.problem}")
     else:
@@ -104,7 +103,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
-    stash.worker_of(config).give_memory_back()
+    stash.run_of(config).give_memory_back()
     if not options.update:
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()
@@ -130,7 +129,7 @@ def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]
 def _architecture(config: pytest.Config) -> str:
     """Of the GPU that the profiled process will take.  Raises ``CountersUnavailable`` without one."""
     if not config.pluginmanager.hasplugin("dsession"):
-        worker = stash.worker_of(config)
+        worker = stash.run_of(config)
         if worker.native_arch is None:
             raise CountersUnavailable("there is no GPU", str(worker.no_device))
         return worker.native_arch
@@ -159,8 +158,9 @@ def counters_at_end(config: pytest.Config) -> tuple[tuple[str, ...], tuple[str, 
 
 def _folder(config: pytest.Config) -> Path:
     """The run's own folder, gone when pytest ends."""
-    if FOLDER not in config.stash:
+    run = stash.run_of(config)
+    if run.counter_folder is None:
         temporary = scratch_folder("gpuperf-ncu-")
         config.add_cleanup(temporary.cleanup)
-        config.stash[FOLDER] = Path(temporary.name)
-    return config.stash[FOLDER]
+        run.counter_folder = Path(temporary.name)
+    return run.counter_folder

@@ -24,18 +24,18 @@ from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
 from pytest_gpuperf.context.repository import commit_of
 from pytest_gpuperf.context.submodules import empty_submodules
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.revision_side import FOUND_FILE
 
 LIMIT_S = 4 * 3600.0
@@ -60,7 +60,7 @@ def begin(config: pytest.Config, options: Options) -> Options:
     except RevisionError as problem:
         raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
     folder = _new_folder()
-    archs = Worker(config, options).targets
+    archs = Run(config, options).targets
     task = RevisionTask(folder=folder, top=top, others=others, tree=tree, named=_named(config))
     progress_of(config)(f"running the tests of {name}")
     found = _run(config, options, task, archs)
@@ -192,7 +192,7 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
     )
 
 
-def chosen_by_name(book: Book, revision: Revision) -> str:
+def chosen_by_name(book: Results, revision: Revision) -> str:
     """What to say where tests of other names did not run there, and something is new; empty where it is not so."""
     if not revision.by_name or all(one.verdict is not Verdict.NEW for one in book.judgements):
         return ""

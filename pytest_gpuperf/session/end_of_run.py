@@ -9,10 +9,8 @@ import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.repository import branch_of, commit_of
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import utc_now
@@ -23,6 +21,8 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
@@ -34,21 +34,18 @@ from pytest_gpuperf.update.accept import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-EXIT_NOT_RECORDED = 11
-"""A run could not write what it was asked to: baselines, all or some of them, or a report."""
 EXIT_VANISHED = 13
 """A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
 full run reached what is on record, or a run ended before its last test."""
 
 UNWRITTEN = "the run was interrupted: no baseline was written"
-OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
 
 def finish(session: pytest.Session) -> None:
     """Finish a gated, updating or recording run; may change the exit status."""
     config = session.config
-    worker, book = stash.worker_of(config), stash.run_book_of(config)
-    outcome = config.stash.setdefault(OUTCOME, Outcome())
+    worker, book = stash.run_of(config), stash.run_of(config).results
+    outcome = worker.outcome
     if isinstance(worker.options.task, RevisionTask):
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
@@ -69,7 +66,7 @@ def finish(session: pytest.Session) -> None:
             _update(session, worker, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking:
-            _end_with(session, EXIT_NOT_RECORDED)
+            _end_with(session, pytest.ExitCode.TESTS_FAILED)
     outcome.hidden = fail_hidden(book, worker.options)
     if session.testsfailed or has_red(book, worker.options):  # pytest.exit(..., returncode=0) may have ended the run
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
@@ -81,7 +78,7 @@ def finish(session: pytest.Session) -> None:
         _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
     if outcome.unwritten:
-        _end_with(session, EXIT_NOT_RECORDED)
+        _end_with(session, pytest.ExitCode.TESTS_FAILED)
 
 
 def _end_with(session: pytest.Session, status: int) -> None:
@@ -90,7 +87,7 @@ def _end_with(session: pytest.Session, status: int) -> None:
         session.exitstatus = status
 
 
-def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+def _report(session: pytest.Session, book: Results, outcome: Outcome) -> None:
     """Write the reports that were asked for, when all is known that they tell."""
     options = session.config.stash[stash.OPTIONS]
     if not options.reports:
@@ -105,13 +102,13 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         exit_status=int(session.exitstatus), problems=told.errors, warnings=terminal.run_remarks(book, told, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
         branch=branch_of(session.config.rootpath), shard=shard, part=part,
-        code=code_differences(stash.worker_of(session.config).store, evidence),
+        code=code_differences(stash.run_of(session.config).store, evidence),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)
     outcome.reports, outcome.unwritten = tuple(written), (*outcome.unwritten, *unwritten)
 
 
-def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
+def _keep(config: pytest.Config, book: Results, outcome: Outcome) -> None:
     """Leave the evidence for ``gpuperf explain``, and for ``gpuperf prune`` what tests did not come to."""
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
@@ -131,14 +128,14 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
 def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
     """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
     config = reporter.config
-    outcome = config.stash.setdefault(OUTCOME, Outcome())
-    options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
+    options, run = config.stash[stash.OPTIONS], stash.run_of(config)
+    outcome, book = run.outcome, run.results
     terminal.summary(reporter, book, outcome, options, failed)
     if options.explain and not options.is_child:
-        _explain(reporter, book, stash.worker_of(config))
+        _explain(reporter, book, run)
 
 
-def _explain(reporter: Screen, book: Book, worker: Worker) -> None:
+def _explain(reporter: Screen, book: Results, worker: Run) -> None:
     """State, figures and causes of every workload."""
     reporter.write_sep("=", "gpuperf explains")
     workloads = [(test, work) for test in book.evidence for work in test.workloads]
@@ -149,7 +146,7 @@ def _explain(reporter: Screen, book: Book, worker: Worker) -> None:
         reporter.write_line(f"ERROR: {problem}", red=True)
 
 
-def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+def _guard(session: pytest.Session, book: Results, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason; of a shard, all shards together do."""
     options = session.config.stash[stash.OPTIONS]
     passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -163,7 +160,7 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         session.exitstatus = EXIT_NOTHING_MEASURED
 
 
-def _update(session: pytest.Session, worker: Worker, book: Book, outcome: Outcome) -> None:
+def _update(session: pytest.Session, worker: Run, book: Results, outcome: Outcome) -> None:
     """Record what changed; a problem is told and nothing is half done."""
     config = session.config
     try:

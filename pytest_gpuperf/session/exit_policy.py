@@ -40,7 +40,6 @@ class Treatment:
 
 POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.UNCHANGED: Treatment(Effect.PASS),
-    Verdict.ACCEPTED_ELSEWHERE: Treatment(Effect.REMARK),
     Verdict.SAME: Treatment(Effect.PASS),
     Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
     Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
@@ -48,7 +47,6 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.WORSE: Treatment(Effect.FAIL),
     Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
     Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
-    Verdict.CONFIG_CHANGED: Treatment(Effect.WARN, "open"),
     Verdict.NEW: Treatment(Effect.WARN, "missing"),
     Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip
@@ -63,7 +61,7 @@ def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
-    if judgement.verdict is Verdict.NOT_MEASURED and judgement.for_want_of_gpu:
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.needs_gpu:
         return WITHOUT_GPU
     return POLICY[judgement.verdict]
 

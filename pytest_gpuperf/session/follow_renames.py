@@ -11,20 +11,20 @@ import pytest
 from pytest_gpuperf.baselines.lookup import under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.continued import Work, move_command, of_its_kernel, origin_of
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.run_scope import scope_of
+from pytest_gpuperf.test_record import TestRecord
 
 GONE: pytest.StashKey[tuple[Key, ...]] = pytest.StashKey()
 
 
-def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole: bool) -> None:
+def name_origins(config: pytest.Config, worker: Run, book: TestRecord, *, whole: bool) -> None:
     """Tell of every NEW workload of this test which record it continues, if one lost its test.
 
     ``whole``: the test ran to its end, so that records of its own that it did not come to count too.
@@ -65,7 +65,7 @@ def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:
     return config.stash[GONE]
 
 
-def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
+def _own_gone(worker: Run, book: TestRecord, target: str) -> list[Key]:
     """Records of this test that it did not come to."""
     names = set(_static_names(worker, book))
     if target:
@@ -73,7 +73,7 @@ def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
     return [book.key(name) for name in sorted(names) if name not in book.workloads]
 
 
-def _static_names(worker: Worker, book: TestBook) -> Iterator[str]:
+def _static_names(worker: Run, book: TestRecord) -> Iterator[str]:
     for compiler in {work.toolchain for work in book.workloads.values() if work.toolchain}:
         for arch in worker.expected_archs:
             yield from worker.store.static_tests(arch, book.module, compiler).get(book.test, {})

@@ -6,13 +6,13 @@ import traceback
 
 import pytest
 
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import GpuFault
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceMemory
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.isolation import launched_lines
 
 
-def broken_by(item: pytest.Item, worker: Worker, problem: BaseException | None) -> BaseException | None:
+def broken_by(item: pytest.Item, worker: Run, problem: BaseException | None) -> BaseException | None:
     """The failure of a test after which nothing runs on the GPU in this process any more; None if it still does.
 
     ``problem`` is what the test raised, if anything: a fault is often seen first by the next call that waits.
@@ -37,7 +37,7 @@ def _seen_at(item: pytest.Item, problem: BaseException | None) -> list[str]:
     return [f"  seen at {item.path.name}:{own[-1]}"] if own else []
 
 
-def memory_words(worker: Worker, problem: BaseException | None) -> str:
+def memory_words(worker: Run, problem: BaseException | None) -> str:
     """Who holds the GPU's memory, for a test that got none; empty for any other end."""
     device = worker.opened
     if device is None or problem is None or not _is_out_of_memory(problem):

@@ -59,7 +59,7 @@ class Isolation:
     @property
     def _device(self) -> Device | None:
         """The GPU, if this process has used one."""
-        worker = self._config.stash.get(stash.WORKER, None)
+        worker = self._config.stash.get(stash.RUN, None)
         return worker.opened if worker is not None else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -67,7 +67,7 @@ class Isolation:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         self._item, self._began = item, time.perf_counter()
-        device, state = self._device, stash.run_state_of(self._config)
+        device, state = self._device, stash.run_of(self._config)
         state.recorded_ns = 0.0
         if device is not None:
             device.launches.forget()
@@ -76,21 +76,21 @@ class Isolation:
         if self._watch is not None:
             self._watch.begin()
         elif self._watches:  # not before: a comparison with a revision changes the options that its worker is made of
-            stash.worker_of(self._config).when_opened = self._start_watch
+            stash.run_of(self._config).when_opened = self._start_watch
         try:
             ended = yield
         finally:
             if self._watch is not None:
                 self._watch.end()
             self._item = None
-            if stash.TEST_BOOK in item.stash:  # pytest keeps its tests to the end of the run
-                del item.stash[stash.TEST_BOOK]
+            if stash.TEST_RECORD in item.stash:  # pytest keeps its tests to the end of the run
+                del item.stash[stash.TEST_RECORD]
         self._look_after(item, nextitem)
         return ended
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        lost = stash.run_state_of(self._config).gpu_lost
+        lost = stash.run_of(self._config).gpu_lost
         if lost and FIXTURES & set(getattr(item, "fixturenames", ())):
             pytest.skip(f"not measured: {lost} broke the GPU for this process, and it cannot be replaced")
 
@@ -101,11 +101,11 @@ class Isolation:
 
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""
-        return max(self._timeout_s, TIMES_RECORDED * stash.run_state_of(self._config).recorded_ns / 1e9)
+        return max(self._timeout_s, TIMES_RECORDED * stash.run_of(self._config).recorded_ns / 1e9)
 
     def _look_after(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """At a test's end, leave a process whose GPU is lost to it, if tests are to follow."""
-        device, state = self._device, stash.run_state_of(self._config)
+        device, state = self._device, stash.run_of(self._config)
         if device is None:
             return
         fault = "" if state.gpu_lost else device.fault()

@@ -15,7 +15,6 @@ import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.judge.vanished import Vanished
 from pytest_gpuperf.model.evidence import Key
@@ -24,6 +23,7 @@ from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.run_part import Missed, RunPart
+from pytest_gpuperf.results import Results
 from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.end_of_run import (
     EXIT_NOTHING_MEASURED,
@@ -102,7 +102,7 @@ def _options(first: ShardReport) -> Options:
         ) from None
 
 
-def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, options: Options) -> int:
+def _exit_status(shards: Sequence[ShardReport], book: Results, outcome: Outcome, options: Options) -> int:
     """In the order in which ``end_of_run`` decides; completes ``outcome``."""
     others = [one.report.exit_status for one in shards if one.report.exit_status not in OF_A_SHARD]
     status = int(pytest.ExitCode.TESTS_FAILED) if book.any_failed else max(others, default=0)
@@ -114,13 +114,13 @@ def _exit_status(shards: Sequence[ShardReport], book: Book, outcome: Outcome, op
     return status or next((own for problem, own in found if problem), 0)
 
 
-def _book(shards: Sequence[ShardReport]) -> Book:
+def _book(shards: Sequence[ShardReport]) -> Results:
     evidence = sorted((test for one in shards for test in one.report.tests), key=lambda one: (one.module, one.test))
     failures = {node: why for one in shards for node, why in one.part.failures.items()}
-    return Book.merged(evidence, failures, sum(one.part.tests_run for one in shards))
+    return Results.merged(evidence, failures, sum(one.part.tests_run for one in shards))
 
 
-def _missed(shards: Sequence[ShardReport], book: Book) -> Missed:
+def _missed(shards: Sequence[ShardReport], book: Results) -> Missed:
     """What no shard came to: of a fixture that tests of several share, one may have judged what another missed."""
     parts = [one.part.missed for one in shards]
     judged = {one.node_id for one in book.evidence if fixture_of(one.test)}

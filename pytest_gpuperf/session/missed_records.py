@@ -13,10 +13,8 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManif
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import REMARKED, OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
@@ -30,6 +28,8 @@ from pytest_gpuperf.report.vanished_lines import (
     targets_gone_line,
     vanished_lines,
 )
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.session.baselines_elsewhere import recorded_twice, without_baselines
 from pytest_gpuperf.session.run_scope import RunScope, scope_of
@@ -42,7 +42,7 @@ MISSED: pytest.StashKey[Missed] = pytest.StashKey()
 """Of a run that knows what it collected."""
 
 
-def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+def tell_vanished(session: pytest.Session, book: Results, outcome: Outcome) -> None:
     """Note a line for each cause: those that fail the run in ``outcome.vanished``, the others in ``outcome.left_out``.
 
     They fail a full run that came to its end, by the policy for NOT-MEASURED.  An update only names them.
@@ -61,7 +61,7 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
         return
     if session.exitstatus == pytest.ExitCode.OK:
         _tell_unfinished(config, outcome)
-    scope, worker = scope_of(config), stash.worker_of(config)
+    scope, worker = scope_of(config), stash.run_of(config)
     outcome.left_out += recorded_twice(config, found) if outcome.recorded else ()
     if found.partial:
         with contextlib.suppress(BaselineError):  # then there are some, and tests have said that they cannot be read
@@ -89,7 +89,7 @@ def read_ahead(store: BaselineStore, module: str) -> None:
             store.load(target, module)
 
 
-def _not_gated(worker: Worker, options: Options) -> list[str]:
+def _not_gated(worker: Run, options: Options) -> list[str]:
     """Where the gate is to be strict: which architectures on record it was told to leave out."""
     if not options.archs or options.open != "fail" or options.against:
         return []
@@ -142,7 +142,7 @@ def came_to_end(config: pytest.Config) -> bool:
     return found is not None and found.selected <= ends.keys()
 
 
-def archs_of(worker: Worker) -> tuple[str, ...]:
+def archs_of(worker: Run) -> tuple[str, ...]:
     """Static targets of the run; none where the folder of the baselines cannot be read, or no GPU be asked for."""
     try:
         return worker.expected_archs
@@ -150,14 +150,14 @@ def archs_of(worker: Worker) -> tuple[str, ...]:
         return ()
 
 
-def models_of(book: Book, found: TestsFound) -> tuple[str, ...]:
+def models_of(book: Results, found: TestsFound) -> tuple[str, ...]:
     """GPU models that tests ran on, or would have had they not been skipped."""
     return tuple(sorted(found.models | {one.device.slug for one in book.evidence if one.device is not None}))
 
 
-def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound) -> Missed:
+def _missed(config: pytest.Config, book: Results, scope: RunScope, found: TestsFound) -> Missed:
     """What this run, or this shard of it, answers for and came to no record of."""
-    options, store = config.stash[stash.OPTIONS], stash.worker_of(config).store
+    options, store = config.stash[stash.OPTIONS], stash.run_of(config).store
     shard = Shard(1, 1) if options.shard is None else Shard(*options.shard)
     try:
         records = list(on_record(store))
@@ -187,7 +187,14 @@ def _is_run_here(key: Key, found: TestsFound) -> bool:
 
 
 def missed_lines(
-    missed: Missed, book: Book, options: Options, *, targets: Collection[str], root: Path, has_gpu: bool, revision: str
+    missed: Missed,
+    book: Results,
+    options: Options,
+    *,
+    targets: Collection[str],
+    root: Path,
+    has_gpu: bool,
+    revision: str,
 ) -> tuple[list[str], list[str]]:
     """Lines that may fail the run, and remarks; ``revision`` is what it was compared with, empty for baselines."""
     if missed.unreadable:
@@ -214,13 +221,13 @@ def missed_lines(
 def fails(one: Vanished, options: Options) -> bool:
     """Whether the policy fails a run for this record."""
     record = one.record
-    judgement = _judgement(record.key, record.target, record.kind, for_want_of_gpu=one.for_want_of_gpu)
+    judgement = _judgement(record.key, record.target, record.kind, needs_gpu=one.needs_gpu)
     return one.cause not in REMARKED and exit_policy.fails(judgement, options)
 
 
-def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bool = False) -> Judgement:
+def _judgement(key: Key, target: str, kind: EvidenceKind, *, needs_gpu: bool = False) -> Judgement:
     return Judgement(
-        key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, for_want_of_gpu=for_want_of_gpu
+        key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, needs_gpu=needs_gpu
     )  # fmt: skip
 
 
@@ -232,7 +239,7 @@ def on_record(store: BaselineStore) -> Iterator[OnRecord]:
 
 
 def _seen(
-    config: pytest.Config, book: Book, scope: RunScope, found: TestsFound, records: Iterable[OnRecord]
+    config: pytest.Config, book: Results, scope: RunScope, found: TestsFound, records: Iterable[OnRecord]
 ) -> RunSeen:
     modules = {record.key.module for record in records}
     told = {one.node_id: one for one in book.evidence}

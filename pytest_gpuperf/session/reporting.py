@@ -77,13 +77,13 @@ class Reporting:
             collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        stash.run_book_of(self.config).collect(report)
+        stash.run_of(self.config).results.collect(report)
         if self.options.gates and self.config.pluginmanager.hasplugin("dsession"):
             self._get_ready(report.nodeid.partition("::")[0])
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        stash.run_book_of(self.config).told(nodeid)
+        stash.run_of(self.config).results.told(nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -129,7 +129,7 @@ class Reporting:
         """Do what the end would have to do first, while workers measure."""
         if module not in self._read_ahead:
             self._read_ahead.add(module)
-            missed_records.read_ahead(stash.worker_of(self.config).store, module)
+            missed_records.read_ahead(stash.run_of(self.config).store, module)
 
     def _count_tests(self, number: int, files: int = 1) -> None:
         if number <= MOST_TESTS or self.config.get_verbosity() > 0:

@@ -10,19 +10,19 @@ import pytest
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.foreign_code import foreign_code
 from pytest_gpuperf.context.revision_imports import imported
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.run import Run
 
 FOUND_FILE = "found.json"
 
 
-def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> None:
+def leave_revision(config: pytest.Config, book: Results, task: RevisionTask) -> None:
     """Write what this process found for the run that started it; nothing if it was ended before its first test."""
     finding = config.stash[stash.FINDING]
     if finding.found is None:
@@ -31,7 +31,7 @@ def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> Non
     found = RevisionFound(
         tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures, early),
         collected=finding.found.modules,
-        failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.worker_of(config))),
+        failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.run_of(config))),
         device=next((one.device for one in book.evidence if one.device is not None), None),
         modules=sum(Path(file).is_relative_to(task.tree) for file in imported().values()),
     )  # fmt: skip
@@ -57,7 +57,7 @@ def _lacking(
     return lacking | {node: f"its test fails there: {why}" for node, why in failures.items()}
 
 
-def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[str]:
+def _leaks(config: pytest.Config, task: RevisionTask, worker: Run) -> list[str]:
     lines = foreign_code(config, task.others, task.tree)
     for here in _of_working_tree(worker.visited, task):
         lines.append(

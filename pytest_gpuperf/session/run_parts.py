@@ -14,12 +14,12 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import changes_in
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
+from pytest_gpuperf.results import Results
 from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
 from pytest_gpuperf.session.run_scope import scope_of
 
@@ -40,10 +40,10 @@ def has_tests(config: pytest.Config) -> bool:
     return found is not None and bool(found.plan)
 
 
-def part_of(session: pytest.Session, book: Book) -> RunPart:
+def part_of(session: pytest.Session, book: Results) -> RunPart:
     """Of a run that is a shard."""
     config = session.config
-    options, worker = config.stash[stash.OPTIONS], stash.worker_of(config)
+    options, worker = config.stash[stash.OPTIONS], stash.run_of(config)
     found = config.stash[stash.FINDING].found or TestsFound()
     return RunPart(
         plan=_digest(config, found), complete=session.exitstatus not in ENDED and came_to_end(config),

@@ -29,7 +29,7 @@ def begin(config: pytest.Config, options: Options) -> None:
     if options.is_child:
         child_process.serve_if_opponent(config, options.task)
     if isinstance(options.task, RevisionTask):
-        note_device_code(stash.worker_of(config).sources, options.task.others)
+        note_device_code(stash.run_of(config).sources, options.task.others)
     if options.nvrtc is not None and options.active:
         choose(options.nvrtc)
     if options.gates or options.is_child:

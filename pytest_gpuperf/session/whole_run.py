@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
 
 SELF_PAIR_E = 1000.0
 """E-value at which a launch that was paired with itself counts as different from itself."""
 
 
-def of_the_machine(book: Book) -> tuple[str, ...]:
+def of_the_machine(book: Results) -> tuple[str, ...]:
     """Warnings about the machine: launches that were paired with themselves and came out different."""
     found = [(one.node_id, one.self_pair) for one in book.evidence if one.self_pair is not None]
     return tuple(
@@ -28,7 +28,7 @@ def of_the_machine(book: Book) -> tuple[str, ...]:
     )
 
 
-def nothing_measured(book: Book, options: Options, *, passed: bool) -> str:
+def nothing_measured(book: Results, options: Options, *, passed: bool) -> str:
     """Why this run may not be called a success although its tests passed; empty if it may.
 
     Where tests are red too, one line for what each of them says.
@@ -40,7 +40,7 @@ def nothing_measured(book: Book, options: Options, *, passed: bool) -> str:
     return _nothing_gathered(book, options)
 
 
-def _nothing_gathered(book: Book, options: Options) -> str:
+def _nothing_gathered(book: Results, options: Options) -> str:
     if book.tests_run == 0:
         return (
             "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
@@ -55,7 +55,7 @@ def _nothing_gathered(book: Book, options: Options) -> str:
     return f"nothing was measured: {_why_nothing(book)}"
 
 
-def _nothing_compared(book: Book) -> str:
+def _nothing_compared(book: Results) -> str:
     """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
     silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
     reasons = [judgement.reason for judgement in book.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
@@ -65,7 +65,7 @@ def _nothing_compared(book: Book) -> str:
     return f"{why}. A gate without a comparison would always be green."
 
 
-def _why_nothing(book: Book) -> str:
+def _why_nothing(book: Results) -> str:
     """What the tests of a gated run without evidence did instead."""
     count = book.tests_run
     ended = [one for one in book.evidence if one.status in ENDED_AT]

@@ -9,12 +9,12 @@ import pytest
 
 from pytest_gpuperf.baselines.merging import Update, of_one_source
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
+from pytest_gpuperf.results import Results
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.update.select import (
     counters_alone,
     figures_alone,
@@ -25,7 +25,7 @@ from pytest_gpuperf.update.select import (
 )
 
 
-def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
+def accept(config: pytest.Config, worker: Run, book: Results) -> list[Recorded]:
     """Write what this update takes of the run's evidence.
 
     Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
@@ -84,7 +84,7 @@ def _with_cubin_at_hand(
 
 
 def _counters_alone(
-    worker: Worker, accepted: Sequence[TestEvidence], taken: Collection[tuple[str, Key]]
+    worker: Run, accepted: Sequence[TestEvidence], taken: Collection[tuple[str, Key]]
 ) -> list[Recorded]:
     """This run's counters, put to the times on record that stay."""
     if not worker.options.ncu:

@@ -14,8 +14,8 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),
     "changed": frozenset({
-        Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
-        Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED,
+        Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
+        Verdict.NOT_COMPARABLE,
     }),
     "all": frozenset(Verdict) - {Verdict.NOT_MEASURED},
 })  # fmt: skip

@@ -13,7 +13,6 @@ from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.machine_code.ready_made import binary_of, stored_binary
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
@@ -21,6 +20,7 @@ from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, TimeRecord
 from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
@@ -31,7 +31,7 @@ class NotLaunched(Exception):
     """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
 
 
-def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
+def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
     """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``."""
     root, trust, slug = worker.store.root, worker.trust, launch.kernel.device.facts.slug
     if not record.cubin:
@@ -69,7 +69,7 @@ def baseline_launch(worker: Worker, key: Key, record: TimeRecord, launch: Launch
     return BaselineLaunch(binary, configuration, arguments)
 
 
-def changes_since(worker: Worker, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
+def changes_since(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
     """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
     arch = launch.binary.arch
     old, new = worker.store.static(arch, key, record.identity.toolchain).record, launch.binary
@@ -88,7 +88,7 @@ def changes_since(worker: Worker, key: Key, record: TimeRecord, launch: Launch) 
     return compare_static(key, arch, *(one.record(block=launch.block) for one in both)).changes
 
 
-def _stored(worker: Worker, record: TimeRecord, launch: Launch) -> KernelBinary:
+def _stored(worker: Run, record: TimeRecord, launch: Launch) -> KernelBinary:
     """The kernel on record, if its cubin holds the code of the record's identity.
 
     Raises ``CubinError``, ``BadCubin``, ``OtherCode``.

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.fresh_inputs import poison
 from pytest_gpuperf.workload.request import Request, asked_of
 
@@ -19,7 +19,7 @@ class WrongResult(AssertionError):
     """``check`` returned ``False``, or an array of bool that is not true everywhere; or it failed after the timing."""
 
 
-def run_and_check(worker: Worker, request: Request) -> None:
+def run_and_check(worker: Run, request: Request) -> None:
     """Poison the outputs, reset, run once and check.
 
     Raises what the check raises, ``WrongResult`` where it says no, and ``BadArgument`` where it says neither.
@@ -43,7 +43,7 @@ def run_and_check(worker: Worker, request: Request) -> None:
             raise WrongResult(f"{problem}\nits inputs were those of inputs({request.fresh.seed})") from problem
 
 
-def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
+def check_again(worker: Run, request: Request, timed_runs: int) -> None:
     """The same after ``timed_runs`` or more.  Raises ``WrongResult`` for an ``AssertionError`` of the check."""
     if request.check is None:
         return

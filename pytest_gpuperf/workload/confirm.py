@@ -14,16 +14,15 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
-from pytest_gpuperf.context.early_stop import CheckedOnly
-from pytest_gpuperf.context.run_state import RunState
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0
@@ -50,25 +49,25 @@ def leave(task: ConfirmTask, finding: Confirmation) -> None:
 # --- in the process that gates -------------------------------------------------------------------
 
 
-def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
+def confirm(item: pytest.Item, worker: Run, book: TestRecord) -> None:
     """Settle the suspects of one test: their judgements in ``book`` become final."""
-    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in state.take_suspects(book.workloads.values())}
+    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in worker.take_suspects()}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     slower = False
     while waiting:
-        findings, problem = _in_another_process(item, worker, state, list(waiting.values()))
+        findings, problem = _in_another_process(item, worker, list(waiting.values()))
         for place, suspect in list(waiting.items()):
             judged = _settled(suspect, found[place], findings.get(place), problem)
             if judged is not None:
                 del waiting[place]
                 slower |= judged.verdict.is_regression
                 _replace(book, msgspec.structs.replace(judged, changes=judged.changes or suspect.judgement.changes))
-    state.confirmed += slower
+    worker.confirmed += slower
 
 
-def give_up(state: RunState, book: TestBook) -> None:
+def give_up(worker: Run, book: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    for suspect in state.take_suspects(book.workloads.values()):
+    for suspect in worker.take_suspects():
         _replace(book, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
 
 
@@ -93,12 +92,12 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
 
 
 def _in_another_process(
-    item: pytest.Item, worker: Worker, state: RunState, suspects: Sequence[Suspect]
+    item: pytest.Item, worker: Run, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
-    if state.confirmed >= MOST_CONFIRMED:
+    if worker.confirmed >= MOST_CONFIRMED:
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-    limit_s = TIMEOUT_S + LIMIT_FACTOR * state.seconds_of_this_test(item)
+    limit_s = TIMEOUT_S + LIMIT_FACTOR * worker.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     memory = worker.device.memory()
     with scratch_folder("gpuperf-confirm-") as name:
@@ -116,7 +115,7 @@ def _in_another_process(
     return found, problem
 
 
-def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
+def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
     worker.give_memory_back()  # the child needs as much memory as this test did
@@ -138,7 +137,7 @@ def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -
     return f"{problem}: {errors[0]}" if errors else problem
 
 
-def _replace(book: TestBook, judgement: Judgement) -> None:
+def _replace(book: TestRecord, judgement: Judgement) -> None:
     """Put a final judgement in the place of the one that waited."""
     work = book.workloads[judgement.key.workload]
     kept = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)

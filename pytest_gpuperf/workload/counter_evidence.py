@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.derived import derive
@@ -20,6 +19,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ProfileTask
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request
 
 WORKER_INPUT = "gpuperf_counters"
@@ -27,7 +27,7 @@ WORKER_INPUT = "gpuperf_counters"
 NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
-def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:
+def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
     """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
     if task.only is not None and key not in task.only:
         return
@@ -51,17 +51,18 @@ def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> No
 
 def collected_of(config: pytest.Config) -> Collected:
     """What the run's profiling brought; a pytest-xdist worker finds it in a file."""
-    if stash.COLLECTED not in config.stash:
+    run = stash.run_of(config)
+    if run.collected is None:
         given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
         found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
         if given and (path := Path(given) / exchange.COLLECTED).exists():
             found = msgspec.json.decode(path.read_bytes(), type=Collected)
-        config.stash[stash.COLLECTED] = found
-    return config.stash[stash.COLLECTED]
+        run.collected = found
+    return run.collected
 
 
 def counted(
-    worker: Worker, evidence: WorkloadEvidence, request: Request
+    worker: Run, evidence: WorkloadEvidence, request: Request
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
     """The evidence with its counters and their judgement; and counters with derived ones for the test, or why none."""
     key = evidence.key
@@ -94,7 +95,7 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     return ""
 
 
-def _judge(worker: Worker, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
+def _judge(worker: Run, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
     baseline = worker.store.time(target, key)
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}

@@ -16,8 +16,6 @@ from typing import Any, Literal
 import msgspec
 
 from pytest_gpuperf.config.call_arguments import number_of
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
@@ -26,6 +24,7 @@ from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing import host_blocks
 from pytest_gpuperf.timing.compare import wants_more
 from pytest_gpuperf.timing.host_blocks import HostBlock
@@ -37,7 +36,7 @@ RECORDED_BLOCKS = 16
 """Of a host time that is compared with nothing, one to be recorded among them."""
 
 
-def measure_figures(work: TimedWorkload, book: TestBook, state: RunState) -> None:
+def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
     """Measure what was asked for, and put it on the book with its judgements; the caller holds the GPU's lock.
 
     Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
@@ -47,7 +46,7 @@ def measure_figures(work: TimedWorkload, book: TestBook, state: RunState) -> Non
     judged: list[Judgement] = []
     for kind in BESIDE:
         if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
-            figures[BESIDE_FIELDS[kind]], found = _host(work, state) if kind == "host" else _exactly(work, kind)
+            figures[BESIDE_FIELDS[kind]], found = _host(work) if kind == "host" else _exactly(work, kind)
             judged += found
         elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
@@ -112,7 +111,7 @@ def array_bytes(launch: Launch) -> int:
     return covered
 
 
-def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgement]]:
+def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
     """The ratio of its host time to fixed work, judged where this process gates.  A loss waits for a second process."""
     request, device, task = work.request, work.worker.device, work.worker.options.task
     calls = host_blocks.calls_of(work.expected_ns())
@@ -125,7 +124,7 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
         judged = [obstacle or secondary.new(work.key, work.target, "host")] if _gates(work) else []
         return _figure(now, list(itertools.islice(blocks, RECORDED_BLOCKS))), judged
     limits = secondary.limits_of(request.measure["host"])
-    alpha = CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id)
+    alpha = CONFIRMING_ALPHA if work.confirms else work.worker.next_share(work.key.node_id)
     recorded, began = secondary.recorded_log(record), time.perf_counter()
     taken: list[HostBlock] = []
     r: list[float] = []
@@ -145,7 +144,7 @@ def _host(work: TimedWorkload, state: RunState) -> tuple[HostTime, list[Judgemen
     judgement = settle(())
     assert judgement is not None
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        state.suspect([Suspect(judgement, work.identity, settle, request.budget_s)])
+        work.worker.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
     return figure, [judgement]
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
@@ -24,12 +23,11 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_sl
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
-from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.evidence import TimeRecord, rounds_on
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.model.workload_records import rounds_on
 from pytest_gpuperf.revision.pairing import compare_with_revision, wait_for_revision
 from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
 from pytest_gpuperf.timing.compare import Compared, compare
@@ -63,10 +61,10 @@ class Timed:
         return cls(taken.rounds, judgement, taken.disturbed, problem=problem)
 
 
-def gate_time(work: TimedWorkload, state: RunState) -> Timed:
+def gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record = work.baseline
-    case = _case(work, record, state)
+    case = _case(work, record)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
         return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
@@ -82,14 +80,14 @@ def gate_time(work: TimedWorkload, state: RunState) -> Timed:
     return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
 
 
-def _case(work: TimedWorkload, record: TimeRecord | None, state: RunState) -> TimeCase:
+def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     cause, here, new = "", _recorded_here(work, record), work.identity
     if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
         cause = explain(attribute(old, new), old, new)
         cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
-        alpha=CONFIRMING_ALPHA if work.confirms else state.next_share(work.key.node_id),
+        alpha=CONFIRMING_ALPHA if work.confirms else work.worker.next_share(work.key.node_id),
         cause=cause, record_ns=mean_time_ns(here) if here else 0.0,
     )  # fmt: skip
 
@@ -142,15 +140,14 @@ def compare_with_baseline(
     )  # fmt: skip
 
 
-def pair_with_itself(work: TimedWorkload, state: RunState) -> None:
+def pair_with_itself(work: TimedWorkload) -> None:
     """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
     launch, node_id = work.request.launch, work.key.node_id
     if launch is None or work.expected_ns() >= LONG_NS:
         return
-    state.self_pairs.discard(node_id)
     case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
     found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
-    state.self_pair_readings[node_id] = SelfPairReading(
+    work.worker.self_pair_readings[node_id] = SelfPairReading(
         workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
         log_e_slower=log_e_slower(found.r, case.limits),
         log_e_faster=log_e_slower([-one for one in found.r], case.limits),

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.early_stop import CheckedOnly, StaticOnly
-from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.endings import CheckedOnly, StaticOnly
 from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
 from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload.check import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import NOT_COUNTED, counted, profile
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
@@ -28,7 +27,6 @@ from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.workload.gate import Timed
     from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
@@ -36,7 +34,7 @@ _Found = tuple[Exception | None, Mapping[str, float] | str]
 """Why there is no time, where there was to be one; and counters, or why there are none."""
 
 
-def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
+def measure(worker: Run, book: TestRecord, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
     launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), tolerance=request.limits.tolerance)
     if launch is not None:  # a callable has no static evidence of its own
@@ -49,7 +47,7 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
 
 
-def _without_gpu(worker: Worker, book: TestBook, request: Request) -> _Found:
+def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
     evidence = book.workloads[request.name]
     book.add(msgspec.structs.replace(
@@ -61,7 +59,7 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request) -> _Found:
     return StaticOnly(why), why
 
 
-def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
+def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Run and check the workload, and find out what this run is to know of it."""
     if request.inputs is not None:
         with worker.device.current():
@@ -72,7 +70,7 @@ def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
     key, times = book.workloads[request.name].key, worker.options.times
     baseline = worker.store.time(worker.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
-    stash.run_state_of(worker.config).recorded_ns = max((one.midmean for one in rounds), default=0.0)
+    worker.recorded_ns = max((one.midmean for one in rounds), default=0.0)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
@@ -80,7 +78,7 @@ def _run(worker: Worker, book: TestBook, request: Request) -> _Found:
             return _measured(worker, book, request)
 
 
-def _measured(worker: Worker, book: TestBook, request: Request) -> _Found:
+def _measured(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Count, time and judge a workload that has passed its check, as far as this run is to."""
     evidence = book.workloads[request.name]
     if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
@@ -89,11 +87,11 @@ def _measured(worker: Worker, book: TestBook, request: Request) -> _Found:
         return CheckedOnly(why), "they are being collected"
     evidence, counters = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
     book.add(evidence)
-    untimed = _time(worker, book, request, stash.run_state_of(worker.config)) if worker.options.times else None
+    untimed = _time(worker, book, request) if worker.options.times else None
     return untimed, counters
 
 
-def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> CheckedOnly | None:
+def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
     """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
     from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
     from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
@@ -101,7 +99,7 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
     work = timed_workload.TimedWorkload(worker, request, evidence.key, request.identity())
-    timed = _timed(work, state)
+    timed = _timed(work)
     if timed.rounds:
         check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
         evidence = msgspec.structs.replace(
@@ -112,31 +110,31 @@ def _time(worker: Worker, book: TestBook, request: Request, state: RunState) -> 
     if timed.judgement is not None:
         evidence = msgspec.structs.replace(evidence, judgements=(*evidence.judgements, timed.judgement))
     book.add(evidence)
-    state.suspect([timed.suspect])
+    worker.suspects += [timed.suspect] if timed.suspect is not None else []
     if isinstance(worker.options.task, ConfirmTask):
         confirm.leave(worker.options.task, Confirmation(
             key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
             time_ns=mean_time_ns(timed.rounds) if timed.rounds else 0.0,
         ))  # fmt: skip
-    figures.measure_figures(work, book, state)
+    figures.measure_figures(work, book)
     return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
-def _timed(work: TimedWorkload, state: RunState) -> Timed:
+def _timed(work: TimedWorkload) -> Timed:
     """Gate it, or take a short round where this process is there for something else."""
     from pytest_gpuperf.revision.pairing import serve  # noqa: PLC0415 SciPy comes with them
     from pytest_gpuperf.workload import gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
-    if isinstance(task, OpponentTask) and state.link is not None and request.launch is None:
-        serve(worker, state.link, request.name, work.identity, request.workload, request.reset)
+    if isinstance(task, OpponentTask) and worker.link is not None and request.launch is None:
+        serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, ConfirmTask) and not task.confirms(work.key)
     if passed_over or isinstance(task, OpponentTask | RevisionTask):
         return gate.Timed(timed_workload.one_round(work).rounds)
-    timed = gate.gate_time(work, state)
+    timed = gate.gate_time(work)
     if worker.options.update is not None and timed.rounds:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
-    if work.key.node_id in state.self_pairs:
-        gate.pair_with_itself(work, state)
+    if worker.pairs_with_itself(work.key.node_id):
+        gate.pair_with_itself(work)
     return timed

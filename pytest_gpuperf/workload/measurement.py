@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
+from pytest_gpuperf.endings import CheckedOnly, CountersMissing
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence

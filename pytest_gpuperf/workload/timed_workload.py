@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import scipy
 
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Identity, Key, TimeRecord
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.request import Request
 
@@ -30,7 +30,7 @@ RETAKES = 3
 class TimedWorkload:
     """What is timed, and on what.  The caller holds the GPU's lock."""
 
-    worker: Worker
+    worker: Run
     request: Request
     key: Key
     identity: Identity

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 FACTS = DeviceFacts(

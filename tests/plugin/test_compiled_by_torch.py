@@ -87,7 +87,7 @@ def test_another_choice_of_pytorch_is_its_own_verdict(compiled: Suite) -> None:
     result.assert_outcomes(passed=2)
     result.stdout.re_match_lines(
         [
-            r".*add  CONFIG-CHANGED  on sm_90 \(static\)",
+            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
             r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
             r" +the configuration was XBLOCK=1024, num_warps=2, num_stages=1 and is XBLOCK=256, num_warps=2,",
         ]

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.suspects import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import end_of_test, judge_book
+from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.workload import confirm
 
 CASES = 1000
@@ -78,9 +78,9 @@ def found(recorded, monkeypatch):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=280")
     kept = {}
 
-    def keep(item, worker, state, book):
-        (suspect,) = state.take_suspects(book.workloads.values())
-        kept.update(item=item, state=state, book=copy.copy(book), suspect=suspect)
+    def keep(item, worker, book):
+        (suspect,) = worker.take_suspects()
+        kept.update(item=item, worker=worker, book=copy.copy(book), suspect=suspect)
         kept["book"].workloads = dict(book.workloads)
 
     with monkeypatch.context() as patch:
@@ -92,8 +92,8 @@ def found(recorded, monkeypatch):
 
 def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkeypatch):
     # the machine code has changed: red by itself or not
-    monkeypatch.setattr(judge_book, "judge_book", lambda *_, **__: "")
-    item, state, suspect = found["item"], found["state"], found["suspect"]
+    monkeypatch.setattr(judge_test, "judge_test", lambda *_, **__: "")
+    item, worker, suspect = found["item"], found["worker"], found["suspect"]
     seen = set()
 
     @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -114,10 +114,10 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
             return status
 
         monkeypatch.setattr(confirm, "run_task", run_task)
-        book = item.stash[stash.TEST_BOOK] = copy.copy(found["book"])
+        book = item.stash[stash.TEST_RECORD] = copy.copy(found["book"])
         book.workloads, book.ended_in = dict(found["book"].workloads), ""
-        state.suspect([suspect])
-        state.confirmed = confirmed
+        worker.suspects = [suspect]
+        worker.confirmed = confirmed
         problem = ENDS[end]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):  # neither green nor skipped
             end_of_test.finish(item, problem)

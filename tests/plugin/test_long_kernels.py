@@ -7,8 +7,8 @@ from evidence_tree import read_evidence, write_evidence
 from git_samples import commit
 from suite_under_test import REFUSING
 
-from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.judge.decision import share
+from pytest_gpuperf.run import Run
 
 ONE = ("-k", "1024")
 SECOND = 1e5
@@ -42,7 +42,7 @@ def launches(suite):
 @pytest.fixture(params=[1, 200])
 def tests(request, monkeypatch):
     """How many tests share the run's error rate."""
-    monkeypatch.setattr(RunState, "next_share", lambda self, node_id: share(request.param, 1))
+    monkeypatch.setattr(Run, "next_share", lambda self, node_id: share(request.param, 1))
     return request.param
 
 

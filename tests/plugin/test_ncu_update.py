@@ -116,7 +116,7 @@ def test_a_larger_set_adds_what_is_not_on_record(counted):
 def test_counters_without_a_time_on_record_are_refused_with_the_reason(ncu_suite):
     ncu_suite.edit(
         "conftest.py", "return SimulatedGpu(",
-        "from pytest_gpuperf.model.timed_round import DeviceState\n"
+        "from pytest_gpuperf.model.device_facts import DeviceState\n"
         "    return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )  # fmt: skip
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()

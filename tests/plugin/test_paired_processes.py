@@ -51,7 +51,7 @@ BEGINS = """
 def pytest_configure(config):
     import os
     import simulated_gpu
-    from pytest_gpuperf.model.device_memory import DeviceMemory
+    from pytest_gpuperf.model.device_facts import DeviceMemory
     simulated_gpu.SimulatedGpu.memory = lambda self: DeviceMemory(free=int(os.environ["FREE"]), peak=1000)
 
 def pytest_runtest_call(item):

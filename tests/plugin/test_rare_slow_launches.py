@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from evidence_tree import read_evidence
 
-from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.judge.decision import share
+from pytest_gpuperf.run import Run
 
 ONE = ("-k", "1024")
 
@@ -25,7 +25,7 @@ def tails(suite, ours, theirs):
 @pytest.mark.parametrize("tests", [1, 200])
 def test_slow_launches_of_the_candidate_alone_fail_the_test(recorded, monkeypatch, tests):
     """However many tests share the run's error rate."""
-    monkeypatch.setattr(RunState, "next_share", lambda self, node_id: share(tests, 1))
+    monkeypatch.setattr(Run, "next_share", lambda self, node_id: share(tests, 1))
     tails(recorded, 0.2, 0.0)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)

@@ -208,7 +208,7 @@ def test_a_report_that_cannot_be_written_loses_no_other_and_is_no_success(record
     gone = "\ndef pytest_runtest_teardown():\n    import shutil\n    shutil.rmtree('gone', ignore_errors=True)\n"
     recorded.write("conftest.py", text + gone)
     result = recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=gone/out.md,out.json")
-    assert result.ret == 11
+    assert result.ret == 1
     result.stdout.fnmatch_lines(["report written to *out.json", "ERROR: the report *gone/out.md could not be written*"])
     assert json.loads((recorded.path / "out.json").read_text())["verdicts"] == {"UNCHANGED": 1}
 

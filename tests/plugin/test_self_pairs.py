@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from pytest_gpuperf.context.run_state import RunState
+import pytest
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.run import Run
 
 TEST = """
 def test_body(cuda_kernel, gpu, gpuperf):
@@ -16,7 +20,7 @@ def test_body(cuda_kernel, gpu, gpuperf):
 """
 
 THROTTLING = """
-from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.device_facts import DeviceState
 import itertools
 
 class Throttling(SimulatedGpu):
@@ -56,17 +60,23 @@ def test_three_tests_have_a_launch_paired_with_itself(recorded):
     assert len({one["seed"] for one in found.values()}) == 3
 
 
-def test_of_more_tests_three_are_drawn_the_same_ones_in_every_worker():
-    items = [SimpleNamespace(nodeid=f"test_{index}", fixturenames=["gpuperf"]) for index in range(10)]
-    others = [SimpleNamespace(nodeid="test_other", fixturenames=["gpu"])] * 10
+def test_of_more_tests_three_are_drawn_in_the_mean_the_same_ones_in_every_worker():
+    tests = [f"test_{index}" for index in range(300)]
 
-    def drawn(items, **config):
-        state = RunState(SimpleNamespace(**config))
-        state.choose_self_pairs(items)
-        return state.self_pairs
+    def drawn(run):
+        stashed = pytest.Stash()
+        stashed[stash.FINDING] = SimpleNamespace(gated=tests)
+        worker = Run(SimpleNamespace(workerinput={"testrunuid": run}, stash=stashed), Options(enabled=True))
+        return {test for test in tests if worker.pairs_with_itself(test)}
 
-    draws = [[drawn([*items, *others], workerinput={"testrunuid": run}) for _ in range(2)] for run in ("a", "b", "c")]
-    assert all(one == other and len(one) == 3 for one, other in draws)
-    assert len({frozenset(one) for one, _ in draws}) > 1, "another run has others"
-    assert "test_other" not in set().union(*(one for one, _ in draws))
-    assert len(drawn(items[:2])) == 2
+    draws = [drawn(f"run {number}") for number in range(100)]
+    assert draws == [drawn(f"run {number}") for number in range(100)]
+    assert 200 < sum(map(len, draws)) < 400
+    assert len(set(map(frozenset, draws))) > 50, "another run has others"
+
+
+def test_one_launch_of_a_test_is_enough():
+    worker = Run(SimpleNamespace(stash=pytest.Stash()), Options(enabled=True))
+    assert worker.pairs_with_itself("test_a")
+    worker.self_pair_readings["test_a"] = None
+    assert not worker.pairs_with_itself("test_a")

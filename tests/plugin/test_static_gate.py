@@ -89,15 +89,6 @@ def test_what_no_failure_shows_is_said_below(hog_suite, style):
     assert SUMMARY_WORDS in hog_suite.run("--gpuperf", style).stdout.str()
 
 
-def test_a_regression_that_is_expected_is_said_below(hog_suite):
-    hog_suite.edit("test_hog.py", *RED)
-    hog_suite.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.gpuperf(xfail='a try')\ndef test_hog")
-    result = hog_suite.run("--gpuperf")
-    assert result.ret == 0
-    assert SUMMARY_WORDS in result.stdout.str()
-    assert "    expected: a try" in result.stdout.str()
-
-
 def test_a_regression_beside_an_error_of_the_test_is_said_below(hog_suite):
     hog_suite.edit("test_hog.py", *RED)
     hog_suite.edit("test_hog.py", "    gpuperf(kernel", "    assert a.size == 0\n    gpuperf(kernel")
@@ -121,13 +112,27 @@ def test_a_comment_a_name_and_a_reordered_helper_change_nothing(hog_suite):
     result.stdout.fnmatch_lines(["*hog*UNCHANGED*"])
 
 
+EXPECTED = """import pytest
+from pytest_gpuperf import PerformanceRegression
+
+@pytest.mark.xfail(raises=PerformanceRegression, reason="until #7", strict=True)
+def test_hog"""
+
+
 def test_an_expected_regression_is_reported_and_not_failed(hog_suite):
-    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
-    hog_suite.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.gpuperf(xfail='until #7')\ndef test_hog")
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.edit("test_hog.py", "def test_hog", EXPECTED)
     result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 0
-    assert "hog  WORSE" in result.stdout.str()
-    assert "expected: until #7" in result.stdout.str()
+    result.assert_outcomes(xfailed=1)
+    assert SUMMARY_WORDS in result.stdout.str()
+
+
+def test_an_expected_regression_covers_no_other_failure(hog_suite):
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.edit("test_hog.py", "def test_hog", EXPECTED)
+    text = (hog_suite.path / "test_hog.py").read_text()
+    hog_suite.write("test_hog.py", f"{text.rstrip()}\n    assert False\n")
+    hog_suite.run("--gpuperf", "test_hog.py").assert_outcomes(failed=1)
 
 
 def test_missing_baselines_fail_under_ci(suite, monkeypatch):
@@ -546,23 +551,13 @@ def test_what_comes_after_a_tests_end_is_refused_for_nothing_would_judge_it(hog_
 XFAIL = "import pytest\n@pytest.mark.xfail(reason='flaky')\ndef test_hog"
 
 
-@pytest.mark.parametrize(
-    ("end", "outcome"), [("gpuperf(launch)", "xpassed"), ("assert False", "xfailed"), ("pytest.xfail('x')", "xfailed")]
-)
-def test_a_regression_is_not_hidden_by_the_xfail_of_pytest(hog_suite, end, outcome):
-    """The mark is for what the test asserts; ``pytest.mark.gpuperf(xfail=...)`` is for what the gate finds."""
-    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", end))
-    hog_suite.edit("test_hog.py", "import pytest\n\ndef test_hog", XFAIL)
-    green = hog_suite.run("--gpuperf", "test_hog.py")
-    assert green.ret == 0
+def test_a_regression_is_not_hidden_by_an_xfail_within_the_test(hog_suite):
+    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", "pytest.xfail('x')"))
+    hog_suite.run("--gpuperf", "test_hog.py").assert_outcomes(xfailed=1)
     hog_suite.edit("test_hog.py", *RED)
     result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 1
     result.assert_outcomes(failed=1)
-    for line in ("*hog  WORSE  on *", "*@pytest.mark.gpuperf(xfail='reason')"):
-        result.stdout.fnmatch_lines([line])
-    hog_suite.edit("test_hog.py", "@pytest.mark.xfail", "@pytest.mark.gpuperf(xfail='until #7')\n@pytest.mark.xfail")
-    assert hog_suite.run("--gpuperf", "test_hog.py").ret == 0
+    result.stdout.fnmatch_lines(["*hog  WORSE  on *"])
 
 
 def test_a_new_workload_of_a_test_that_is_expected_to_fail_stays_expected(suite, monkeypatch):

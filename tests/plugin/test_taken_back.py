@@ -13,14 +13,6 @@ def pytest_runtest_makereport():
     report.outcome = "passed"
     return report
 """,
-    "an expectation": """
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport():
-    report = yield
-    if report.failed:
-        report.outcome, report.wasxfail = "skipped", "infrastructure"
-    return report
-""",
     "an exception": """
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call():

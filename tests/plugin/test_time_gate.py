@@ -40,15 +40,15 @@ def test_changed_only_does_not_time_what_is_unchanged(recorded):
 
 def test_an_expected_regression_does_not_fail(recorded):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
-    recorded.edit("test_suite.py", "@pytest.mark.param", "@pytest.mark.gpuperf(xfail='known')\n@pytest.mark.param")
+    mark = "@pytest.mark.xfail(raises=pytest_gpuperf.PerformanceRegression, reason='known', strict=True)"
+    recorded.edit("test_suite.py", "@pytest.mark.param", f"import pytest_gpuperf\n{mark}\n@pytest.mark.param")
     result = recorded.run("--gpuperf", "-k", "1024")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(xfailed=1)
     assert "SLOWER" in result.stdout.str()
-    assert "take xfail= off" not in result.stdout.str()
     recorded.edit("test_suite.py", "-DSTEPS=125", "-DSTEPS=100")
-    recorded.run("--gpuperf", "-k", "1024").stdout.fnmatch_lines(
-        ["test_suite.py::test_work[[]1024] is expected to regress (known) and does not: take xfail= off its marker"]
-    )
+    gone = recorded.run("--gpuperf", "-k", "1024")
+    gone.assert_outcomes(failed=1)
+    gone.stdout.fnmatch_lines(["*XPASS(strict)*known*"])
 
 
 def test_verdicts_reach_the_controller_of_xdist(recorded):

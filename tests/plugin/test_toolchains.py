@@ -1,4 +1,4 @@
-"""A team with several compilers: what one has accepted is red for nobody, and what nobody accepted is for all."""
+"""A team with several compilers: each has its own record of a kernel, and an update says which are behind."""
 
 from __future__ import annotations
 
@@ -58,74 +58,16 @@ def on_record(suite, **tests) -> None:
     declare(suite, OTHER, toolchain())
 
 
-def test_what_another_compiler_accepted_passes_with_one_line(suite, records):
+def test_code_is_held_against_the_record_of_its_own_compiler(suite, records):
     before, after = records
     on_record(suite, own=before, other=after)
-    gated = suite.run(*GATE)
-    assert gated.ret == 0
-    gated.stdout.fnmatch_lines([
-        "  hog *ACCEPTED-ELSEWHERE",
-        f"1 workload ACCEPTED-ELSEWHERE on sm_90: its source is on record as accepted under {OTHER}, and the record of "
-        f"{toolchain()} is older: bring it up to date with pytest --update-baselines",
-    ])  # fmt: skip
-    suite.run("--update-baselines", ARCH)
-    assert read_evidence(evidence(suite))["toolchains"][toolchain()] == after
-    assert "ACCEPTED" not in suite.run(*GATE).stdout.str()
-
-
-def test_a_compiler_without_a_record_goes_by_that_of_another(suite, records):
-    _, after = records
-    on_record(suite, other=after)
-    gated = suite.run(*GATE)
-    assert gated.ret == 0
-    gated.stdout.fnmatch_lines([f"*ACCEPTED-ELSEWHERE*under {OTHER}, and there is no record of {toolchain()} yet: *"])
-
-
-def test_a_comment_later_it_is_still_accepted(suite, records):
-    before, after = records
-    on_record(suite, own=before, other=after)
-    suite.edit("hog.cu", "    float arr[64];", "    // sixty-four of them\n    float arr[64];")
-    assert suite.run(*GATE).ret == 0
-
-
-def test_what_nobody_accepted_is_red(suite, records):
-    before, _ = records
-    on_record(suite, own=before, other=before)
     gated = suite.run(*GATE)
     gated.assert_outcomes(failed=1)
     gated.stdout.fnmatch_lines(["hog  WORSE *"])
-
-
-def test_what_is_made_worse_after_the_acceptance_is_red(suite, records):
-    before, after = records
-    on_record(suite, own=before, other=after)
-    suite.edit("hog.cu", "r * 0.25f", "r * 0.125f")
-    suite.run(*GATE).assert_outcomes(failed=1)
-
-
-def test_a_compiler_that_is_not_declared_accepts_nothing(suite, records):
-    before, after = records
-    on_record(suite, own=before, other=after)
-    declare(suite, toolchain())
-    suite.run(*GATE).assert_outcomes(failed=1)
-    declare(suite, OTHER)
-    suite.run(*GATE).assert_outcomes(failed=1)
-
-
-def test_a_record_of_this_very_source_is_not_excused_by_another(suite, records):
-    """As if headers of the toolkit had made worse code of an accepted source."""
-    before, after = records
-    own = copy.deepcopy(before)
-    own["test_hog"]["hog"]["source_hash"] = after["test_hog"]["hog"]["source_hash"]
-    on_record(suite, own=own, other=after)
-    suite.run(*GATE).assert_outcomes(failed=1)
-
-
-def test_another_launch_than_was_accepted_is_red(suite, records):
-    before, after = records
-    on_record(suite, own=before, other=after)
-    suite.edit("test_suite.py", "block=32", "block=64")
-    suite.run(*GATE).assert_outcomes(failed=1)
+    on_record(suite, other=after)
+    gated = suite.run(*GATE)
+    gated.assert_outcomes(failed=1)
+    gated.stdout.fnmatch_lines([f"*the baseline was compiled by {OTHER}, this is {toolchain()}: *"])
 
 
 def test_an_update_says_which_compilers_are_behind_now(suite, records):

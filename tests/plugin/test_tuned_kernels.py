@@ -56,7 +56,7 @@ def test_the_choice_is_on_record_and_the_same_one_is_unchanged(tuned: Suite) -> 
     result = tuned.run("--gpuperf")
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  add .* UNCHANGED"])
-    assert "CONFIG-CHANGED" not in result.stdout.str()
+    assert "NOT-COMPARABLE" not in result.stdout.str()
 
 
 def test_another_choice_warns_with_both_and_is_paired_as_each_is_launched(tuned: Suite) -> None:
@@ -66,7 +66,7 @@ def test_another_choice_warns_with_both_and_is_paired_as_each_is_launched(tuned:
     result.stdout.re_match_lines([r"  add .* SAME"])
     result.stdout.re_match_lines(
         [
-            r".*add  CONFIG-CHANGED  on sm_90 \(static\)",
+            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
             r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
             rf" +{CHANGED}: figures of two configurations are no measure for each other\.",
         ]
@@ -79,7 +79,7 @@ def test_another_choice_fails_where_open_verdicts_do(tuned: Suite) -> None:
     result = tuned.run("--gpuperf", "--gpuperf-open=fail")
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.re_match_lines([r"E? *add  CONFIG-CHANGED  on sm_90 \(static\)"])
+    result.stdout.re_match_lines([r"E? *add  NOT-COMPARABLE  on sm_90 \(static\)"])
 
 
 def test_it_fails_under_ci_without_a_gpu_and_can_be_let_pass(tuned: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_an_update_accepts_it(tuned: Suite) -> None:
     assert [one["config"] for one in baseline(tuned, "sm_90").values()] == [NARROW_CONFIG]
     result = tuned.run("--gpuperf", "--gpuperf-open=fail")
     result.assert_outcomes(passed=1)
-    assert "CONFIG-CHANGED" not in result.stdout.str()
+    assert "NOT-COMPARABLE" not in result.stdout.str()
 
 
 def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> None:
@@ -113,7 +113,7 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
         [
             r"add  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
             rf" +proven .*; {CHANGED}; the machine code changed; the launch changed from grid=\(4, 1, 1\)",
-            r".*add  CONFIG-CHANGED  on sm_90 \(static\)",
+            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
         ]
     )
 

@@ -39,6 +39,7 @@ from pytest_gpuperf import (
     NotDeclared,
     NumbaKernel,
     Occupancy,
+    PerformanceRegression,
     StaticOnly,
     StaticProfile,
     StaticRecord,
@@ -197,5 +198,6 @@ def test_what_may_be_caught(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, resul
         assert_type(str(why), str)
 
 
+@pytest.mark.xfail(raises=PerformanceRegression, reason="until #7", strict=True)
 def test_version() -> None:
     assert_type(__version__, str)

@@ -190,7 +190,7 @@ def vanished(cause: WhyVanished, target: str, **fields: Any) -> RunPart:
 @pytest.mark.parametrize(("index", "other"), [(1, 2), (2, 1)])
 def test_a_record_counts_for_the_gpu_that_only_another_shard_saw(merged, index, other) -> None:
     """Alone, that shard had no GPU, so that it could not tell."""
-    skipped = vanished(WhyVanished.SKIPPED, "nvidia-h200", reason="needs a GPU", for_want_of_gpu=True)
+    skipped = vanished(WhyVanished.SKIPPED, "nvidia-h200", reason="needs a GPU", needs_gpu=True)
     status, said = merged(shard(index, of_part=skipped), shard(other))
     assert status == 13
     assert "ERROR: 1 workload on record NOT-MEASURED on nvidia-h200: its test or its test file was skipped" in said

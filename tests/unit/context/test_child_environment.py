@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.run import Run
 
 
 @pytest.mark.parametrize(("options", "found"), [(Options(ci=True), "true"), (Options(), None)])
@@ -19,4 +19,4 @@ def test_a_child_of_a_ci_run_is_one_of_ci_whatever_a_conftest_did(
     of_worker: Any = SimpleNamespace(
         options=options, number=None, device=SimpleNamespace(facts=SimpleNamespace(uuid="GPU-1"))
     )
-    assert Worker.child_environment(of_worker).get("CI") == found
+    assert Run.child_environment(of_worker).get("CI") == found

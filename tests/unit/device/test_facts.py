@@ -11,7 +11,7 @@ import pytest
 from device_samples import FakeNvml
 
 from pytest_gpuperf.device.facts import Nvml, slug, strangers, version
-from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.device_facts import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.endings import CountersMissing
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()

@@ -10,8 +10,7 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import Coverage, EvidenceDiff, RunDiff, compare_evidence
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.model.workload_records import WorkloadRecords
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
 
 KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
 H200, NVRTC = "nvidia-h200", "nvrtc 13.0.88"

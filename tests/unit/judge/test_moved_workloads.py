@@ -6,8 +6,7 @@ import msgspec
 from record_samples import identity_of, records_of, static_of
 
 from pytest_gpuperf.judge.continued import moved_workloads
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.workload_records import WorkloadRecords
+from pytest_gpuperf.model.evidence import Key, WorkloadRecords
 
 
 def key(test: str, workload: str = "k", module: str = "test_a.py") -> Key:

@@ -98,7 +98,7 @@ def test_a_skip_that_speaks_of_a_gpu_is_for_want_of_one_where_there_is_none(
 ) -> None:
     run = dataclasses.replace(REACHED, ends={NODE: Ended("skipped", reason)}, reached={})
     (found,) = missed(run, has_gpu=has_gpu)
-    assert (found.for_want_of_gpu, found.reason, asks_for_gpu(reason)) == (wanted, reason, reason != "flaky")
+    assert (found.needs_gpu, found.reason, asks_for_gpu(reason)) == (wanted, reason, reason != "flaky")
 
 
 @given(st.sampled_from(["passed", "skipped", "xfailed"]), st.booleans(), st.booleans(), st.booleans())
@@ -182,7 +182,7 @@ def test_one_user_that_came_to_an_end_tells_more_than_those_that_skipped(
 
 def test_a_fixture_that_was_not_come_to_for_want_of_a_gpu_says_so() -> None:
     (one,) = missed(dataclasses.replace(FIXTURES, ends={NODE: Ended("skipped")}), OF_SESSION, has_gpu=False)
-    assert (one.cause, one.for_want_of_gpu) == (WhyVanished.SKIPPED, True)
+    assert (one.cause, one.needs_gpu) == (WhyVanished.SKIPPED, True)
     assert (one.record, one.reason) == (OF_SESSION, "it stopped before its fixture compiled")
 
 
@@ -208,4 +208,4 @@ def test_a_file_that_skips_itself_gives_its_reason() -> None:
 def test_of_users_that_passed_and_others_that_stopped_early_the_first_tell() -> None:
     """All passed it by who came to its end: nobody asks for the kernel any more."""
     (one,) = missed(dataclasses.replace(FIXTURES, ends={NODE: Ended("passed")}), OF_SESSION, has_gpu=False)
-    assert (one.cause, one.for_want_of_gpu) == (WhyVanished.NOT_ASKED, False)
+    assert (one.cause, one.needs_gpu) == (WhyVanished.NOT_ASKED, False)

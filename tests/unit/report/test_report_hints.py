@@ -14,7 +14,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.closing import next_steps
-from pytest_gpuperf.report.remarks import LEAST_GAIN, hints, launched_otherwise_lines
+from pytest_gpuperf.report.remarks import LEAST_GAIN, hints, launch_changed_lines
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 
@@ -97,11 +97,11 @@ def test_every_likely_cause_has_its_line() -> None:
 
 def test_another_launch_of_the_code_on_record_is_told_by_the_fact_and_not_by_the_words_of_its_reason() -> None:
     reasons = {"the grid grew": True, "the machine code is that of the baseline; the launch changed from a to b": False}
-    for reason, launched_otherwise in reasons.items():
+    for reason, launch_changed in reasons.items():
         judged = Judgement(
             key=KEY, target="sm_90", kind="static", verdict=Verdict.SAME, reason=reason,
-            launched_otherwise=launched_otherwise,
+            launch_changed=launch_changed,
         )  # fmt: skip
         work = WorkloadEvidence(key=KEY, judgements=(judged,))
         evidence = TestEvidence(module=KEY.module, test=KEY.test, status="static only", workloads=(work,))
-        assert launched_otherwise_lines([evidence]) == ([f"{KEY}: {reason}"] if launched_otherwise else [])
+        assert launch_changed_lines([evidence]) == ([f"{KEY}: {reason}"] if launch_changed else [])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-from pytest_gpuperf.report.remarks import no_longer_expected, stale_lines
+from pytest_gpuperf.report.remarks import stale_lines
 
 
 def told(*workloads: tuple[tuple[EvidenceKind, Verdict], ...], repeated: Sequence[str] = ()) -> list[str]:
@@ -46,30 +44,3 @@ def test_what_is_worse_as_well_is_no_gain_to_accept() -> None:
 
 def test_without_a_gain_there_is_nothing_to_tell() -> None:
     assert told((("static", Verdict.UNCHANGED), ("time", Verdict.SAME))) == []
-
-
-def expected(*verdicts: Verdict, reason: str = "until #7", status: Status = "complete") -> list[str]:
-    """The lines of a test whose marker expects a regression, with a workload of these verdicts."""
-    key = Key(module="test_a.py", test="test_a", workload="copy")
-    judgements = tuple(Judgement(key=key, target="t", kind="time", verdict=verdict) for verdict in verdicts)
-    work = WorkloadEvidence(key=key, judgements=judgements)
-    return no_longer_expected(
-        [TestEvidence(module="test_a.py", test="test_a", workloads=(work,), xfail=reason, status=status)]
-    )
-
-
-def test_a_regression_that_is_gone_is_told() -> None:
-    assert expected(Verdict.UNCHANGED, Verdict.SAME) == [
-        "test_a.py::test_a is expected to regress (until #7) and does not: take xfail= off its marker"
-    ]
-
-
-@pytest.mark.parametrize("verdict", [Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.NEW])
-def test_a_regression_that_is_there_or_may_be_is_not(verdict: Verdict) -> None:
-    assert expected(Verdict.UNCHANGED, verdict) == []
-
-
-def test_without_an_expectation_or_an_end_there_is_nothing_to_be_gone() -> None:
-    assert expected(Verdict.SAME, reason="") == []
-    assert expected(Verdict.SAME, status="static only") == []
-    assert expected() == []

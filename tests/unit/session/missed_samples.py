@@ -7,9 +7,9 @@ from record_samples import time_of
 from run_samples import H200, MODULE, TEST, Run
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
+from pytest_gpuperf.results import Results
 from pytest_gpuperf.session.missed_records import tell_vanished
 
 OLD_TEST = "test_old"
@@ -26,5 +26,5 @@ def add_time(run: Run, at: Key) -> None:
 
 def told(run: Run, *tests: TestEvidence, status: int = 0, tests_run: int = 1) -> Outcome:
     outcome = Outcome()
-    tell_vanished(run.session(status), Book.merged(tests, {}, tests_run), outcome)
+    tell_vanished(run.session(status), Results.merged(tests, {}, tests_run), outcome)
     return outcome

@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from pytest_gpuperf import run as product
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.tests_found import FindingTests, TestsFound
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
@@ -84,6 +84,22 @@ ONLY_LISTED = ("collectonly", "showfixtures", "show_fixtures_per_test")
 """Options with which no test runs."""
 
 
+class Shared(product.Run):
+    """What one process shares, with a GPU that a test gives it."""
+
+    has_gpu: Any = True
+    native_arch: Any = "sm_90"
+    targets: Any = ("sm_90",)
+    expected_archs: Any = ("sm_90",)
+    revision: Any = None
+    opened: Any = None
+    measured_peaks: ClassVar[Any] = {}
+    session: Any = None
+    compile_cache: Any = object()
+    gpu: Any = SimpleNamespace(facts_asked=False)
+    device: Any = SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90"))
+
+
 class Run:
     """One process of a run, and what it is asked to do; ``cleanups`` is what pytest does when it ends."""
 
@@ -91,14 +107,6 @@ class Run:
         self.options = Options(enabled=True, baselines=folder / "baselines")
         self.store = BaselineStore(self.options.baselines)
         self.plugins: set[str] = set()
-        self.worker: Any = SimpleNamespace(
-            options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",),
-            expected_archs=("sm_90",), native_arch="sm_90",
-            device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")), opened=None,
-            no_device=None if has_gpu else "no driver\nand more words", session=None, revision=None, measured_peaks={},
-            trust=BaselineTrust(self.options, folder),
-            compile_cache=object(), gpu=SimpleNamespace(facts_asked=False), give_memory_back=lambda: None,
-        )  # fmt: skip
         self.config: Any = SimpleNamespace(
             stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(**dict.fromkeys(ONLY_LISTED, False)),
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
@@ -108,12 +116,15 @@ class Run:
             args=[str(folder)], args_source=pytest.Config.ArgsSource.ARGS,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
-        self.config.stash[stash.WORKER] = self.worker
-        self.config.stash[stash.RUN_STATE] = RunState(self.config)
+        self.worker: Any = Shared(self.config, self.options)
+        self.worker.has_gpu, self.worker.store = has_gpu, self.store
+        self.worker.no_device = None if has_gpu else "no driver\nand more words"
+        self.worker.trust = BaselineTrust(self.options, folder)
+        self.config.stash[stash.RUN] = self.worker
 
     @property
-    def state(self) -> RunState:
-        return self.config.stash[stash.RUN_STATE]
+    def state(self) -> Any:
+        return self.worker
 
     def item(self, test: str = TEST, **marker: Any) -> Any:
         return FakeItem(self.config, test, **marker)

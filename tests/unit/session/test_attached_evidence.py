@@ -8,18 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 from record_samples import time_of
-from run_samples import H200, MODULE, Run, judgement, workload
+from run_samples import H200, Run, judgement, workload
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.model.device_memory import DeviceMemory
+from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.process import RUNNING
-from pytest_gpuperf.session import end_of_test, judge_book, shared_kernels
+from pytest_gpuperf.session import end_of_test, judge_test
 
 
 def report(**fields: Any) -> Any:
@@ -27,35 +26,15 @@ def report(**fields: Any) -> Any:
     return SimpleNamespace(**{**usual, **fields})
 
 
-def fixture_book(*judgements: Any) -> TestBook:
-    book = TestBook(MODULE, "fixture kernels")
-    book.add(workload("shared", *judgements))
-    return book
-
-
 def evidence(said: Any) -> TestEvidence:
     return msgspec.json.decode(said.gpuperf, type=TestEvidence)
-
-
-def test_the_first_user_carries_the_evidence_of_what_it_shares(run: Run) -> None:
-    item, said = run.item(), report()
-    stash.book_of(item).answers_for = (fixture_book(judgement(Verdict.SAME, workload="shared")),)
-    end_of_test.attach(item, said)
-    (shared,) = msgspec.json.decode(said.gpuperf_shared, type=list[TestEvidence])
-    assert (shared.node_id, [one.key.workload for one in shared.workloads]) == (
-        f"{MODULE}::fixture kernels",
-        ["shared"],
-    )
-    other = report()
-    end_of_test.attach(run.item("test_b"), other)
-    assert not hasattr(other, "gpuperf_shared")
 
 
 def test_a_test_that_broke_the_gpu_says_so_to_who_reads_the_report(run: Run) -> None:
     item, said = run.item(), report()
     end_of_test.attach(item, said)
     assert not hasattr(said, "gpuperf_fault")
-    stash.book_of(item).faulted = True
+    stash.record_of(item).faulted = True
     end_of_test.attach(item, said)
     assert said.gpuperf_fault is True
 
@@ -63,20 +42,12 @@ def test_a_test_that_broke_the_gpu_says_so_to_who_reads_the_report(run: Run) -> 
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_failure_shows_who_held_the_memory_and_what_it_has_in_common_with_others(run: Run, failed: bool) -> None:
     item, said = run.item(), report(failed=failed)
-    book = stash.book_of(item)
+    book = stash.record_of(item)
     book.memory, book.red_signature, book.severity = "1 GiB of 2 GiB are free", "spills", 1.5
     end_of_test.attach(item, said)
     assert said.sections == ([("gpuperf: memory of the GPU", "1 GiB of 2 GiB are free")] if failed else [])
     found = getattr(said, "gpuperf_red", None), getattr(said, "gpuperf_severity", None)
     assert found == (("spills", 1.5) if failed else (None, None))
-
-
-def test_a_regression_of_an_xfailed_test_is_not_covered_unless_the_gates_own_mark_expects_it(run: Run) -> None:
-    for marker, outcome in (({}, "failed"), ({"xfail": "known"}, "skipped")):
-        item, said = run.item(**marker), report(skipped=True, outcome="skipped", wasxfail="known")
-        stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
-        end_of_test.attach(item, said)
-        assert said.outcome == outcome
 
 
 def test_numbers_and_text_among_parameters_travel(run: Run) -> None:
@@ -94,7 +65,7 @@ def test_the_peak_of_memory_travels_with_times(run: Run, opened: bool, faulted: 
     item, said = run.item(), report()
     run.worker.device = SimpleNamespace(facts=H200)
     run.worker.opened = SimpleNamespace(memory=lambda: DeviceMemory(peak=512)) if opened else None
-    book = stash.book_of(item)
+    book = stash.record_of(item)
     book.faulted = faulted
     recorded = msgspec.structs.replace(time_of(), rounds=tuple(one.recorded() for one in time_of().rounds))
     book.add(workload("copy", time=recorded))
@@ -102,26 +73,26 @@ def test_the_peak_of_memory_travels_with_times(run: Run, opened: bool, faulted: 
     assert evidence(said).peak_bytes == peak
 
 
-def test_a_stopped_test_whose_shared_kernels_were_judged_has_passed(run: Run) -> None:
+def test_a_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
     item = run.item()
-    book = stash.book_of(item)
+    book = stash.record_of(item)
     book.stop("static only", "no GPU")
     unjudged = report(skipped=True, outcome="skipped", longrepr="no GPU")
     end_of_test.attach(item, unjudged)
     assert unjudged.outcome == "skipped"
-    book.shared = (fixture_book(judgement(Verdict.UNCHANGED, "static", "shared")),)
+    book.add(workload("copy", judgement(Verdict.UNCHANGED, "static")))
     said = report(skipped=True, outcome="skipped", longrepr="no GPU")
     end_of_test.attach(item, said)
     assert (said.outcome, said.longrepr, said.gpuperf_status) == ("passed", None, "static only")
 
 
-def test_a_test_that_fails_by_itself_shows_what_the_gate_has_against_what_it_shares(run: Run) -> None:
+def test_a_test_that_fails_by_itself_shows_what_the_gate_has_against_it(run: Run) -> None:
     item, said = run.item(), report(failed=True, longrepr="assert 1 == 2")
-    stash.book_of(item).answers_for = (fixture_book(judgement(Verdict.SLOWER, workload="shared", reason="it is")),)
+    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER, reason="it is")))
     end_of_test.attach(item, said)
     ((title, text),) = said.sections
     assert title == "gpuperf"
-    assert "shared" in text
+    assert "copy" in text
 
 
 # --- how the test itself ends ----------------------------------------------------------------------
@@ -131,9 +102,7 @@ def test_a_test_that_fails_by_itself_shows_what_the_gate_has_against_what_it_sha
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was judged with which words: the judging itself is another module's."""
     calls: list[Any] = []
-    monkeypatch.setattr(judge_book, "judge_book", lambda *given, **more: calls.append(("book", given[2], more)) or "")
-    shared = lambda *given, **more: calls.append(("shared", given, more)) or ""  # noqa: E731
-    monkeypatch.setattr(shared_kernels, "judge", shared)
+    monkeypatch.setattr(judge_test, "judge_test", lambda *given, **more: calls.append((given[2], more)) or "")
     return calls
 
 
@@ -152,7 +121,7 @@ def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Ru
     raised = ended(item, CheckedOnly("no times"))
     assert isinstance(raised, pytest.fail.Exception)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
-    book = stash.book_of(item)
+    book = stash.record_of(item)
     assert (book.faulted, book.whole, run.state.gpu_lost) == (True, False, item.nodeid)
     assert book.red_signature == ""
 
@@ -165,17 +134,17 @@ def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> 
     held = DeviceMemory(total=2 << 30, free=1 << 30, others=1 << 30)
     run.worker.opened = SimpleNamespace(fault=lambda: "", launches=None, memory=lambda: held)
     assert isinstance(ended(item, OutOfMemoryError("none left")), OutOfMemoryError)
-    assert stash.book_of(item).memory.startswith("1.00 GiB of 2.00 GiB are free")
+    assert stash.record_of(item).memory.startswith("1.00 GiB of 2.00 GiB are free")
     ended(item, ValueError("wrong"))
-    assert stash.book_of(item).memory == ""
+    assert stash.record_of(item).memory == ""
 
 
 def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list[Any]) -> None:
     ours, other = run.item(), run.item("test_b")
     ended(ours, LaunchError("grid is too large\nof test_a"))
     ended(other, ValueError("wrong"))
-    assert stash.book_of(ours).red_signature == "LaunchError: grid is too large"
-    assert stash.book_of(other).red_signature == ""
+    assert stash.record_of(ours).red_signature == "LaunchError: grid is too large"
+    assert stash.record_of(other).red_signature == ""
     for item, red in ((ours, ("LaunchError: grid is too large", True)), (other, (None, None))):
         said = report(failed=True)
         end_of_test.attach(item, said)
@@ -183,19 +152,15 @@ def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list
 
 
 @pytest.mark.parametrize(
-    ("problem", "stopped", "whole", "red"),
-    [(None, False, True, False), (CheckedOnly("no times"), True, False, False), (ValueError(), False, False, True)],
+    ("problem", "stopped", "whole"),
+    [(None, False, True), (CheckedOnly("no times"), True, False), (ValueError(), False, False)],
 )
-def test_what_it_shares_and_its_own_are_judged_by_how_it_ended(
-    run: Run, judged: list[Any], problem: BaseException | None, stopped: bool, whole: bool, red: bool
+def test_a_test_is_judged_by_how_it_ended(
+    run: Run, judged: list[Any], problem: BaseException | None, stopped: bool, whole: bool
 ) -> None:
     item = run.item()
     ended(item, problem)
-    book = stash.book_of(item)
-    assert judged == [
-        ("shared", (item, run.worker, book, end_of_test.stops_early), {"failed_itself": red}),
-        ("book", book, {"stopped": stopped, "whole": whole}),
-    ]
+    assert judged == [(stash.record_of(item), {"stopped": stopped, "whole": whole})]
 
 
 def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
@@ -209,5 +174,5 @@ def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: 
 def test_the_message_of_a_failure_names_the_revision(run: Run, judged: list[Any]) -> None:
     run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=())
     item = run.item()
-    stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
+    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
     assert str(ended(item)).endswith("Compared with c0 (yesterday); a baseline would keep what is intended.")

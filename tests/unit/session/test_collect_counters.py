@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from run_samples import Run, key
 
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
@@ -120,7 +119,7 @@ def test_what_was_collected_is_kept_for_this_process_and_for_workers(
     given: dict[str, Any] = {}
     prepare_worker(run.config, given)
     count_items(run.config, [run.item()])
-    assert run.config.stash[stash.COLLECTED] == brought()
+    assert run.worker.collected == brought()
     left = (Path(given[WORKER_INPUT]) / COLLECTED).read_bytes()
     assert msgspec.json.decode(left, type=Collected) == brought()
     assert profiled.folders == [Path(given[WORKER_INPUT]) / "1"]
@@ -162,7 +161,7 @@ def test_a_limit_and_a_reader_that_were_given_are_taken(run: Run, profiled: Prof
 
 def test_nothing_is_started_for_no_test(run: Run, profiled: Profiled, shown: list[str]) -> None:
     count_items(run.config, [])
-    assert (profiled.assignments, shown, stash.COLLECTED in run.config.stash) == ([], [], False)
+    assert (profiled.assignments, shown, run.worker.collected is not None) == ([], [], False)
 
 
 def test_the_controller_of_workers_waits_for_what_they_find(run: Run, profiled: Profiled, shown: list[str]) -> None:
@@ -197,7 +196,7 @@ def test_a_controller_asks_nvml_for_the_gpu(
 
 
 def problem_of(run: Run) -> tuple[str, str]:
-    collected = run.config.stash[stash.COLLECTED]
+    collected = run.worker.collected
     return collected.problem, collected.remedy
 
 
@@ -224,7 +223,7 @@ def unavailable(words: str) -> CountersUnavailable:
 def test_an_update_takes_its_counters_three_times(run: Run, profiled: Profiled, shown: list[str]) -> None:
     profiled.results = [brought(1.0), brought(3.0), brought(2.0)]
     count_items(run.with_options(update="all").config, [run.item()])
-    collected = run.config.stash[stash.COLLECTED]
+    collected = run.worker.collected
     assert collected.workloads[0].counters == {METRIC: 2.0}
     assert [folder.name for folder in profiled.folders] == ["1", "2", "3"]
     assert {found.nodes for found in profiled.assignments} == {(run.item().nodeid,)}
@@ -237,7 +236,7 @@ def test_what_a_later_take_cannot_have_does_not_cost_the_earlier_ones(
 ) -> None:
     profiled.results = [brought(1.0), unavailable("another profiler is running")]
     count_items(run.with_options(update="all").config, [run.item()])
-    collected = run.config.stash[stash.COLLECTED]
+    collected = run.worker.collected
     assert collected.workloads[0].counters == {METRIC: 1.0}
     assert collected.notes == ("taken only 1 of 3 times: another profiler is running; wait",)
     assert len(profiled.folders) == 2
@@ -252,10 +251,10 @@ def test_an_update_whose_first_take_fails_has_none(run: Run, profiled: Profiled,
 
 
 def test_the_summary_has_the_notes_and_the_last_lines_of_the_tests(run: Run, tmp_path: Path) -> None:
-    run.config.stash[stash.COLLECTED] = brought(notes=("a note",), log=("E  wrong",))
+    run.worker.collected = brought(notes=("a note",), log=("E  wrong",))
     notes = ("a note", "the last lines of the profiled tests:", "    E  wrong")
     assert counters_at_end(run.config) == (notes, ())
-    run.config.stash[stash.COLLECTED] = brought()
+    run.worker.collected = brought()
     assert counters_at_end(run.with_options(ncu_json=tmp_path / "counters.json").config) == ((), ())
     assert json.loads((tmp_path / "counters.json").read_text(encoding="utf-8"))["ncu"] == "ncu 2025.3.1"
 

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.session import end_of_run
-from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED, EXIT_VANISHED, OUTCOME
+from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED, EXIT_VANISHED
 
 OK, FAILED, INTERRUPTED, USAGE_ERROR = 0, 1, 2, 4
 MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER)
@@ -31,13 +31,13 @@ def came(run: Run, *workloads: WorkloadEvidence) -> None:
     report: Any = SimpleNamespace(
         nodeid=NODE, when="call", duration=1.0, failed=False, skipped=False, gpuperf=msgspec.json.encode(found).decode()
     )
-    stash.run_book_of(run.config).collect(report)
+    stash.run_of(run.config).results.collect(report)
 
 
 def finished(run: Run, status: int = OK) -> tuple[int, Outcome]:
     session = run.session(status)
     end_of_run.finish(session)
-    return int(session.exitstatus), run.config.stash[OUTCOME]
+    return int(session.exitstatus), run.worker.outcome
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_the_process_of_a_revision_leaves_what_it_found_and_tells_nothing(
     came(gated, MEASURED)
     status, outcome = finished(gated.with_options(task=task))
     assert (status, outcome) == (OK, Outcome())
-    assert left == [(gated.config, stash.run_book_of(gated.config), task)]
+    assert left == [(gated.config, stash.run_of(gated.config).results, task)]
 
 
 def test_a_comparison_of_foreign_code_or_with_itself_is_told(gated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_a_comparison_of_foreign_code_or_with_itself_is_told(gated: Run, monkeyp
     assert (status, outcome.problem) == (USAGE_ERROR, "these tests ran code that is not theirs")
     assert outcome.left_out[0] == "it is itself"
     foreign["said"] = ""
-    del gated.config.stash[OUTCOME]
+    gated.worker.outcome = Outcome()
     status, outcome = finished(gated)
     assert (status, outcome.problem) == (OK, "")
 
@@ -163,7 +163,7 @@ def test_an_update_records_for_other_compilers_with_what_it_recorded(
     monkeypatch.setattr(end_of_run.terminal, "run_remarks", lambda *given: ())
     gated.with_options(update="all")
     outcome = Outcome()
-    end_of_run._update(gated.session(), gated.worker, stash.run_book_of(gated.config), outcome)
+    end_of_run._update(gated.session(), gated.worker, stash.run_of(gated.config).results, outcome)
     assert (outcome.recorded, outcome.other_toolchains, outcome.updated) == (["recorded"], ("a", "b"), True)
     progress = (gated.config, "progress")
     assert asked == [(gated.config, gated.options, gated.worker.store, ["recorded"], progress)]

@@ -31,7 +31,6 @@ PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
 TABLE = {
     # verdict: local, under CI, and by which option alone it fails
     Verdict.UNCHANGED: (PASS, PASS, {}),
-    Verdict.ACCEPTED_ELSEWHERE: (REMARK, REMARK, {}),
     Verdict.SAME: (PASS, PASS, {}),
     Verdict.FASTER: (REMARK, REMARK, {"strict": True}),
     Verdict.BETTER: (REMARK, REMARK, {"strict": True}),
@@ -39,7 +38,6 @@ TABLE = {
     Verdict.WORSE: (FAIL, FAIL, {}),
     Verdict.INCONCLUSIVE: (WARN, WARN, {"inconclusive": "fail"}),
     Verdict.NOT_COMPARABLE: (WARN, FAIL, {"open": "fail"}),
-    Verdict.CONFIG_CHANGED: (WARN, FAIL, {"open": "fail"}),
     Verdict.NEW: (WARN, FAIL, {"missing": "fail"}),
     Verdict.NOT_MEASURED: (WARN, FAIL, {"open": "fail"}),
 }
@@ -69,7 +67,7 @@ def test_counters_that_are_not_there_are_never_red() -> None:
 
 
 def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> None:
-    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), for_want_of_gpu=True)
+    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), needs_gpu=True)
     assert effect(behind, CI) is WARN
     assert effect(behind, Options(without_gpu="fail")) is FAIL
 

@@ -12,13 +12,13 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.model.evidence import Identity, Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.session import follow_renames
 from pytest_gpuperf.session.follow_renames import name_origins
+from pytest_gpuperf.test_record import TestRecord
 
 H200 = "nvidia-h200"
 OLD_TEST = "test_old"
@@ -54,7 +54,7 @@ def new(
 
 def followed(run: Run, *works: WorkloadEvidence, whole: bool = True) -> WorkloadEvidence:
     """What the first of these workloads of one test became."""
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     for work in works:
         book.add(work)
     name_origins(run.config, run.worker, book, whole=whole)

@@ -13,9 +13,9 @@ from isolation_samples import Device, Ended, Fresh, Isolated, Watch
 from run_samples import Run
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.session import isolation
 from pytest_gpuperf.session.isolation import EXIT_ENDED, NOTES, endless_message, launched_lines
+from pytest_gpuperf.test_record import TestRecord
 
 LOST = "tests/test_copy.py::test_before"
 
@@ -45,10 +45,10 @@ def isolated(run: Run, monkeypatch: pytest.MonkeyPatch) -> Isolated:
 
 
 def test_each_test_begins_with_a_device_that_knows_of_no_other(isolated: Isolated) -> None:
-    isolated.item.stash[stash.TEST_BOOK] = TestBook("a", "b")
+    isolated.item.stash[stash.TEST_RECORD] = TestRecord("a", "b")
     isolated.run.state.recorded_ns = 5.0
     assert isolated.ran() == "its result"
-    assert stash.TEST_BOOK not in isolated.item.stash
+    assert stash.TEST_RECORD not in isolated.item.stash
     assert isolated.run.state.recorded_ns == 0.0
     isolated.run.worker.opened = isolated.device
     isolated.ran()

@@ -103,7 +103,7 @@ def test_what_the_policy_fails_is_red_unless_a_project_may_have_settled_on_it(ru
     strict = run.with_options(open="fail", without_gpu="warn").options
     red = {cause for cause in WhyVanished if missed_records.fails(Vanished(record, cause), strict)}
     assert red == set(WhyVanished) - {WhyVanished.ELSEWHERE, WhyVanished.DESELECTED}
-    skip = Vanished(record, WhyVanished.SKIPPED, for_want_of_gpu=True)
+    skip = Vanished(record, WhyVanished.SKIPPED, needs_gpu=True)
     assert not missed_records.fails(skip, strict)
     assert missed_records.fails(skip, run.with_options(without_gpu="fail").options)
 

@@ -12,7 +12,7 @@ from run_samples import judgement, key, workload
 from pytest_gpuperf.model.evidence import Identity, TimeRecord
 from pytest_gpuperf.model.revision import Revision, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.session.recorded_work import RECORD_BY_NAME, as_recorded
+from pytest_gpuperf.session.static_gate import RECORD_BY_NAME, same_work
 
 IDENTITY = Identity(code="aa", launch="grid=(64, 1, 1) block=(256, 1, 1) shared=0", arguments=("int32=7",))
 EDITED = msgspec.structs.replace(IDENTITY, code="bb")
@@ -22,7 +22,7 @@ OTHER_LAUNCH = msgspec.structs.replace(EDITED, launch="grid=(32, 1, 1) block=(51
 
 def told(
     verdict: Verdict, *on_record: Identity, now: Identity | None = IDENTITY, has_gpu: bool = False,
-    revision: Revision | None = None, launched_otherwise: bool = False, **changes: Any,
+    revision: Revision | None = None, launch_changed: bool = False, **changes: Any,
 ) -> Judgement:  # fmt: skip
     """What becomes of a verdict on machine code where each GPU on record timed one of these."""
     times = {
@@ -32,8 +32,8 @@ def told(
     store = SimpleNamespace(devices=lambda: [*times, "gpu-without"], time=lambda device, _: times.get(device))
     worker: Any = SimpleNamespace(has_gpu=has_gpu, revision=revision, store=store)
     work = workload("copy", **{"identity": now, "cache": "cold", **changes})
-    given = msgspec.structs.replace(judgement(verdict), reason="by its code", launched_otherwise=launched_otherwise)
-    (found,) = as_recorded(worker, work, [given])
+    given = msgspec.structs.replace(judgement(verdict), reason="by its code", launch_changed=launch_changed)
+    (found,) = same_work(worker, work, [given])
     return found
 
 
@@ -63,15 +63,15 @@ def test_of_several_gpus_the_one_whose_record_is_nearest_tells() -> None:
 
 def test_unchanged_code_under_another_launch_is_left_to_its_time() -> None:
     found = told(Verdict.UNCHANGED, OTHER_LAUNCH)
-    assert (found.verdict, found.launched_otherwise) == (Verdict.SAME, True)
+    assert (found.verdict, found.launch_changed) == (Verdict.SAME, True)
     assert found.reason.endswith(": its time will tell")
-    again = told(Verdict.SAME, OTHER_LAUNCH, launched_otherwise=True)
+    again = told(Verdict.SAME, OTHER_LAUNCH, launch_changed=True)
     assert again.reason.endswith(": its time will tell")
 
 
 def test_changed_code_under_another_launch_keeps_its_own_words() -> None:
     found = told(Verdict.SAME, OTHER_LAUNCH)
-    assert (found.reason, found.launched_otherwise) == ("by its code", False)
+    assert (found.reason, found.launch_changed) == ("by its code", False)
 
 
 @pytest.mark.parametrize("known", [{"has_gpu": True}, {"now": None}, {"cache": None}, {"facts_asked": True}])

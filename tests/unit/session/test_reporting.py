@@ -66,7 +66,7 @@ def test_reports_go_into_the_runs_book(run: Run) -> None:
         nodeid="a", when="call", duration=1.0, failed=True, skipped=False, longrepr="it failed"
     )
     Reporting(run.config, run.options).pytest_runtest_logreport(report)
-    assert stash.run_book_of(run.config).tests_run == 1
+    assert stash.run_of(run.config).results.tests_run == 1
 
 
 # --- letters of the progress -----------------------------------------------------------------------

@@ -12,11 +12,11 @@ import pytest
 from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context import foreign_code
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.results import Results
 from pytest_gpuperf.session import revision_side
 from pytest_gpuperf.session.revision_side import FOUND_FILE, leave_revision
 
@@ -43,7 +43,7 @@ def there(run: Run) -> Run:
 
 
 def left(run: Run, task: RevisionTask, *tests: TestEvidence, failures: Any = None) -> RevisionFound:
-    leave_revision(run.config, Book.merged(tests, failures or {}, len(tests)), task)
+    leave_revision(run.config, Results.merged(tests, failures or {}, len(tests)), task)
     return msgspec.json.decode((task.folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
 
@@ -61,7 +61,7 @@ def test_the_evidence_of_its_tests_and_the_gpu_that_one_of_them_ran_on(there: Ru
 
 def test_nothing_is_left_of_a_process_that_was_ended_before_its_first_test(there: Run, task: RevisionTask) -> None:
     there.collected().found = None
-    leave_revision(there.config, Book(), task)
+    leave_revision(there.config, Results(), task)
     assert list(task.folder.iterdir()) == []
 
 

@@ -10,10 +10,10 @@ from missed_samples import NODE, told
 from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.report.run_part import Missed, RunPart
+from pytest_gpuperf.results import Results
 from pytest_gpuperf.session.missed_records import MISSED
 from pytest_gpuperf.session.run_parts import BEAR_UPON_VERDICTS, asked_for, has_tests, options_of, part_of
 
@@ -21,7 +21,7 @@ RAN = TestEvidence(module=MODULE, test=TEST, workloads=(workload(),), device=H20
 
 
 def part(run: Run, *tests: TestEvidence, status: int = 0) -> RunPart:
-    return part_of(run.session(status), Book.merged(tests, {"a": "it failed"}, 3))
+    return part_of(run.session(status), Results.merged(tests, {"a": "it failed"}, 3))
 
 
 def test_a_shard_has_tests_if_the_run_has_any(run: Run) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
-import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.evidence import Identity, StaticRecord
 from pytest_gpuperf.model.revision import Revision, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.session import static_gate
-from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session import not_reached as module
+from pytest_gpuperf.session.not_reached import NEVER_TIMED, PASSED_WITHOUT, UNFINISHED, WITHOUT_CODE, not_reached
+from pytest_gpuperf.session.static_gate import judge_static, unrecorded_cubins
+from pytest_gpuperf.test_record import TestRecord
 
 
 @pytest.fixture(autouse=True)
 def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(module, "toolchain", lambda: COMPILER)
 
 
 def record(
@@ -96,7 +96,7 @@ def test_a_record_that_another_workload_stands_for_is_not_compared_with(run: Run
     book = stopped_book()
     for one in (first, labelled):
         book.add(one)
-    assert unreached(run.worker, book) == []
+    assert not_reached(run.worker, book) == []
 
 
 def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
@@ -111,8 +111,8 @@ def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin
     assert unrecorded_cubins(run.store, other) == {"other"}
 
 
-def stopped_book(status: str = "static only") -> TestBook:
-    book = TestBook(MODULE, TEST)
+def stopped_book(status: str = "static only") -> TestRecord:
+    book = TestRecord(MODULE, TEST)
     book.stop(status, "no driver")  # type: ignore[arg-type]
     return book
 
@@ -122,7 +122,7 @@ def test_every_workload_on_record_that_was_not_reached_is_named(without_gpu: Run
     record(without_gpu, static_record("c1", kernel="scale"), "second")
     book = stopped_book()
     book.add(workload("first", static={"sm_90": static_record()}, toolchain=COMPILER))
-    (found,) = unreached(without_gpu.worker, book)
+    (found,) = not_reached(without_gpu.worker, book)
     assert (found.key, found.target, found.kind, found.verdict) == (
         key("second"),
         "sm_90",
@@ -137,7 +137,7 @@ def test_every_workload_on_record_that_was_not_reached_is_named(without_gpu: Run
 
 def test_a_test_that_only_checked_says_what_it_needed(run: Run) -> None:
     record(run, static_record())
-    (found,) = unreached(run.worker, stopped_book("checked only"))
+    (found,) = not_reached(run.worker, stopped_book("checked only"))
     assert "its first need for a time or a counter that this run does not take. Put" in found.reason
 
 
@@ -146,11 +146,11 @@ def test_a_kernel_that_stands_for_itself_reaches_the_record_that_it_was_compared
     record(without_gpu, static_record("c1"), "copy of 64 MB")
     book = stopped_book()
     book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER, launched=False))
-    assert [one.key.workload for one in unreached(without_gpu.worker, book)] == ["copy of 64 MB"]
+    assert [one.key.workload for one in not_reached(without_gpu.worker, book)] == ["copy of 64 MB"]
     book.add(workload("copy", static={"sm_90": static_record()}, toolchain="Triton 3.6.0", launched=False))
-    assert len(unreached(without_gpu.worker, book)) == 2
+    assert len(not_reached(without_gpu.worker, book)) == 2
     book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
-    assert len(unreached(without_gpu.worker, book)) == 2
+    assert len(not_reached(without_gpu.worker, book)) == 2
 
 
 def test_records_of_every_compiler_of_the_test_are_asked_for(without_gpu: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,19 +160,19 @@ def test_records_of_every_compiler_of_the_test_are_asked_for(without_gpu: Run, m
     book = stopped_book()
     book.add(workload("done", toolchain="Triton 3.6.0"))
     book.add(workload("callable"))
-    assert {one.key.workload for one in unreached(without_gpu.worker, book)} == {"by nvrtc", "by triton"}
+    assert {one.key.workload for one in not_reached(without_gpu.worker, book)} == {"by nvrtc", "by triton"}
 
     def missing() -> str:
         raise ToolchainMissing("no compiler")
 
-    monkeypatch.setattr(static_gate, "toolchain", missing)
-    assert {one.key.workload for one in unreached(without_gpu.worker, book)} == {"by triton"}
+    monkeypatch.setattr(module, "toolchain", missing)
+    assert {one.key.workload for one in not_reached(without_gpu.worker, book)} == {"by triton"}
 
 
 def test_other_architectures_tests_and_modules_are_none_of_its_business(without_gpu: Run) -> None:
     without_gpu.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
     without_gpu.store.write(Update(static={("sm_90", COMPILER, key(test="test_scale")): static_record()}))
-    assert unreached(without_gpu.worker, stopped_book()) == []
+    assert not_reached(without_gpu.worker, stopped_book()) == []
 
 
 TIMED = SimpleNamespace(beside=None)
@@ -200,34 +200,34 @@ def test_what_the_revision_launches_and_this_test_does_not_is_not_measured(witho
     without_gpu.worker.revision = Revision(
         commit="c0", name="c0", archs=("sm_90",), untimed={str(key(name)): there for name in ("copy", "scale", "sum")}
     )
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
     book.add(workload("scale", launched=False))
-    found = unreached(without_gpu.worker, book, stopped=False)
+    found = not_reached(without_gpu.worker, book, stopped=False)
     assert [(one.key, one.target, one.kind) for one in found] == [
         (key(name), "sm_90", "static") for name in ("scale", "sum")
     ]
     without_gpu.worker.has_gpu = True
-    assert all(one.kind == "time" for one in unreached(without_gpu.worker, book, stopped=False))
+    assert all(one.kind == "time" for one in not_reached(without_gpu.worker, book, stopped=False))
 
 
 def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> None:
     run.worker.store = Timed()
     book = stopped_book("checked only")
     book.add(workload("copy", time_judgement("copy")))
-    (found,) = unreached(run.worker, book)
+    (found,) = not_reached(run.worker, book)
     assert (found.key, found.target, found.kind) == (key("scale"), "nvidia-h200", "time")
     book.add(workload("copy", launched=False))
-    assert [one.key.workload for one in unreached(run.worker, book)] == ["copy", "scale"]
+    assert [one.key.workload for one in not_reached(run.worker, book)] == ["copy", "scale"]
     book.add(workload("copy"))
-    assert [one.reason for one in unreached(run.worker, book) if one.key == key()] == [static_gate.UNFINISHED]
+    assert [one.reason for one in not_reached(run.worker, book) if one.key == key()] == [UNFINISHED]
     book.add(workload("new"))
-    assert [one.reason for one in unreached(run.worker, book) if one.key == key("new")] == [static_gate.NEVER_TIMED]
+    assert [one.reason for one in not_reached(run.worker, book) if one.key == key("new")] == [NEVER_TIMED]
     for other in (workload("new", launched=False), workload("new", time_judgement("new"))):
         book.add(other)
-        assert key("new") not in [one.key for one in unreached(run.worker, book)]
+        assert key("new") not in [one.key for one in not_reached(run.worker, book)]
     run.worker.has_gpu = False
-    assert unreached(run.worker, book) == []
+    assert not_reached(run.worker, book) == []
 
 
 def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
@@ -236,50 +236,10 @@ def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
     run.worker.store = Timed()
     recorded = {TEST: {"of_a100": static_record("a1"), "gone": static_record("90")}}
     monkeypatch.setattr(Timed, "static_tests", lambda self, arch, module, compiler: recorded)
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     for name in ("copy", "scale"):
         book.add(workload(name, time_judgement(name)))
-    assert [one.key.workload for one in unreached(run.worker, book, stopped=False)] == ["gone"]
-
-
-# --- accepted elsewhere --------------------------------------------------------------------------
-
-OTHER = "nvrtc 12.9.86"
-WORSE = msgspec.structs.replace(
-    static_record("c1"),
-    source_hash="51" * 32,
-    profile=msgspec.structs.replace(static_record("c1").profile, spill_store_bytes=8),
-)
-
-
-def elsewhere(run: Run, **records: StaticRecord) -> list[Judgement]:
-    """Worse code for two architectures, of which the other compiler has records."""
-    static = {("sm_90", COMPILER, key()): static_record(), ("sm_80", COMPILER, key()): static_record()}
-    theirs = {(arch, OTHER, key()): record for arch, record in records.items()}
-    run.store.write(Update(static={**static, **theirs, ("sm_80", "nvrtc 11.8.89", key("more")): static_record()}))
-    one = workload("copy", static={"sm_90": WORSE, "sm_80": WORSE}, toolchain=COMPILER)
-    return list(judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements)
-
-
-def test_what_another_compiler_has_on_record_as_accepted_is_not_held_against_this_one(run: Run) -> None:
-    accepted, worse = elsewhere(run, sm_90=WORSE)
-    assert (accepted.verdict, accepted.target) == (Verdict.ACCEPTED_ELSEWHERE, "sm_90")
-    assert accepted.reason.startswith(
-        f"its source is on record as accepted under {OTHER}, and the record of {COMPILER} is older: "
-    )
-    assert (worse.verdict, worse.target) == (Verdict.WORSE, "sm_80")
-
-
-def test_a_compiler_with_older_source_accepts_nothing(run: Run) -> None:
-    assert [one.verdict for one in elsewhere(run, sm_90=static_record())] == [Verdict.WORSE, Verdict.WORSE]
-
-
-def test_a_compiler_that_the_team_does_not_declare_has_no_older_records(run: Run) -> None:
-    theirs = {("sm_90", OTHER, key()): WORSE}
-    run.store.write(Update(static=theirs))
-    one = workload("copy", static={"sm_90": WORSE}, toolchain="nvrtc 11.0.1")
-    (found,) = judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements
-    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert [one.key.workload for one in not_reached(run.worker, book, stopped=False)] == ["gone"]
 
 
 # --- workloads that a test did come to -----------------------------------------------------------
@@ -290,8 +250,8 @@ def test_a_workload_without_machine_code_of_this_architecture_says_so(run: Run, 
         record(process, static_record())
         book = stopped_book()
         book.add(workload("copy", time_judgement("copy")))
-        (found,) = unreached(process.worker, book)
-        assert (found.reason, found.kind, found.for_want_of_gpu) == (static_gate.WITHOUT_CODE, "static", False)
+        (found,) = not_reached(process.worker, book)
+        assert (found.reason, found.kind, found.needs_gpu) == (WITHOUT_CODE, "static", False)
 
 
 @pytest.mark.parametrize(
@@ -316,15 +276,15 @@ def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_li
 ) -> None:
     run.worker.has_gpu = has_gpu
     record(run, static_record("c9"), compiler=compiler)
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     book.add(workload("copy", time_judgement("copy"), static={"sm_80": static_record()}, toolchain=compiler))
-    assert (unreached(run.worker, book, stopped=False) == []) == reached
+    assert (not_reached(run.worker, book, stopped=False) == []) == reached
 
 
 def test_what_a_test_that_ended_without_a_stop_did_not_come_to_is_not_for_want_of_a_gpu(without_gpu: Run) -> None:
     record(without_gpu, static_record())
     book = stopped_book()
-    (stopped,) = unreached(without_gpu.worker, book)
-    (passed,) = unreached(without_gpu.worker, book, stopped=False)
-    assert (stopped.for_want_of_gpu, passed.for_want_of_gpu) == (True, False)
-    assert passed.reason.endswith(static_gate.PASSED_WITHOUT)
+    (stopped,) = not_reached(without_gpu.worker, book)
+    (passed,) = not_reached(without_gpu.worker, book, stopped=False)
+    assert (stopped.needs_gpu, passed.needs_gpu) == (True, False)
+    assert passed.reason.endswith(PASSED_WITHOUT)

@@ -59,7 +59,6 @@ def comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
     monkeypatch.setattr(static_gate, "WorkloadComparison", made)
     monkeypatch.setattr(static_gate, "weigh", made.weigh)
     monkeypatch.setattr(static_gate, "proven_causes", made.proven)
-    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
     return made
 
 

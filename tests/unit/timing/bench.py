@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.model.timed_round import DeviceState
+from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.timing.rounds import Workload
 
 

@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.early_stop import CheckedOnly
-from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.device_errors import LockTimeout
+from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import confirm
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
@@ -41,8 +42,7 @@ class Test:
     __test__ = False
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.state = RunState(SimpleNamespace(stash=pytest.Stash()))  # type: ignore[arg-type]
-        self.book = TestBook("test_a.py", "test_a")
+        self.book = TestRecord("test_a.py", "test_a")
         self.tasks: list[ConfirmTask] = []
         self.sections: list[str] = []
         self.left: list[list[Confirmation]] = []
@@ -55,10 +55,9 @@ class Test:
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
         memory = SimpleNamespace(peak=4, free=6, unused=2)
-        self.worker: Any = SimpleNamespace(
-            give_memory_back=lambda: None, child_environment=dict,
-            device=SimpleNamespace(memory=lambda: memory, lock=lambda: self.lock()),
-        )  # fmt: skip
+        self.worker: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
+        self.worker.give_memory_back, self.worker.child_environment = (lambda: None), dict
+        self.worker.device = SimpleNamespace(memory=lambda: memory, lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
     def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:
@@ -73,9 +72,9 @@ class Test:
         """The verdict on a workload's time, which was this and waited."""
         waiting = msgspec.structs.replace(judged(verdict), changes=(CHANGE,))
         self.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
-        self.state.suspect([Suspect(waiting, CODE, settle, budget_s=1.0, **fields)])
-        confirm.confirm(self.item, self.worker, self.state, self.book)
-        assert not self.state.has_suspects
+        self.worker.suspects.append(Suspect(waiting, CODE, settle, budget_s=1.0, **fields))
+        confirm.confirm(self.item, self.worker, self.book)
+        assert not self.worker.suspects
         static, time = self.book.workloads["copy"].judgements
         assert static.verdict is Verdict.SAME
         return time
@@ -99,13 +98,13 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     (task,) = test.tasks
     assert [one.key for one in task.places] == [KEY]
     assert (task.by_process, task.together) == ((), True)
-    assert test.state.confirmed == 1
+    assert test.worker.confirmed == 1
 
 
 def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     test.left = [[finding()]]
     assert test.settled(settle=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
-    assert test.state.confirmed == 0
+    assert test.worker.confirmed == 0
 
 
 def test_further_processes_are_asked_until_it_is_settled(test: Test) -> None:
@@ -169,7 +168,7 @@ def test_an_obstacle_of_the_second_process_is_named(test: Test) -> None:
 
 
 def test_only_so_many_tests_are_confirmed(test: Test) -> None:
-    test.state.confirmed = confirm.MOST_CONFIRMED
+    test.worker.confirmed = confirm.MOST_CONFIRMED
     assert test.settled().reason == (
         "not confirmed: 20 tests of this process were confirmed already; run this one by itself; proven slower"
     )
@@ -179,8 +178,8 @@ def test_only_so_many_tests_are_confirmed(test: Test) -> None:
 
 def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
     test.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SLOWER),)))
-    test.state.suspect([Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0)])
-    confirm.give_up(test.state, test.book)
+    test.worker.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
+    confirm.give_up(test.worker, test.book)
     (found,) = test.book.workloads["copy"].judgements
     assert found.reason == "not confirmed: the test was failed or stopped by pytest's own means; proven slower"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, static_record, workload
 
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import advise_test
+from pytest_gpuperf.session import judge_test
+from pytest_gpuperf.test_record import TestRecord
 
 CAUSE = Advice(cause="bank conflicts", evidence=(), gain=0.4)
 STATE = State(bound="memory", why="it copies")
@@ -39,15 +39,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         calls.append(("state", peaks))
         return STATE
 
-    monkeypatch.setattr(advise_test, "toolchain", lambda: COMPILER)
-    monkeypatch.setattr(advise_test, "Estimates", Estimates)
-    monkeypatch.setattr(advise_test, "explain_each", explain_each)
-    monkeypatch.setattr(advise_test, "state_of", state_of)
+    monkeypatch.setattr(judge_test, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(judge_test, "Estimates", Estimates)
+    monkeypatch.setattr(judge_test, "explain_each", explain_each)
+    monkeypatch.setattr(judge_test, "state_of", state_of)
     return calls
 
 
-def book_with(*verdicts: Verdict, **fields: Any) -> TestBook:
-    book = TestBook(MODULE, TEST)
+def book_with(*verdicts: Verdict, **fields: Any) -> TestRecord:
+    book = TestRecord(MODULE, TEST)
     book.add(workload("copy", *[judgement(verdict) for verdict in verdicts], **fields))
     return book
 
@@ -57,7 +57,7 @@ def test_causes_are_looked_for_where_something_is_not_what_it_was(
     run: Run, asked: list[tuple[Any, ...]], verdict: Verdict
 ) -> None:
     book = book_with(Verdict.UNCHANGED, verdict)
-    advise_test.advise_test(run.worker, book)
+    judge_test.explain_test(run.worker, book)
     found = book.workloads["copy"]
     assert (found.advice, found.state) == (((CAUSE,), STATE) if verdict in TELLING else ((), None))
     assert bool(asked) is (verdict in TELLING)
@@ -65,7 +65,7 @@ def test_causes_are_looked_for_where_something_is_not_what_it_was(
 
 def test_a_run_that_explains_asks_of_every_workload(run: Run, asked: list[tuple[Any, ...]]) -> None:
     book = book_with(Verdict.UNCHANGED)
-    advise_test.advise_test(run.with_options(explain=True).worker, book)
+    judge_test.explain_test(run.with_options(explain=True).worker, book)
     assert book.workloads["copy"].state == STATE
 
 
@@ -74,7 +74,7 @@ def test_explanations_are_asked_with_what_the_run_has(run: Run, asked: list[tupl
     book.cubins = {"a": b"code"}
     work = book.workloads["copy"]
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
-    advise_test.advise_test(run.worker, book)
+    judge_test.explain_test(run.worker, book)
     estimates, (_, compared), state = asked
     assert estimates == ("estimates", run.store, {"a": b"code"}, run.worker.compile_cache)
     assert (compared.store, compared.work, compared.toolchain) == (run.store, work, COMPILER)
@@ -85,8 +85,8 @@ def test_explanations_are_asked_with_what_the_run_has(run: Run, asked: list[tupl
 def test_callables_and_machines_without_a_gpu_have_neither_compiler_nor_facts(
     without_gpu: Run, asked: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advise_test, "toolchain", lambda: pytest.fail("nothing was compiled"))
-    advise_test.advise_test(without_gpu.worker, book_with(Verdict.SAME))
+    monkeypatch.setattr(judge_test, "toolchain", lambda: pytest.fail("nothing was compiled"))
+    judge_test.explain_test(without_gpu.worker, book_with(Verdict.SAME))
     _, (_, compared), _ = asked
     assert (compared.toolchain, compared.facts) == ("", None)
 
@@ -94,6 +94,6 @@ def test_callables_and_machines_without_a_gpu_have_neither_compiler_nor_facts(
 def test_a_callable_beside_a_kernel_has_no_compiler(run: Run, asked: list[tuple[Any, ...]]) -> None:
     book = book_with(Verdict.SAME, static={"sm_90": static_record()}, toolchain=COMPILER)
     book.add(workload("callable", judgement(Verdict.SAME)))
-    advise_test.advise_test(run.worker, book)
+    judge_test.explain_test(run.worker, book)
     _, (_, first), _, (_, second), _ = asked
     assert (first.toolchain, second.toolchain) == (COMPILER, "")

@@ -1,6 +1,6 @@
-"""The measuring worker of one process: its GPU, its compiler, the baselines it compares with.
+"""What one process of a run shares: its GPU, its compiler, the baselines, and what it keeps from test to test.
 
-Everything is opened when a test first needs it, once.  The worker knows no test and makes no verdict.
+Everything is opened when a test first needs it, once.  Workers of pytest-xdist share none of it.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 import datetime
 import gc
 import os
+import random
 import re
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,8 +24,8 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.given_by_hooks import device_given
 from pytest_gpuperf.context.repository import Commit, commit_of
 from pytest_gpuperf.device.device_errors import NoDevice
@@ -31,27 +34,29 @@ from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.model.architectures import plain
+from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.revision import Revision, read_revision
 from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
+from pytest_gpuperf.results import Results
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.counters.exchange import Collected
+    from pytest_gpuperf.judge.suspects import Suspect
+    from pytest_gpuperf.timing.process_opponent import Link
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""
 OnRecord = dict[str, StaticProfile]
-FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
-"""Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
+SELF_PAIRS = 3
+"""Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
 
-def worker_number(config: pytest.Config) -> int | None:
-    """Number of the pytest-xdist worker that this process is; None without workers, and of one that --tx names."""
-    number = re.fullmatch(r"gw([0-9]+)", getattr(config, "workerinput", {}).get("workerid", ""))
-    return int(number[1]) if number is not None else None
-
-
-class Worker:
-    """What the fixtures of one process share."""
+class Run:
+    """What the tests of one process share."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
@@ -68,12 +73,39 @@ class Worker:
         """Called once, when a GPU is used for the first time."""
         self.archs_of_workers: frozenset[str] = frozenset()
         """Of the controller of pytest-xdist: architectures of the GPUs that its workers opened."""
+        self.results = Results()
+        """Of all tests, in the process that reports."""
+        self.outcome = Outcome()
+        """What the end of the run has to report."""
+        self.confirmed = 0
+        """Tests of which a second process has confirmed a regression."""
+        self.self_pair_readings: dict[str, SelfPairReading] = {}
+        """What launches that were paired with themselves came to, by node id."""
+        self.link: Link | None = None
+        """To the process that gates, in one that stands for another revision."""
+        self.gpu_lost = ""
+        """Which test left the GPU unusable for this process; empty while it is usable."""
+        self.recorded_ns = 0.0
+        """What the workload in hand took when it was recorded; 0 if that is not known."""
+        self.collected: Collected | None = None
+        """Counters; None before the first question for them."""
+        self.counter_folder: Path | None = None
+        """Where they are left for the workers of pytest-xdist."""
+        self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
+        """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
+        self._start_s = 0.0
+        self._test_began = "", 0.0
+        self._shares: dict[str, int] = {}
+        """Error rates that were given out, by the test's node id."""
+        self.suspects: list[Suspect] = []
+        """Of the test that runs: losses that wait for a second process, at its end."""
 
     @property
     def number(self) -> int | None:
-        """Number of this pytest-xdist worker; None without workers."""
-        return worker_number(self.config)
+        """Number of the pytest-xdist worker that this process is; None without workers, and of one that --tx names."""
+        number = re.fullmatch(r"gw([0-9]+)", getattr(self.config, "workerinput", {}).get("workerid", ""))
+        return int(number[1]) if number is not None else None
 
     @cached_property
     def store(self) -> BaselineStore:
@@ -231,3 +263,38 @@ class Worker:
             _ = self.device
         except NoDevice as problem:
             raise pytest.UsageError(f"--gpuperf-require-gpu: {problem}") from None
+
+    def begin_test(self, item: pytest.Item) -> None:
+        """Note when a test began, and, before the first one, what this process's start took."""
+        now = time.perf_counter()
+        if not self._start_s:
+            self._start_s = now - stash.PROCESS_BEGAN
+        self._test_began = item.nodeid, now
+
+    def seconds_of_this_test(self, item: pytest.Item) -> float:
+        """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
+        node, began = self._test_began
+        return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
+
+    def next_share(self, node_id: str) -> float:
+        """The error rate of a test's next workload; ask once for each, before its first block is taken."""
+        from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
+
+        self._shares[node_id] = self._shares.get(node_id, 0) + 1
+        return share(self._gated_tests, self._shares[node_id])
+
+    def pairs_with_itself(self, node_id: str) -> bool:
+        """Whether a launch of this test is to be paired with itself: the first one of three tests of a run, about."""
+        if not self.options.enabled or node_id in self.self_pair_readings:
+            return False
+        return random.Random(f"{self._id} {node_id}").random() * self._gated_tests < SELF_PAIRS
+
+    @property
+    def _gated_tests(self) -> int:
+        finding = self.config.stash.get(stash.FINDING, None)
+        return len(finding.gated) if finding is not None else 1
+
+    def take_suspects(self) -> list[Suspect]:
+        """Those of the test that ends, which wait no more."""
+        taken, self.suspects = self.suspects, []
+        return taken

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.context.kernel_labels import AmbiguousKernel, CompiledKernel, labelled
-from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
-from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.endings import AmbiguousKernel
+from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
 
 
 def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:
@@ -15,13 +15,11 @@ def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work"
         barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 64,
     )  # fmt: skip
     record = StaticRecord(kernel=name, source_hash=source, profile=profile)
-    key = Key(module="test_a.py", test="test_a", workload=name)
-    evidence = WorkloadEvidence(key=key, static={"sm_90": record}, toolchain="nvrtc 13.0.88", launched=False)
-    return CompiledKernel(evidence, options, file)
+    return CompiledKernel(name, {"sm_90": record}, "nvrtc 13.0.88", options, file)
 
 
 def names(*kernels: CompiledKernel, taken: tuple[str, ...] = ()) -> list[str]:
-    return [evidence.key.workload for evidence in labelled(kernels, kernels, taken)]
+    return [name for name, _ in labelled(kernels, kernels, taken)]
 
 
 def test_a_kernel_by_itself_has_its_name() -> None:
@@ -46,8 +44,8 @@ def test_the_one_without_options_of_its_own_keeps_the_name() -> None:
 
 def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
     measured, other = compiled("a", "-DFAST"), compiled("b")
-    (found,) = labelled([other], [measured, other], {"work": None})
-    assert found.key.workload == "work [without -DFAST]"
+    ((name, _),) = labelled([other], [measured, other], {"work": None})
+    assert name == "work [without -DFAST]"
 
 
 def test_files_tell_kernels_apart() -> None:
@@ -64,12 +62,14 @@ def test_the_same_kernel_compiled_again_is_told_once() -> None:
 
 
 def test_kernels_that_nothing_tells_apart_are_refused() -> None:
+    test = TestRecord("test_a.py", "test_a")
+    test.kernels += [compiled("a"), compiled("b")]
     with pytest.raises(AmbiguousKernel, match=r"test_a\.py::test_a: several kernels called 'work' differ in nothing"):
-        names(compiled("a"), compiled("b"))
+        test.unlaunched()
 
 
 def test_another_compiler_makes_another_kernel() -> None:
     one = compiled("a")
-    assert one.is_another(one.evidence.static, "ptxas 13.0.88")
-    assert not one.is_another(one.evidence.static, "nvrtc 13.0.88")
-    assert not one.is_another({"sm_80": compiled("b").evidence.static["sm_90"]}, "nvrtc 13.0.88")
+    assert one.is_another(one.static, "ptxas 13.0.88")
+    assert not one.is_another(one.static, "nvrtc 13.0.88")
+    assert not one.is_another({"sm_80": compiled("b").static["sm_90"]}, "nvrtc 13.0.88")

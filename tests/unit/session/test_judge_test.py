@@ -9,27 +9,25 @@ import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import judge_book as judge_book_module
-from pytest_gpuperf.session import static_gate
-from pytest_gpuperf.session.judge_book import judge_book
+from pytest_gpuperf.session import judge_test, not_reached
+from pytest_gpuperf.test_record import TestRecord
 
 
 @pytest.fixture(autouse=True)
 def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
-    monkeypatch.setattr(judge_book_module.advise_test, "advise_test", lambda worker, book: None)
+    monkeypatch.setattr(not_reached, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(judge_test, "explain_test", lambda run, test: None)
 
 
 def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None:
     run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     for name in ("copy", "scale"):
         book.add(workload(name, judgement(Verdict.NEW, workload=name), judgement(Verdict.SLOWER, workload=name)))
-    assert judge_book(run.config, run.worker, book, stopped=False, whole=True) == ""
+    assert judge_test.judge_test(run.config, run.worker, book, stopped=False, whole=True) == ""
     for work in book.workloads.values():
         assert [(one.verdict, one.reason) for one in work.judgements] == [
             (Verdict.NEW, "it is not in c0 (yesterday)"), (Verdict.SLOWER, "")
@@ -42,11 +40,14 @@ def test_a_record_that_a_renamed_workload_continues_is_open_only_where_new_is_no
 ) -> None:
     run.store.write(Update(static={("sm_90", COMPILER, key("old")): static_record()}))
     run.collected(TEST)
-    book = TestBook(MODULE, TEST)
+    book = TestRecord(MODULE, TEST)
     timed = judgement(Verdict.NEW, kind="time", workload="new")
     new = workload("new", timed, static={"sm_90": static_record()}, toolchain=COMPILER)
     book.add(new)
-    assert judge_book(run.config, run.with_options(missing=missing).worker, book, stopped=False, whole=True) == ""
+    assert (
+        judge_test.judge_test(run.config, run.with_options(missing=missing).worker, book, stopped=False, whole=True)
+        == ""
+    )
     assert book.workloads["new"].was == key("old")
     assert [one.key for one in book.unreached] == [key("old")] * told
 
@@ -56,12 +57,12 @@ def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: 
     run.with_options(enabled=False, task=RevisionTask(folder=folder, top=folder, others=(), tree=folder))
     run.worker.visited = set()
     for stopped in (True, False):
-        book = TestBook(MODULE, TEST)
+        book = TestRecord(MODULE, TEST)
         for code in ("c0", "c1"):
             record = msgspec.structs.replace(static_record(code), source_hash=code * 32)
             book.add_compiled("copy", {"sm_90": record}, COMPILER, (f"-D={code}",), "a.cu")
         book.cubins = {"ab": b"machine code"}
-        assert judge_book(run.config, run.worker, book, stopped=stopped, whole=True) == ""
+        assert judge_test.judge_test(run.config, run.worker, book, stopped=stopped, whole=True) == ""
         assert len(book.workloads) == 2
         assert book.unrecorded == {"ab"}
     assert run.worker.visited == {Path.cwd().resolve()}

@@ -1,0 +1,98 @@
+"""The results of all tests of a run, in the process that reports: the only one, or the controller of pytest-xdist.
+
+What a ``TestRecord`` holds leaves its test as ``TestEvidence`` on pytest's report; here it is collected for reports,
+updates and guards to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.context.tests_found import failure_line, is_of_subtest
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.verdict import Judgement
+
+
+class Results:
+    """What the tests of a run found, and how they ended."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, TestEvidence] = {}
+        """By node id."""
+        self.tests_run = 0
+        self.failures: dict[str, str] = {}
+        """By the node id of a test that failed: why, in a line."""
+        self.failed_as_expected: set[str] = set()
+        """Tests that pytest calls xfailed: green, and wrong all the same."""
+        self._seconds: dict[str, float] = {}
+        self._heavy: dict[str, pytest.TestReport] = {}
+        """Reports with the evidence of a test that not every plugin has seen."""
+
+    @classmethod
+    def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Results:
+        """Of what several runs found, each in tests of its own."""
+        merged = cls()
+        merged.results = {one.node_id: one for one in evidence}
+        merged.failures, merged.tests_run = dict(failures), tests_run
+        return merged
+
+    def collect(self, report: pytest.TestReport) -> None:
+        """Take what a report carries; call for every phase of every test."""
+        payload = getattr(report, "gpuperf", None)
+        if report.when == "call" or (report.when == "setup" and payload is not None):
+            self.tests_run += 1  # evidence of a setup: it ended the test
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        if payload is not None:
+            self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
+            self._heavy[report.nodeid] = report
+        if report.failed:
+            self.failures.setdefault(report.nodeid, failure_line(report) or "it failed")
+        if report.skipped and hasattr(report, "wasxfail") and not is_of_subtest(report):
+            self.failed_as_expected.add(report.nodeid)
+
+    def told(self, node_id: str) -> None:
+        """Take the evidence from a report that every plugin has seen: pytest keeps reports, and it is most of them."""
+        report = self._heavy.pop(node_id, None)
+        if report is not None:
+            report.gpuperf = ""  # type: ignore[attr-defined]
+
+    def seconds(self, node_ids: Iterable[str]) -> float:
+        """Wall-clock time that these tests took, set-up and teardown included."""
+        return sum(self._seconds.get(node, 0.0) for node in node_ids)
+
+    @property
+    def evidence(self) -> list[TestEvidence]:
+        return list(self.results.values())
+
+    @property
+    def unreached(self) -> list[Judgement]:
+        """Of workloads that tests stopped too early for."""
+        return [judgement for evidence in self.evidence for judgement in evidence.unreached]
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [judgement for evidence in self.evidence for judgement in evidence.judgements]
+
+    def accepted(self) -> list[TestEvidence]:
+        """Evidence of tests that passed in every phase, gate included: all that may become a baseline."""
+        not_passed = self.failures.keys() | self.failed_as_expected
+        return [one for node, one in self.results.items() if node not in not_passed]
+
+    @property
+    def any_failed(self) -> bool:
+        return bool(self.failures)
+
+    @property
+    def gathered_anything(self) -> bool:
+        return any(work.static or work.time or work.counters for one in self.evidence for work in one.workloads)
+
+    @property
+    def gathered_counters(self) -> bool:
+        return any(work.counters for one in self.evidence for work in one.workloads)
+
+    @property
+    def judged_times(self) -> bool:
+        return any(judgement.kind == "time" for judgement in self.judgements)

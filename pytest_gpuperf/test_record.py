@@ -1,0 +1,213 @@
+"""What one test found: its kernels, its workloads, and how it ended.
+
+A kernel that the test launches is judged as its workload.  One that it compiles and never launches stands for itself,
+under its name or a label that tells it from others of that name.  A kernel of a fixture that several tests share
+belongs to the tests that launch it, and to each test that uses the fixture and launches nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.endings import AmbiguousKernel, CheckedOnly, DuplicateWorkload, TestOver
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.result import Status, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel that stands for itself until a workload launches it."""
+
+    name: str
+    static: Mapping[str, StaticRecord]
+    """By architecture."""
+    toolchain: str
+    options: tuple[str, ...] = ()
+    """Compiler options as the test gave them, and whatever else it gave that tells kernels of one text apart."""
+    file: str = ""
+    """Name of the source's or cubin's file; empty for text in the test."""
+
+    def is_another(self, static: Mapping[str, StaticRecord], toolchain: str) -> bool:
+        """Whether ``static``, by architecture, is of another kernel."""
+        return self.toolchain != toolchain or any(
+            arch in self.static and not _is_same_code(self.static[arch], record) for arch, record in static.items()
+        )
+
+    def is_launched_by(self, workload: WorkloadEvidence) -> bool:
+        """Whether a workload launches this kernel, so that its evidence is the kernel's own."""
+        same_name = any(record.kernel == self.name for record in workload.static.values())
+        return same_name and not self.is_another(workload.static, workload.toolchain)
+
+
+class TestRecord:
+    """What one test found so far; also of a fixture that tests share, for its kernels."""
+
+    __test__ = False
+
+    def __init__(self, module: str, test: str) -> None:
+        self.module = module
+        self.test = test
+        self.workloads: dict[str, WorkloadEvidence] = {}
+        self.kernels: list[CompiledKernel] = []
+        """Every kernel that the test compiled so far, in order."""
+        self.shared_kernels: list[CompiledKernel] = []
+        """Those of fixtures that it shares with others; known at its end."""
+        self.cubins: dict[str, bytes] = {}
+        """Machine code of these kernels, by SHA-256."""
+        self.unrecorded: set[str] = set()
+        """SHA-256 of machine code that no baseline of this test holds."""
+        self.status: Status = "complete"
+        self.reason = ""
+        self.unreached: tuple[Judgement, ...] = ()
+        """NOT-MEASURED: what is on record and was not reached."""
+        self.whole = False
+        """A gated test that ran to its end on a GPU: it has no workloads but these."""
+        self.red_signature, self.severity = "", 1.0
+        """What the failure of the gate has in common with others like it, and its largest ratio of times."""
+        self.red_by_error = False
+        """Whether an error of the plugin's own failed the test, not the gate."""
+        self.faulted = False
+        """Whether it broke the GPU for its process."""
+        self.memory = ""
+        """Who held the GPU's memory when there was none left for it; empty if there was."""
+        self.ended_in: Literal["", "setup", "call"] = ""
+        """The phase that ended the test; empty while it runs."""
+        self.subtest_stopped = False
+        """Whether a subtest stopped early, and the test went on."""
+        self.failed_in_thread: BaseException | None = None
+        """What a workload raised in another thread than the test's, where Python ends the thread alone."""
+        self._thread = threading.get_ident()
+
+    @property
+    def node_id(self) -> str:
+        return f"{self.module}::{self.test}"
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        """Those of its workloads, in their order."""
+        return [judgement for workload in self.workloads.values() for judgement in workload.judgements]
+
+    def key(self, workload: str) -> Key:
+        return Key(module=self.module, test=self.test, workload=workload)
+
+    def note_failure(self, problem: BaseException) -> None:
+        """Keep what a workload raised, if the test may not see it."""
+        if threading.get_ident() != self._thread and not isinstance(problem, CheckedOnly | DeviceNeeded):
+            self.failed_in_thread = problem
+
+    def stop(self, status: Status, reason: str) -> None:
+        """Note that the test did not get to see all there is to see."""
+        self.status, self.reason = status, reason
+
+    def add_compiled(
+        self, name: str, static: Mapping[str, StaticRecord], toolchain: str, options: Sequence[str], file: str
+    ) -> None:
+        """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
+        self._require_open(f"the kernel {name}")
+        known = next((kernel for kernel in reversed(self.kernels) if kernel.name == name), None)
+        if known is not None and not known.is_another(static, toolchain):
+            self.kernels.remove(known)
+            static, options, file = {**known.static, **static}, known.options, known.file
+        self.kernels.append(CompiledKernel(name, dict(static), toolchain, tuple(options), file))
+
+    def open(self, workload: str) -> Key:
+        """Reserve a workload name.  Raises ``DuplicateWorkload`` and ``TestOver``."""
+        self._require_open(f"the workload {workload!r}")
+        if workload in self.workloads:
+            raise DuplicateWorkload(
+                f"{self.node_id}: the workload name {workload!r} is used twice; "
+                f"give each its own: gpuperf(..., name='...')"
+            )
+        evidence = self.workloads[workload] = WorkloadEvidence(key=self.key(workload))
+        return evidence.key
+
+    def _require_open(self, what: str) -> None:
+        if self.ended_in:
+            raise TestOver(
+                f"{self.node_id}: {what} comes after the test's end and would not be judged; "
+                "ask for it in the test, or in a fixture before its yield"
+            )
+
+    def add(self, evidence: WorkloadEvidence) -> None:
+        self.workloads[evidence.key.workload] = evidence
+
+    def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
+        """Kernels that were compiled but belong to no workload; several of one name by what they differ in.
+
+        A test that ``stopped`` early may still have come to launch the others under names of their own: where nothing
+        tells several apart, the last is reported.  Raises ``AmbiguousKernel``.
+        """
+        launches = any(work.launched for work in self.workloads.values())
+        kernels = self.kernels if launches else [*self.shared_kernels, *self.kernels]
+        alone = [one for one in kernels if not any(map(one.is_launched_by, self.workloads.values()))]
+        if stopped:
+            alone.reverse()
+        try:
+            found = list(labelled(alone, kernels, self.workloads, refuse=not stopped))
+        except AmbiguousKernel as problem:
+            raise AmbiguousKernel(f"{self.node_id}: {problem}") from None
+        return [
+            WorkloadEvidence(key=self.key(name), static=dict(one.static), toolchain=one.toolchain, launched=False)
+            for name, one in found
+        ]
+
+
+def labelled(
+    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str], *, refuse: bool = True
+) -> Iterator[tuple[str, CompiledKernel]]:
+    """Each kernel with its name, or with one that says what only it has ``among`` those of its name.
+
+    ``work [-DTILE=32]``, ``work [tiled.cu]``, ``work [without -DTILE=32]``: names that are not ``taken``, each once;
+    ``work [kernel]`` where a callable has the name.
+    If two kernels get the same one, raises ``AmbiguousKernel``, or, not to ``refuse`` them, leaves the later one out.
+    """
+    names = set(taken)
+    seen: list[CompiledKernel] = []
+    for kernel in kernels:
+        if any(_are_the_same(kernel, other) for other in seen):
+            continue
+        seen.append(kernel)
+        others = [one for one in among if one.name == kernel.name and not _are_the_same(one, kernel)]
+        name = next((label for label in _labels(kernel, others) if label not in names), None)
+        if name is not None:
+            names.add(name)
+            yield name, kernel
+        elif refuse:
+            raise AmbiguousKernel(
+                f"several kernels called {kernel.name!r} differ in nothing but their text, so their "
+                "baselines could be mixed up: rename the function of one, or measure it with gpuperf(..., name='...')"
+            )
+
+
+def _labels(kernel: CompiledKernel, others: Sequence[CompiledKernel]) -> Iterator[str]:
+    """Names for a kernel, the plainest first."""
+    files = {one.file for one in others}
+    everywhere = set(kernel.options).intersection(*(one.options for one in others)) if others else set(kernel.options)
+    own = [option for option in kernel.options if option not in everywhere]
+    if kernel.file and files - {kernel.file}:
+        own.insert(0, kernel.file)
+    if own:
+        yield f"{kernel.name} [{' '.join(own)}]"
+        return
+    yield kernel.name
+    lacking = dict.fromkeys(option for one in others for option in one.options if option not in kernel.options)
+    if lacking:
+        yield f"{kernel.name} [without {' '.join(lacking)}]"
+    elif not others:
+        yield f"{kernel.name} [kernel]"  # beside a callable of the name
+
+
+def _are_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
+    of_one_name = one.name == other.name and one.static.keys() == other.static.keys()
+    return of_one_name and not one.is_another(other.static, other.toolchain)
+
+
+def _is_same_code(one: StaticRecord, other: StaticRecord) -> bool:
+    """Whether they are one kernel: of the same machine code, or of the same source, which may compile to several."""
+    same_source = bool(one.source_hash) and one.source_hash == other.source_hash
+    return same_source or one.profile.code_hash == other.profile.code_hash
