@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
 from pytest_gpuperf.api.given_code import Chosen, binaries_of, checked_native, code_of
 from pytest_gpuperf.api.kernel_files import header_places, source_text
-from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
+from pytest_gpuperf.api.precompile import recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cute_code import read_cute
@@ -51,11 +49,10 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, worker: Worker, site: Callable[[], Site], items: Sequence[pytest.Item] = ()) -> None:
-        """``site`` tells which test or fixture compiles now; ``items`` are the tests of this run."""
+    def __init__(self, worker: Worker, site: Callable[[], Site]) -> None:
+        """``site`` tells which test or fixture compiles now."""
         self._worker = worker
         self._site = site
-        self._items = items
 
     @property
     def _book(self) -> TestBook:
@@ -192,10 +189,8 @@ class KernelCompiler:
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
         cache = self._worker.compile_cache
-        on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
-        foreseen = functools.partial(self._foreseen, source.name_expression or source.name)
-        binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
-        binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
+        recorded = recorded_profiles(self._worker, site.book, wanted)
+        binaries = compiling.compile_for(source, wanted, cache, recorded)
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
@@ -231,13 +226,6 @@ class KernelCompiler:
         self._note({target: code.binaries[target] for target in targets})
         return CutileKernel(code, device=self._worker.device, native=native, targets=targets)
 
-    def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
-        """The binary, or that on record if the compiler makes either of this source."""
-        codes = recorded_codes(self._worker, self._book, binary)
-        if not codes or binary.profile.code_hash in codes:
-            return binary
-        return compiling.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
-
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's book."""
         for binary in binaries.values():
@@ -246,11 +234,6 @@ class KernelCompiler:
         records = {arch: binary.record() for arch, binary in binaries.items()}
         self._book.add_compiled(first.name, records, first.toolchain, options, file)
         self._site().check()
-
-    def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
-        nodes = (item.nodeid.partition("::") for item in self._items)
-        tests = {test for module, _, test in nodes if module == self._book.module}
-        return name_expressions(self._worker, self._book, tests, kernel, source_hash)
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.compile.nvrtc_options import unoptimised_by
+from pytest_gpuperf.compile.compiler_options import unoptimised_by
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.worker import Worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import compilations, nvrtc
+from pytest_gpuperf.compile import compiler, nvrtc
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
@@ -26,7 +26,7 @@ def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         compiled.append(arch)
         return made._replace(log="") if len(compiled) <= times else made
 
-    monkeypatch.setattr(compilations, "compile_cubin", compile_silently)
+    monkeypatch.setattr(compiler, "compile_cubin", compile_silently)
     return compiled
 
 
