@@ -38,10 +38,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import ToolchainMissing as ToolchainMissing
     from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
     from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedCupyKernel as UnsupportedCupyKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel as UnsupportedDslKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedKernel as UnsupportedKernel
     from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
     from pytest_gpuperf.context.book import DuplicateWorkload as DuplicateWorkload
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
@@ -76,7 +73,7 @@ _HOMES = {
         "api.gpu_perf": "GpuPerf",
         "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
-        "UnsupportedCupyKernel UnsupportedDslKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
+        "UnsupportedKernel",
         "config.call_arguments": "BadArgument",
         "context.book": "DuplicateWorkload",
         "context.early_stop": "CheckedOnly CountersMissing StaticOnly",

@@ -87,21 +87,8 @@ class OtherCode(CompileProblem):
     """A cubin on record holds other machine code than its record says."""
 
 
-class UnsupportedTritonKernel(CompileProblem):
-    """Not a kernel that Triton compiled for CUDA, one that only Triton itself can launch, or one of several that
-    PyTorch does not tell apart; says why."""
-
-
-class UnsupportedCupyKernel(CompileProblem):
-    """Not a kernel of CuPy, or one that cannot be compiled without it; says why."""
-
-
-class UnsupportedNumbaKernel(CompileProblem):
-    """Not a kernel of Numba, or one that only Numba itself can compile or launch; says why."""
-
-
-class UnsupportedDslKernel(CompileProblem):
-    """Not what the CuTe DSL or cuTile made, or without its machine code; says what to do."""
+class UnsupportedKernel(CompileProblem):
+    """Not a kernel of the library that it was said to be of, or one that only that library can compile or launch."""
 
 
 class UnknownArchitecture(CompileProblem):

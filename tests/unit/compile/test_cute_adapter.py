@@ -12,23 +12,31 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from dsl_samples import cubin, cute_compiled
 
-from pytest_gpuperf.compile import cute_code
-from pytest_gpuperf.compile.compile_errors import UnknownKernel, UnsupportedDslKernel
+from pytest_gpuperf.compile.adapters import handed
+from pytest_gpuperf.compile.adapters.cute import read_cute, readable
+from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
+from pytest_gpuperf.compile.compile_errors import UnknownKernel, UnsupportedKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cute_code import read_cute
 from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.model.evidence import KernelBinary
 
 KEEP = r'cute.compile\(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER"\)'
 TWO = 'extern "C" __global__ void one(int* x) { *x = 1; }\nextern "C" __global__ void two(int* x) { *x = 2; }'
 
 
+def only(one: Handed) -> KernelBinary:
+    (arch,) = one.cubins
+    return binary_for(one, arch)
+
+
 @pytest.mark.parametrize("version", ["4.6.3", "4.7.1", "4.8.1"])
 def test_each_version_s_kernel_is_known_by_its_function_s_name(version: str) -> None:
-    (code,) = read_cute(cute_compiled(f"cute-add-{version}-sm_90a")).values()
-    binary = code.binary
+    one = read_cute(cute_compiled(f"cute-add-{version}-sm_90a"))
+    binary = binary_for(one, "sm_90")
     assert (binary.name, binary.arch, binary.required_block) == ("add_kernel", "sm_90", (256, 1, 1))
     assert [(one.offset, one.size) for one in binary.parameters] == [(0, 16), (16, 16), (32, 16), (48, 4)]
-    assert code.ptx == f"//\n// PTX of cute-add-{version}-sm_90a"
+    assert one.ptx_for("sm_90") == f"//\n// PTX of cute-add-{version}-sm_90a"
 
 
 @pytest.mark.parametrize(
@@ -36,9 +44,9 @@ def test_each_version_s_kernel_is_known_by_its_function_s_name(version: str) -> 
 )
 def test_three_architectures_are_one_kernel(name: str, registers: tuple[int, ...]) -> None:
     stems = [f"cute-{name}-4.8.1-{arch}" for arch in ("sm_80", "sm_90a", "sm_100a")]
-    codes = read_cute([cute_compiled(stem) for stem in stems])
-    assert list(codes) == ["sm_80", "sm_90", "sm_100"]
-    profiles = [code.binary.profile for code in codes.values()]
+    one = read_cute([cute_compiled(stem) for stem in stems])
+    assert list(one.cubins) == ["sm_80", "sm_90", "sm_100"]
+    profiles = [binary_for(one, arch).profile for arch in one.cubins]
     assert tuple(profile.registers for profile in profiles) == registers
     assert {profile.spill_bytes for profile in profiles} == {0}
     assert {profile.shared_bytes for profile in profiles} == {0}  # the library asks for shared memory at the launch
@@ -46,15 +54,15 @@ def test_three_architectures_are_one_kernel(name: str, registers: tuple[int, ...
 
 def test_the_toolchain_names_the_library_s_version_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def toolchain() -> str:
-        return read_cute(cute_compiled("cute-add-4.8.1-sm_100a"))["sm_100"].binary.toolchain
+        return only(read_cute(cute_compiled("cute-add-4.8.1-sm_100a"))).toolchain
 
     assert toolchain() == "cutlass-dsl, ptxas 12.9.83"
-    monkeypatch.setattr(cute_code.importlib.metadata, "version", lambda name: {"nvidia-cutlass-dsl": "4.8.1"}[name])
+    monkeypatch.setattr(handed.importlib.metadata, "version", lambda name: {"nvidia-cutlass-dsl": "4.8.1"}[name])
     assert toolchain() == "cutlass-dsl 4.8.1, ptxas 12.9.83"
 
 
 def test_a_name_of_the_test_s_goes_before_the_library_s() -> None:
-    assert read_cute(cute_compiled("cute-add-4.8.1-sm_80"), name="mine")["sm_80"].binary.name == "mine"
+    assert only(read_cute(cute_compiled("cute-add-4.8.1-sm_80"), name="mine")).name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +74,7 @@ def test_a_name_of_the_test_s_goes_before_the_library_s() -> None:
     ],
 )
 def test_symbols_are_shortened_only_where_their_form_is_known(symbol: str, name: str) -> None:
-    assert cute_code._readable(symbol) == name
+    assert readable(symbol) == name
 
 
 @pytest.mark.parametrize(
@@ -80,27 +88,28 @@ def test_symbols_are_shortened_only_where_their_form_is_known(symbol: str, name:
     ],
 )
 def test_what_has_no_machine_code_is_refused_with_the_remedy(compiled: Any, words: str) -> None:
-    with pytest.raises(UnsupportedDslKernel, match=words):
+    with pytest.raises(UnsupportedKernel, match=words):
         read_cute(compiled)
 
 
 def test_one_of_several_kernels_has_to_be_named() -> None:
     both = SimpleNamespace(__cubin__=compile_kernel(KernelSource(TWO, "one"), "sm_90").cubin)
-    with pytest.raises(UnsupportedDslKernel, match="has 2 kernels: name one of them, symbol='one'; it has one, two"):
-        read_cute(both)
-    assert read_cute(both, "two")["sm_90"].binary.symbol == "two"
+    with pytest.raises(UnsupportedKernel, match="has 2 kernels: name one of them, symbol='one'; it has one, two"):
+        only(read_cute(both))
+    assert only(read_cute(both, "two")).symbol == "two"
     with pytest.raises(UnknownKernel):
-        read_cute(both, "three")
+        only(read_cute(both, "three"))
 
 
 def test_ptx_that_is_the_path_of_a_file_is_none() -> None:
-    (code,) = read_cute(cute_compiled("cute-add-4.8.1-sm_80", __ptx__="/no/a.ptx")).values()
-    assert code.ptx == ""
+    one = read_cute(cute_compiled("cute-add-4.8.1-sm_80", __ptx__="/no/a.ptx"))
+    with pytest.raises(BadArgument, match="add_kernel: the CuTe DSL did not keep its PTX: --keep-ptx"):
+        one.ptx_for("sm_80")
 
 
 def test_a_kernel_s_hash_is_its_code_s_not_its_version_s() -> None:
     hashes = {
-        read_cute(cute_compiled(f"cute-add-{version}-sm_90a"))["sm_90"].binary.profile.code_hash
+        only(read_cute(cute_compiled(f"cute-add-{version}-sm_90a"))).profile.code_hash
         for version in ("4.6.3", "4.7.1", "4.8.1")
     }
     assert len(hashes) == 1
