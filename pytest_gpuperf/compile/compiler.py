@@ -105,7 +105,7 @@ def compile_together(
 
 
 def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:
-    """The PTX of the whole source for ``arch``; ``ptx_of`` cuts one kernel out.  Raises as ``compile_kernel``."""
+    """The PTX of the whole source for ``arch``.  Raises as ``compile_kernel``."""
     limits_of(arch)
     return _compiled(_prepare(source), arch, cache).ptx
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ _EXPRESSIONS = "__nv_name_map"
 NVRTC, NVCC = "nvrtc", "nvcc"
 """Names of the compilers."""
 
+_WITH_CACHE = 13
+"""The first version of NVRTC with a cache of its own."""
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
 
@@ -134,8 +137,10 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs:
     last = [*([_LIBRARIES] if stubs else []), *toolkit_folders(), *stubs[:1]]
     folders = (f"--include-path={folder}" for folder in last)
     before = (f"--pre-include={header}" for header in stubs[1:])
-    given = (f"--gpu-architecture={arch}", *program.options, *folders, *before, VERBOSE_ASSEMBLER)
-    options = [*(option.encode() for option in given), *_uncached()]
+    # NVRTC 13 has a cache of its own where there is a driver, which keeps no log, the only source of spills
+    uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= _WITH_CACHE else []
+    given = [f"--gpu-architecture={arch}", *program.options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
+    options = list(map(os.fsencode, given))
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
     log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
     results = nvrtc.nvrtcResult
@@ -146,20 +151,6 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs:
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
     raise _compile_error(program, log, status.name)
-
-
-@functools.cache
-def _uncached() -> tuple[bytes, ...]:
-    """The option that keeps NVRTC from its own cache, where it knows one.
-
-    NVRTC 13 keeps what it compiled where there is a driver.  What comes out of that cache comes without the
-    assembler's log, and the log is the only source of spills.
-    """
-    nvrtc = nvrtc_bindings()
-    option = b"--no-cache"
-    with _created(nvrtc, Program("", "probe.cu", "probe.cu", ())) as handle:
-        (status,) = nvrtc.nvrtcCompileProgram(handle, 1, [option])
-    return (option,) if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else ()
 
 
 def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library
 from pytest_gpuperf.compile.compile_errors import CompileError, UnsupportedKernel
@@ -32,19 +33,6 @@ _ONLY_NUMBA = {
 }
 
 
-class _Function(NamedTuple):
-    """All that a compilation needs."""
-
-    name: str
-    function: Any
-    """The Python function."""
-    signature: tuple[Any, ...]
-    options: Mapping[str, Any]
-    """Of ``@cuda.jit``."""
-    numba: Any
-    """The module ``numba.cuda`` that made it."""
-
-
 def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) -> Handed:
     """What ``@cuda.jit`` made, compiled for arguments of these types and each architecture.
 
@@ -52,46 +40,41 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
     Raises ``UnsupportedKernel``, ``UnknownArchitecture`` and ``ToolchainMissing``; what Numba says of the function
     itself comes through.
     """
-    one = _function(dispatcher, signature)
-    names = one.function.__code__.co_varnames[: one.function.__code__.co_argcount]
-    if len(names) != len(one.signature):
-        raise UnsupportedKernel(f"{one.name} takes {len(names)} arguments, and its signature has {len(one.signature)}")
-    declared = [_declared(one.name, *pair) for pair in zip(names, one.signature, strict=True)]
-    made = {arch: _linked(one, arch) for arch in architectures}
-    package = "numba-cuda" if "numba_cuda" in Path(one.numba.__file__).parts else "numba"
+    numba = sys.modules.get("numba.cuda")
+    if numba is None or not all(hasattr(dispatcher, name) for name in ("py_func", "targetoptions")):
+        raise UnsupportedKernel(
+            f"from_numba takes what @numba.cuda.jit makes of a function, not {type(dispatcher).__name__}"
+        )
+    function, called = dispatcher.py_func, str(dispatcher.py_func.__name__)
+    for option, why in _ONLY_NUMBA.items():
+        if dispatcher.targetoptions.get(option):
+            raise UnsupportedKernel(f"{called} cannot be launched without Numba: {why}. {_REMEDY}")
+    types = getattr(signature, "args", signature)
+    if not isinstance(types, Sequence) or isinstance(types, str):
+        raise UnsupportedKernel(
+            f"{called}: its signature is {signature!r}: from_numba takes a signature of Numba's types, "
+            "numba.void(numba.float32[::1], numba.int32), or a tuple of them"
+        )
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    if len(names) != len(types):
+        raise UnsupportedKernel(f"{called} takes {len(names)} arguments, and its signature has {len(types)}")
+    declared = [_declared(called, *pair) for pair in zip(names, types, strict=True)]
+    compiled = partial(_compiled, numba, dispatcher, tuple(types))
+    made = {arch: _linked(compiled, dispatcher, arch) for arch in architectures}
+    package = "numba-cuda" if "numba_cuda" in Path(numba.__file__ or "").parts else "numba"
     return Handed(
         cubins={arch: [each.cubin] for arch, each in made.items()},
         symbol="",
-        place=f"{one.name}, compiled by Numba",
+        place=f"{called}, compiled by Numba",
         arguments=tuple(
             FunctionArgument(name, tuple(_parameters(name, *of))) for name, of in zip(names, declared, strict=True)
         ),
         compiler=library(package, package),
-        name=one.name,
+        name=called,
         label=tuple(of if axes is None else f"{of}[{axes}d,{layout}]" for of, axes, layout in declared),
         logs={arch: each.log for arch, each in made.items()},
-        ptx=lambda arch: _compiled(one, arch, "ptx").decode(),
+        ptx=lambda arch: compiled(arch, "ptx").decode(),
     )
-
-
-def _function(dispatcher: Any, signature: Any) -> _Function:
-    function, options = (getattr(dispatcher, name, None) for name in ("py_func", "targetoptions"))
-    numba = sys.modules.get("numba.cuda")
-    if function is None or not isinstance(options, Mapping) or numba is None:
-        raise UnsupportedKernel(
-            f"from_numba takes what @numba.cuda.jit makes of a function, not {type(dispatcher).__name__}"
-        )
-    name = str(function.__name__)
-    for option, why in _ONLY_NUMBA.items():
-        if options.get(option):
-            raise UnsupportedKernel(f"{name} cannot be launched without Numba: {why}. {_REMEDY}")
-    types = getattr(signature, "args", signature)
-    if not isinstance(types, Sequence) or isinstance(types, str):
-        raise UnsupportedKernel(
-            f"{name}: its signature is {signature!r}: from_numba takes a signature of Numba's types, "
-            "numba.void(numba.float32[::1], numba.int32), or a tuple of them"
-        )
-    return _Function(name, function, tuple(types), options, numba)
 
 
 def _declared(function: str, name: str, declared: Any) -> tuple[str, int | None, str]:
@@ -120,12 +103,12 @@ def _parameters(name: str, element: str, axes: int | None, _layout: str) -> Iter
     yield from (("long long", f"{name}.{what}[{axis}]") for what in ("shape", "strides") for axis in range(axes))
 
 
-def _linked(one: _Function, arch: str) -> Compiled:
-    kind = "LTOIR" if one.options.get("lto") else "PTX"
-    code = _compiled(one, arch, kind.lower())
-    most = one.options.get("max_registers")
+def _linked(compiled: Callable[[str, str], bytes], dispatcher: Any, arch: str) -> Compiled:
+    kind = "LTOIR" if dispatcher.targetoptions.get("lto") else "PTX"
+    most = dispatcher.targetoptions.get("max_registers")
+    options = [f"-maxrregcount={most}"] if most else []
     try:
-        return link(code, kind, arch, one.name, [f"-maxrregcount={most}"] if most else [])
+        return link(compiled(arch, kind.lower()), kind, arch, dispatcher.py_func.__name__, options)
     except CompileError as problem:
         raise UnsupportedKernel(
             f"{problem}\nIf nvJitLink is older than the nvidia-nvvm that Numba compiles with: pip install -U "
@@ -134,16 +117,18 @@ def _linked(one: _Function, arch: str) -> Compiled:
         ) from problem
 
 
-def _compiled(one: _Function, arch: str, output: str) -> bytes:
+def _compiled(numba: Any, dispatcher: Any, types: tuple[Any, ...], arch: str, output: str) -> bytes:
+    """What Numba makes of the function for ``arch``: ``ptx`` or ``ltoir``."""
     digits = arch.removeprefix("sm_")
     if not digits.isdecimal():
         raise UnsupportedKernel(
-            f"{one.name}: {arch} is a variant, and Numba compiles for plain architectures here: "
+            f"{dispatcher.py_func.__name__}: {arch} is a variant, and Numba compiles for plain architectures here: "
             f'from_numba(..., arch="sm_{re.sub("[^0-9]", "", digits)}")'
         )
-    options = {name: one.options[name] for name in _PASSED_ON if one.options.get(name) is not None}
-    code, _ = one.numba.compile(
-        one.function, one.signature, device=False, abi="numba", output=output, cc=(int(digits[:-1]), int(digits[-1])),
+    given = dispatcher.targetoptions
+    options = {name: given[name] for name in _PASSED_ON if given.get(name) is not None}
+    code, _ = numba.compile(
+        dispatcher.py_func, types, device=False, abi="numba", output=output, cc=(int(digits[:-1]), int(digits[-1])),
         **options,
     )  # fmt: skip
     return code.encode() if isinstance(code, str) else bytes(code)

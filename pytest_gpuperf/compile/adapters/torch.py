@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +32,14 @@ _DEFINED = re.compile(r"async_compile\.triton\(\s*['\"](\w+)['\"]")
 _TIMED = "Its time is gated all the same: gpuperf(lambda: function(...))"
 
 
-class _Target(msgspec.Struct):
-    backend: str
-    warp_size: int
-
-
-class _Metadata(msgspec.Struct):
-    """What ``NAME.json`` has of the launch."""
-
-    name: str
-    target: _Target
-    num_warps: int
-    shared: int
-    triton_version: str = ""
-
-
 def read_torch(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Handed, ...]:
     """The Triton kernels of one call, at least one.
 
     What this process compiled before is compiled anew at its next call: a kernel that is in memory leaves no file.
     Raises ``BadArgument``, ``UnsupportedKernel``.
     """
+    from unittest.mock import patch  # noqa: PLC0415 asyncio comes with it
+
     torch = sys.modules.get("torch")
     if torch is None or not callable(function):
         raise BadArgument(
@@ -62,23 +48,9 @@ def read_torch(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
         )
     with tempfile.TemporaryDirectory(prefix="gpuperf-torch-", ignore_cleanup_errors=True) as folder:
         torch.compiler.reset()
-        with _caches_in(Path(folder)):
+        with patch.dict(os.environ, {name: str(Path(folder, place)) for name, place in _CACHES.items()}):
             function(*args, **kwargs)
         return read_inductor(Path(folder))
-
-
-@contextmanager
-def _caches_in(folder: Path) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in _CACHES}
-    os.environ.update({name: str(folder / place) for name, place in _CACHES.items()})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def read_inductor(folder: Path) -> tuple[Handed, ...]:
@@ -118,15 +90,15 @@ def _launched(cubins: list[Path], chosen: Mapping[str, str], definitions: int) -
 
 def _handed(cubin: Path, chosen: Mapping[str, str]) -> Handed:
     try:
-        facts = msgspec.json.decode(cubin.with_suffix(".json").read_bytes(), type=_Metadata)
-    except (OSError, msgspec.MsgspecError) as problem:
+        facts = msgspec.json.decode(cubin.with_suffix(".json").read_bytes())
+        name, shared_bytes, threads = facts["name"], facts["shared"], facts["num_warps"] * facts["target"]["warp_size"]
+    except (OSError, msgspec.MsgspecError, KeyError, TypeError) as problem:
         raise UnsupportedKernel(
             f"from_torch: {cubin.stem}: its files are not those of Triton 3.0 to 3.9: {problem}. {_TIMED}"
         ) from problem
     return Handed(
-        {OWN_ARCH: [cubin.read_bytes()]}, facts.name, f"the cubin of {facts.name}",
-        threads=facts.num_warps * facts.target.warp_size, shared_bytes=facts.shared,
-        compiler=f"triton {facts.triton_version}".strip(), config=chosen.get(cubin.parent.name, ""),
+        {OWN_ARCH: [cubin.read_bytes()]}, name, f"the cubin of {name}", threads=threads, shared_bytes=shared_bytes,
+        compiler=f"triton {facts.get('triton_version', '')}".strip(), config=chosen.get(cubin.parent.name, ""),
     )  # fmt: skip
 
 

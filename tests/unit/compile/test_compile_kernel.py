@@ -19,7 +19,7 @@ from pytest_gpuperf.compile.compile_errors import (
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.ready_made import binary_of
-from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of, ptx_parameter_types
+from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
@@ -485,20 +485,9 @@ def test_an_entry_that_the_ptx_lacks_has_no_types() -> None:
     )  # fmt: skip
 
 
-def test_ptx_instructions_are_counted_per_kernel() -> None:
-    text = """
-extern "C" __global__ void one(float* a) { a[0] = fmaf(a[1], a[2], a[3]); }
-extern "C" __global__ void three(float* a) { a[0] = fmaf(fmaf(fmaf(a[1], a[2], a[3]), a[4], a[5]), a[6], a[7]); }
-"""
-    module = ptx(KernelSource(text, "one", options=("-ftz=false",)), "sm_90")
-    assert ptx_instructions(ptx_of(module, "one"))["fma.rn.f32"] == 1
-    assert ptx_instructions(ptx_of(module, "three"))["fma.rn.f32"] == 3
-    assert ptx_instructions(module)["fma.rn.f32"] == 4
-
-
 def test_ptx_of_a_template_holds_its_instance() -> None:
     module = ptx(KernelSource(TEXT, "fill<float, 3>"), "sm_90")
-    assert "st.global" in ptx_of(module, "_Z4fillIfLi3EEvPT_")
+    assert "st.global" in module.partition(".entry _Z4fillIfLi3EEvPT_(")[2]
 
 
 def test_ptx_of_a_faulty_source_is_a_compile_error() -> None:
