@@ -25,7 +25,7 @@ from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.compile.nvrtc import NVCC, Compiled, Program
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, option_remedy, remedy
+from pytest_gpuperf.compile.remedies import Mistake, expression_hint, remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -159,8 +159,7 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
         return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
     if "option" in words.lower():
-        advice = option_remedy(words, NVCC)
-        return BadOption(f"{program.place}: nvcc does not take one of its options: {words}{advice}")
+        return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
     if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
         return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
     return CompileError(program.place, None, words, log, remedy(None, log, NVCC))

@@ -28,7 +28,7 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_remedy, option_remedy, remedy
+from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_remedy, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
@@ -159,9 +159,8 @@ def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
         nvrtc = nvrtc_bindings()
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
-    return BadOption(
-        f"{program.place}: the compiler does not take one of its options: {words}{option_remedy(words, NVRTC)}"
-    )
+    advice = remedy(None, words, NVRTC)
+    return BadOption(f"{program.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
 
 
 def _compile_error(program: Program, log: str, status: str) -> CompileProblem:

@@ -101,6 +101,11 @@ _THREADS = "It went with sm_70, where threads of a warp run by themselves: {} na
 _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + _PLACES[one] + (text if isinstance(text, str) else text[one]), one,
               in_log=True) for pattern, text in _HEADERS for one in _PLACES),
+    _Remedy(r"unrecognized option (?:-isystem|--system-include)", "Give that folder as -I.", "nvrtc", in_log=True),
+    _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc",
+            in_log=True),
+    _Remedy(r"thrust/complex\.h\(\d+\): error", "NVRTC does not compile thrust::complex: take cuda::std::complex of "
+            "<cuda/std/complex>.", "nvrtc", in_log=True),
     _Remedy(r"device-side kernel launch could not be processed",
             f"Line {{line}} is {_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
     _Remedy(_HOST_WORDS, f"Line {{line}} is {_GUARD}", "nvrtc"),
@@ -136,9 +141,6 @@ _TABLE = (
     _Remedy(rf"(?s:{_NO_TYPE}.*?{_ONE_WORD})", _UNDEFINED, in_log=True),
 )  # fmt: skip
 """The first row that fits is the remedy."""
-
-_OF_NVCC = re.compile(r"-O\d|--?(?:expt-|extended-lambda|Xcompiler|compiler-options|Xcudafe|ccbin|m64)|-lineinfo-")
-_SYSTEM_FOLDER = re.compile(r"-isystem|--system-include")
 
 
 def remedy(mistake: Mistake | None, log: str, compiler: str, for_host: bool = False) -> str:
@@ -203,12 +205,3 @@ def macro_remedy(mistake: Mistake, quoted: str, options: Iterable[str]) -> str:
         return ""
     one = "is a macro" if len(names) == 1 else "are macros"
     return f"{', '.join(names)} {one} of options=, and a name in {mistake.file} too: call the macro otherwise."
-
-
-def option_remedy(words: str, compiler: str) -> str:
-    """What to do about an option that the compiler does not know, behind its ``words``; empty if they are all."""
-    if compiler == "nvrtc" and _SYSTEM_FOLDER.search(words):
-        return ". Give that folder as -I"
-    if compiler == "nvrtc" and _OF_NVCC.search(words):
-        return f". It is one of nvcc: leave it out, or compile by that: {_BY_NVCC}"
-    return ""

@@ -374,6 +374,12 @@ def test_an_unknown_kernel_lists_those_there_are_and_the_nearest() -> None:
     assert "copy<float>" in str(caught.value)
 
 
+def test_of_hundreds_of_kernels_a_message_names_some_and_the_nearest() -> None:
+    problem = UnknownKernel("k31", "many.cu", [f"k{number}_" for number in range(300)])
+    assert " and 270 more. Did you mean k31_" in str(problem)
+    assert len(str(problem)) < 500
+
+
 def test_a_source_without_kernels_says_so() -> None:
     with pytest.raises(UnknownKernel, match="holds no __global__ function"):
         compile_kernel(KernelSource("__device__ int nothing;", "copy"), "sm_90")

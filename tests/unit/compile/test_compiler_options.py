@@ -66,13 +66,12 @@ def test_other_options_are_passed_on(option: str) -> None:
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        ("-O3", "It is one of nvcc: leave it out"), ("--expt-relaxed-constexpr", "It is one of nvcc: leave it out"),
-        ("--extended-lambda", "It is one of nvcc"), ("-Xcompiler=-Wall", "It is one of nvcc"),
+        ("-O3", "If it is one of nvcc: leave it out"), ("--extended-lambda", "If it is one of nvcc"),
         ("-isystem=folder", "Give that folder as -I"),
     ],
 )  # fmt: skip
 def test_an_option_of_nvcc_is_told_by_name(option: str, told: str) -> None:
-    with pytest.raises(BadOption, match=f"unrecognized option {option.partition('=')[0]}.*{told}"):
+    with pytest.raises(BadOption, match=f"(?s)unrecognized option {option.partition('=')[0]}.*{told}"):
         compile_kernel(KernelSource(TEXT, "work", options=(option,)), "sm_90")
 
 

@@ -310,3 +310,10 @@ def test_an_error_that_says_that_a_macro_is_undefined() -> None:
     text = '#ifndef WIDE\n#error "WIDE is undefined. The build defines it."\n#endif\n' + WORK.format(1)
     assert refused(text).endswith('options=["-DWIDE=VALUE"].')
     assert compiles(text, "-DWIDE=2")
+
+
+def test_complex_numbers_are_those_of_libcu() -> None:
+    text = "#include <{0}/complex{1}>\n__global__ void work({2}::complex<float>* x) {{ x[0] *= x[1]; }}\n"
+    told = refused(text.format("thrust", ".h", "thrust"))
+    assert told.endswith("NVRTC does not compile thrust::complex: take cuda::std::complex of <cuda/std/complex>.")
+    assert compiles(text.format("cuda/std", "", "cuda::std"))
