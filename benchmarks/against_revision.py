@@ -48,15 +48,15 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    from pytest_gpuperf.compile import compilations
-    compile_cubin = compilations.compile_cubin
+    from pytest_gpuperf.compile import compiler
+    compile_cubin = compiler.compile_cubin
 
     def counted(program, arch):
         with open(os.environ["COMPILED"], "a") as file:
             file.write(f"{program.file} {arch}\\n")
         return compile_cubin(program, arch)
 
-    compilations.compile_cubin = counted
+    compiler.compile_cubin = counted
 """
 """A conftest that notes what is compiled."""
 

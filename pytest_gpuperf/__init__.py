@@ -40,10 +40,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import ToolchainMissing as ToolchainMissing
     from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
     from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedCupyKernel as UnsupportedCupyKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel as UnsupportedDslKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
-    from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedKernel as UnsupportedKernel
     from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
@@ -79,7 +76,7 @@ _HOMES = {
         "api.gpu_perf": "GpuPerf",
         "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
-        "UnsupportedCupyKernel UnsupportedDslKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
+        "UnsupportedKernel",
         "config.call_arguments": "BadArgument",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",

@@ -31,6 +31,9 @@ asked = "gpuperf_instance" in source.read_text() and (here / "asked.cubin").exis
 made = here / ("asked" if asked else "made")
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
 shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
+listed = pathlib.Path(arguments[arguments.index("-MF") + 1])
+names = [name.replace(" ", "\\ ") for name in json.loads((here / "reads.json").read_text())]
+listed.write_text(" : ".join([str(source)] * 2) + " " + " \\\\\\n".join(names) + "\\n")
 print(made.with_suffix(".log").read_text())
 """
 
@@ -43,6 +46,7 @@ class StandInNvcc:
         program = folder / "nvcc"
         program.write_text(PROGRAM.format(python=sys.executable))
         program.chmod(0o755)
+        self.reads()
 
     def makes(self, text: str, *options: str, asked: bool = False) -> None:
         """``asked``: only of a file that asks for an instance."""
@@ -51,6 +55,10 @@ class StandInNvcc:
         file.with_suffix(".cubin").write_bytes(made.cubin)
         file.with_suffix(".ptx").write_text(made.ptx)
         file.with_suffix(".log").write_text(made.log)
+
+    def reads(self, *headers: Path) -> None:
+        """From now on it says that it read these."""
+        (self.folder / "reads.json").write_text(json.dumps([str(header) for header in headers]))
 
     def refuses(self, words: str) -> None:
         """``FILE`` in the ``words`` is the file as nvcc is told to call it."""

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
-from pytest_gpuperf.api.given_code import Chosen, binaries_of, checked_native, code_of
+from pytest_gpuperf.api.given_code import Chosen, chosen_of, handed_cubins
 from pytest_gpuperf.api.kernel_files import header_places, source_text
-from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
+from pytest_gpuperf.api.precompile import recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
-from pytest_gpuperf.compile.cute_code import read_cute
-from pytest_gpuperf.compile.cutile_code import compile_cutile
-from pytest_gpuperf.compile.numba_code import read_numba
+from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
+from pytest_gpuperf.compile.adapters.cute import read_cute
+from pytest_gpuperf.compile.adapters.cutile import read_cutile
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
+from pytest_gpuperf.compile.adapters.numba import read_numba
+from pytest_gpuperf.compile.adapters.torch import read_torch
+from pytest_gpuperf.compile.adapters.triton import read_triton
+from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel, numba_binaries
+from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 
 _COMPILERS = (NVRTC, NVCC)
+_NO_DRIVER = "CudaSupportError"
+"""Numba's exception where there is no driver: it compiles device functions that a kernel calls for the GPU there is."""
 
 
 class KernelCompiler:
@@ -51,11 +52,10 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, worker: Run, site: Callable[[], Site], items: Sequence[pytest.Item] = ()) -> None:
-        """``site`` tells which test or fixture compiles now; ``items`` are the tests of this run."""
+    def __init__(self, worker: Run, site: Callable[[], Site]) -> None:
+        """``site`` tells which test or fixture compiles now."""
         self._worker = worker
         self._site = site
-        self._items = items
 
     @property
     def _test(self) -> TestRecord:
@@ -112,44 +112,44 @@ class KernelCompiler:
         """
         symbol, called = one_line("from_cubin", "symbol", symbol), one_line("from_cubin", "name", name) if name else ""
         site = self._site()
-        given = code_of(site, cubin)
-        by_run = bool(self._worker.options.archs)
-        chosen = Chosen(self._targets(arch), self._worker.native_arch, arch is not None, by_run)
-        binaries, targets, native = binaries_of(given, symbol, chosen, name=called, source=source)
-        self._note({target: binaries[target] for target in targets})
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=functools.partial(_no_ptx, given.place))  # fmt: skip
+        require("from_cubin", "source", source, str)
+        handed = handed_cubins(site, cubin, symbol, called, source)
+        one = self._chosen(
+            handed, self._targets(arch), by_test=arch is not None, by_run=bool(self._worker.options.archs)
+        )
+        return Kernel(one.binaries, device=self._worker.device, native=one.native, targets=one.targets,
+                      shared_by=site.shared_by, ptx=handed.ptx_for)  # fmt: skip
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
 
         ``dispatcher`` is what ``@numba.cuda.jit`` makes of a function, ``signature`` a signature of Numba's types, as
         ``numba.void(numba.float32[::1], numba.int32)``, or a tuple of them: arrays and numbers.
-        Raises ``UnsupportedNumbaKernel`` for one that only Numba can compile or launch, ``UnknownArchitecture`` and
+        Raises ``UnsupportedKernel`` for one that only Numba can compile or launch, ``UnknownArchitecture`` and
         ``ToolchainMissing``.
         """
-        function = read_numba(dispatcher, signature)
         targets = self._targets(arch)
-        native, wanted = self._wanted(targets)
-        binaries = numba_binaries(function, wanted, has_gpu=self._worker.has_gpu)
-        self._note({target: binaries[target] for target in targets}, [of.label for of in function.arguments])
-        return NumbaKernel(binaries, function, device=self._worker.device, native=native, targets=targets)
+        _, wanted = self._wanted(targets)
+        try:
+            handed = read_numba(dispatcher, signature, wanted)
+        except Exception as problem:
+            if self._worker.has_gpu or type(problem).__name__ != _NO_DRIVER:
+                raise
+            raise DeviceNeeded.for_("Numba compiles the device functions of a kernel") from problem
+        return NumbaKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
 
     def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
         """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
 
         ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
         ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
-        It is put on record, and machine code of another one is NOT-COMPARABLE.
-        Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
+        It is put on record, and machine code of another one is CONFIG-CHANGED.
+        Raises ``UnsupportedKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
         compiled with, and as ``from_cubin``.
         """
-        code = read_triton(compiled, config)
-        binary = triton_binary(code)
-        native = checked_native(self._worker.native_arch, binary, f"{binary.name}, compiled by Triton")
-        self._note({binary.arch: binary})
-        return TritonKernel(binary, code, device=self._worker.device, native=native)
+        handed = read_triton(compiled, config)
+        return TritonKernel(handed, *self._chosen(handed), device=self._worker.device)
 
     def from_torch(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, StaticRecord]:
         """The static evidence of every Triton kernel that a function of ``torch.compile`` consists of, by its name.
@@ -158,23 +158,28 @@ class KernelCompiler:
         ``torch.compile`` made: this is ``torch.compiler.reset()``.  Each kernel is judged by itself, and what PyTorch's
         autotuning chose is on record as that of ``from_triton``.  Time is that of the whole:
         ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
-        Raises ``UnsupportedTritonKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
+        Raises ``UnsupportedKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
         """
         if not self._worker.has_gpu:
             raise DeviceNeeded.for_("a function of torch.compile is compiled")
         self._worker.hold_gpu()
-        kernels = compiled_by_torch(function, args, kwargs)
+        kernels = read_torch(function, args, kwargs)
         self._worker.device.synchronize()
-        for binary, record in kernels:
+        records = {}
+        for kernel in kernels:
+            binary, shared = binary_for(kernel, OWN_ARCH), kernel.shared_bytes
+            fits = occupancy(binary.profile, binary.arch, kernel.threads, shared)
+            record = binary.record(block=(kernel.threads, 1, 1), dynamic_shared_bytes=shared, occupancy=fits)
             self._test.cubins[binary.cubin_hash] = binary.cubin
             self._test.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
-        return {binary.name: record for binary, record in kernels}
+            records[binary.name] = record
+        return records
 
     def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel:
         """A ``RawKernel``, or the kernel ``name`` of a ``RawModule``, compiled here as CuPy would compile it.
 
         That is for every target and without a GPU.  It is launched as ``cuda_kernel``'s own, and cooperatively if CuPy
-        would.  Raises ``UnsupportedCupyKernel`` for anything else, and as ``cuda_kernel``.
+        would.  Raises ``UnsupportedKernel`` for anything else, and as ``cuda_kernel``.
         """
         code = read_cupy(kernel, name)
         if code.path:
@@ -191,10 +196,8 @@ class KernelCompiler:
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
         cache = self._worker.compile_cache
-        on_record = functools.partial(recorded_profiles, self._worker, site.record, wanted)
-        foreseen = functools.partial(self._foreseen, source.name_expression or source.name)
-        binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
-        binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
+        recorded = recorded_profiles(self._worker, site.record, wanted)
+        binaries = compiling.compile_for(source, wanted, cache, recorded)
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
@@ -205,15 +208,10 @@ class KernelCompiler:
 
         ``compiled`` is what ``cute.compile(..., options="--keep-cubin")`` returned, or a list of such, one for each
         architecture.  ``symbol`` names one of several kernels in it; ``name`` is what baselines and reports call it.
-        Raises ``UnsupportedDslKernel`` with the remedy where its machine code was not kept, and as ``from_cubin``.
+        Raises ``UnsupportedKernel`` with the remedy where its machine code was not kept, and as ``from_cubin``.
         """
-        codes = read_cute(compiled, symbol, one_line("from_cute", "name", name) if name else "")
-        first = next(iter(codes.values())).binary
-        native = self._worker.native_arch
-        if native not in codes:
-            native = checked_native(self._worker.native_arch, first, f"{first.name}, compiled by the CuTe DSL")
-        self._note({arch: code.binary for arch, code in codes.items()})
-        return CuteKernel(codes, device=self._worker.device, native=native)
+        handed = read_cute(compiled, symbol, one_line("from_cute", "name", name) if name else "")
+        return CuteKernel(handed, *self._chosen(handed), device=self._worker.device)
 
     def from_cutile(
         self, kernel: Any, signature: Any, *, name: str = "", arch: str | Sequence[str] | None = None
@@ -222,20 +220,18 @@ class KernelCompiler:
 
         ``kernel`` is a ``cuda.tile.kernel`` and ``signature`` its ``cuda.tile.compilation.KernelSignature``;
         ``name`` is what baselines and reports call it, ``arch`` the targets in the place of the run's.
-        Raises ``UnsupportedDslKernel`` for what cuTile cannot compile, and for lists and tuples as arguments.
+        Raises ``UnsupportedKernel`` for what cuTile cannot compile, and for lists and tuples as arguments.
         """
         targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
-        native, wanted = self._wanted(targets)
-        code = compile_cutile(kernel, signature, wanted, one_line("from_cutile", "name", name) if name else "")
-        self._note({target: code.binaries[target] for target in targets})
-        return CutileKernel(code, device=self._worker.device, native=native, targets=targets)
+        _, wanted = self._wanted(targets)
+        handed = read_cutile(kernel, signature, wanted, one_line("from_cutile", "name", name) if name else "")
+        return CutileKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
 
-    def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
-        """The binary, or that on record if the compiler makes either of this source."""
-        codes = recorded_codes(self._worker, self._test, binary)
-        if not codes or binary.profile.code_hash in codes:
-            return binary
-        return compiling.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
+    def _chosen(self, handed: Handed, targets: tuple[str, ...] = (), **named: bool) -> Chosen:
+        """The kernel for its ``targets``, by default all that it has, and this GPU; its evidence is noted."""
+        one = chosen_of(handed, targets, self._worker.native_arch, **named)
+        self._note({target: one.binaries[target] for target in one.targets}, handed.label)
+        return one
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's record."""
@@ -244,11 +240,6 @@ class KernelCompiler:
         first = next(iter(binaries.values()))
         records = {arch: binary.record() for arch, binary in binaries.items()}
         self._test.add_compiled(first.name, records, first.toolchain, options, file)
-
-    def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
-        nodes = (item.nodeid.partition("::") for item in self._items)
-        tests = {test for module, _, test in nodes if module == self._test.module}
-        return name_expressions(self._worker, self._test, tests, kernel, source_hash)
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
@@ -268,7 +259,3 @@ class KernelCompiler:
             return None, list(dict.fromkeys(targets))
         native = next((target for target in targets if plain(target) == native), native)
         return native, list(dict.fromkeys([*targets, native]))
-
-
-def _no_ptx(place: str, arch: str) -> str:
-    raise BadArgument(f"{place}: it is machine code alone, there is no PTX of it for {arch}")

@@ -1,55 +1,14 @@
-"""What a test's baselines tell of a source before its machine code is read: its other kernels, and their profiles.
-
-Kernels that the tests of a module had of one source, with the same headers and options, are compiled along with the
-first of them.  That is a matter of speed alone; a kernel that was wrongly foreseen was compiled without effect.
-"""
+"""What a test's baselines tell of machine code before it is read: the profiles of cubins that are on record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
-
-
-def name_expressions(
-    worker: Run, book: TestRecord, tests: Set[str], kernel: str, source_hash: str
-) -> tuple[str | None, ...]:
-    """What to compile along with ``kernel``: the instances of templates that ``tests`` take from the same source.
-
-    None among them stands for the source's kernels that are no templates, which one compilation makes together.  A
-    source that was edited since is recognised by what ``book``'s own test had of it.  Empty under pytest-xdist, whose
-    workers would all compile the same, and where there is no gate or no readable baseline.
-    """
-    if worker.number is not None or not worker.options.active:
-        return ()
-    try:
-        known = worker.store.static_tests(worker.targets[0], book.module, toolchain())
-    except BaselineError:  # for the judge to tell
-        return ()
-    records = [record for test in known.keys() & tests for record in known[test].values()]
-    of_kernel = {record.source_hash for record in known.get(book.test, {}).values() if record.kernel == kernel}
-    sources = {source_hash} if source_hash in of_kernel else {source_hash, *of_kernel}
-    kernels = {record.kernel for record in records if record.source_hash in sources}
-    return tuple(dict.fromkeys(name if "<" in name else None for name in sorted(kernels)))
-
-
-def recorded_codes(worker: Run, book: TestRecord, binary: KernelBinary) -> set[str]:
-    """Code hashes that this test has on record of the binary's kernel, from the same source by the same compiler."""
-    if not worker.options.active or not binary.source_hash:
-        return set()
-    try:
-        known = worker.store.static_tests(binary.arch, book.module, binary.toolchain)
-    except BaselineError:  # for the judge to tell
-        return set()
-    return {
-        record.profile.code_hash
-        for record in known.get(book.test, {}).values()
-        if (record.kernel, record.source_hash) == (binary.name, binary.source_hash)
-    }
 
 
 def recorded_profiles(worker: Run, book: TestRecord, archs: Iterable[str]) -> dict[str, StaticProfile]:

@@ -1,9 +1,8 @@
-"""Compiled kernels on disk, found by what went into them.
+"""Results on disk, found by what went into them: compiled kernels above all.
 
-An entry is a file named by its key.  It begins with the SHA-256 of the rest, which begins with that of its key: a torn
-or altered one is made again, and so is one that was put under another one's name.  The folder may be shared by the
-processes of a user, who alone may write it: machine code of other users' making is not taken.  It is kept under a bound
-by removing what was used longest ago.  One that cannot be used costs speed and one warning, nothing else.
+An entry is a file named by its key that begins with the SHA-256 of the rest: a torn one is made again.  The folder is
+its user's alone, for machine code of other users' making is not taken, and may be shared by that user's processes.  It
+is kept under a bound by removing what was used longest ago.  A folder that cannot be used costs speed and one warning.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from pytest_gpuperf.atomic_write import PART, write_whole
 from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, UntrustedFolder
 
 DEFAULT_MAX_BYTES = 512 << 20
-MAX_ENTRY_BYTES = 64 << 20
-"""Ten times the largest that a cubin of 3 MB with its PTX comes to; what is larger is not read."""
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
 _SUFFIX = ".entry"
@@ -43,14 +40,9 @@ def default_folder() -> Path:
 def make_private(folder: Path) -> None:
     """Make a folder that only this user may use, or see that it is one that no other may write.
 
-    Raises ``UntrustedFolder`` if another one may, and ``OSError``.
+    Raises ``UntrustedFolder`` where another user than root owns it or may write it, and ``OSError``.
     """
     folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    check_private(folder)
-
-
-def check_private(folder: Path) -> None:
-    """Raise ``UntrustedFolder`` where another user than root owns the folder or may write it; ``OSError`` for none."""
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0):
         raise UntrustedFolder(f"it belongs to another user, number {status.st_uid}")
@@ -68,80 +60,56 @@ class CompileCache:
         self.max_bytes = max_bytes
         self.problem: str | None = None
         """Reason why entries are not kept; None while they are."""
-        self._written_since_trim: int | None = None
-        self._trusted: bool | None = None
-        """Whether the folder is this user's alone; None until there is one."""
+        self._is_private = False
+        self._until_trim = 0
 
     def get(self, key: str) -> bytes | None:
         """The entry, or None if there is none that is whole."""
         path = self._path(key)
+        if not self._is_usable() or not path.is_file():
+            return None
         try:
-            if not self._is_trusted():
-                return None
-            content = _read(path)
-        except FileNotFoundError:
-            return None
-        except OSError as problem:
-            self._give_up(problem)
-            return None
-        digest, named, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:_HEAD_BYTES], content[_HEAD_BYTES:]
-        if named != _named(key) or hashlib.sha256(named + payload).digest() != digest:
-            self.discard(key)
-            return None
-        with contextlib.suppress(OSError):  # a read-only folder keeps its old order of use
+            content = path.read_bytes()
             os.utime(path)
-        return payload
-
-    def __contains__(self, key: str) -> bool:
-        """True if there is an entry that is whole."""
-        return self.get(key) is not None
+        except OSError:  # trimmed just now
+            return None
+        payload = content[_DIGEST_BYTES:]
+        return payload if hashlib.sha256(payload).digest() == content[:_DIGEST_BYTES] else None
 
     def put(self, key: str, payload: bytes) -> None:
-        """Keep an entry; does nothing but warn, once, if the folder cannot be written."""
-        if self.problem is not None:
+        """Keep an entry; does nothing but warn, once, if the folder cannot be used."""
+        if not self._is_usable():
             return
-        path, content = self._path(key), _named(key) + payload
-        if len(content) + _DIGEST_BYTES > MAX_ENTRY_BYTES:
-            return
+        path = self._path(key)
         try:
-            self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            if self._is_trusted():
-                path.parent.mkdir(mode=_PRIVATE, exist_ok=True)
-                write_whole(path, hashlib.sha256(content).digest() + content)
-                self._trim(len(payload))
+            path.parent.mkdir(mode=_PRIVATE, exist_ok=True)
+            write_whole(path, hashlib.sha256(payload).digest() + payload)
+            self._trim(len(payload))
         except OSError as problem:
             self._give_up(problem)
-
-    def discard(self, key: str) -> None:
-        """Forget an entry."""
-        with contextlib.suppress(OSError):
-            self._path(key).unlink()
-
-    def _is_trusted(self) -> bool:
-        """Whether nobody else can have written the folder; looked up once.  Raises ``OSError``, as of no folder."""
-        if self._trusted is None:
-            try:
-                check_private(self.folder)
-                self._trusted = True
-            except UntrustedFolder as problem:
-                self._trusted = False
-                self._give_up(problem)
-        return self._trusted
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}{_SUFFIX}"
 
+    def _is_usable(self) -> bool:
+        if self.problem is None and not self._is_private:
+            try:
+                make_private(self.folder)
+                self._is_private = True
+            except OSError as problem:
+                self._give_up(problem)
+        return self.problem is None
+
     def _trim(self, written: int) -> None:
-        """Remove the entries used longest ago, once in a while: when a sixteenth of the bound was written since."""
-        if self._written_since_trim is not None:
-            self._written_since_trim += written
-            if self._written_since_trim < self.max_bytes // 16:
-                return
-        self._written_since_trim = 0
+        """Remove the entries used longest ago, at first and whenever a sixteenth of the bound was written since."""
+        self._until_trim -= written
+        if self._until_trim > 0:
+            return
+        self._until_trim = self.max_bytes // 16
         entries = []
         for path in self.folder.glob("??/*"):
             with contextlib.suppress(FileNotFoundError):  # another process trims too
-                status = path.lstat()
+                status = path.stat()
                 if path.suffix == _SUFFIX:
                     entries.append((status.st_mtime_ns, status.st_size, path))
                 elif path.suffix == PART and time.time() - status.st_mtime > _STALE_PART_S:
@@ -154,8 +122,6 @@ class CompileCache:
             excess -= size
 
     def _give_up(self, problem: OSError) -> None:
-        if self.problem is not None:
-            return
         self.problem = (
             f"compile cache {self.folder} cannot be used ({problem.strerror or problem}): kernels are compiled anew"
         )
@@ -165,23 +131,3 @@ class CompileCache:
                 CompileCacheWarning,
                 stacklevel=4,
             )
-
-
-_HEAD_BYTES = 2 * _DIGEST_BYTES
-"""Of an entry: its digest, and that of its key."""
-
-
-def _named(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
-
-
-def _read(path: Path) -> bytes:
-    """The content of a regular file of bounded size; of whatever else has its name nothing.  Raises ``OSError``."""
-    if path.is_symlink():
-        return b""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would be waited for
-    with os.fdopen(file, "rb") as opened:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_ENTRY_BYTES:
-            return b""
-        return opened.read(MAX_ENTRY_BYTES)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 MOST_LOG_LINES = 16
 """Of a compiler that a message quotes: a file of a whole program has a hundred errors, all for one reason."""
+MOST_KERNELS = 30
+"""That a message names."""
 _ERROR = re.compile(r"\b(?:error|fatal)(?: #?[\w-]+)?\s*:")
 STATIC_EXTRA = 'pip install "pytest-gpuperf[static]"'
 
@@ -56,7 +58,9 @@ class UnknownKernel(CompileProblem):
         """Names of the kernels there are; empty too if the source was not compiled that far."""
         message = f'no kernel "{name}" in {file}'
         if self.available:
-            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {', '.join(self.available)}"
+            more = len(self.available) - MOST_KERNELS
+            listed = ", ".join(self.available[:MOST_KERNELS]) + (f" and {more} more" if more > 0 else "")
+            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {listed}"
             near = difflib.get_close_matches(name, self.available, n=2)
             message += f". Did you mean {' or '.join(near)}?" if near else ""
         elif available is not None:
@@ -87,21 +91,8 @@ class OtherCode(CompileProblem):
     """A cubin on record holds other machine code than its record says."""
 
 
-class UnsupportedTritonKernel(CompileProblem):
-    """Not a kernel that Triton compiled for CUDA, one that only Triton itself can launch, or one of several that
-    PyTorch does not tell apart; says why."""
-
-
-class UnsupportedCupyKernel(CompileProblem):
-    """Not a kernel of CuPy, or one that cannot be compiled without it; says why."""
-
-
-class UnsupportedNumbaKernel(CompileProblem):
-    """Not a kernel of Numba, or one that only Numba itself can compile or launch; says why."""
-
-
-class UnsupportedDslKernel(CompileProblem):
-    """Not what the CuTe DSL or cuTile made, or without its machine code; says what to do."""
+class UnsupportedKernel(CompileProblem):
+    """Not a kernel of the library that it was said to be of, or one that only that library can compile or launch."""
 
 
 class UnknownArchitecture(CompileProblem):

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
-from pytest_gpuperf.compile.host_headers import stand_ins, texts_of
-from pytest_gpuperf.compile.includes import Dependencies, dependencies
-from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import Recorded
-from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import compile_by_nvcc
-from pytest_gpuperf.compile.nvcc_options import NvccReads, nvcc_reads
-from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_ptx
-from pytest_gpuperf.compile.nvrtc_options import (
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.compiler_options import (
     DEFAULTS,
-    canonical_options,
-    include_folders,
-    pre_includes,
-    without_paths,
+    INCLUDE,
+    PRE_INCLUDE,
+    accepted,
+    values,
+    with_lines,
+    without_folders,
 )
-from pytest_gpuperf.compile.plain_text import without_comments
-from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.toolkit import toolkit_folders
+from pytest_gpuperf.compile.includes import Dependencies, dependencies
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel
+from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.ptxas_log import read_log
+from pytest_gpuperf.compile.source import KernelSource, without_comments
+from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import KernelBinary
 
-Foreseen = Callable[[str], Iterable[str | None]]
-"""From a source's hash to the name expressions of what else will be asked of it; None stands for its plain kernels."""
-
-OnRecord = Callable[[], Recorded]
-"""Asked for what is on record of the kernels that may come: machine code that is on record is not read again."""
+CACHE_VERSION = 12
+"""Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
+_ALONE = threading.Lock()
+_ATTEMPTS = 4
+_KERNELS = dict[str, KernelAnalysis]
+"""By symbol."""
 
 
 class _Prepared(NamedTuple):
@@ -57,17 +64,13 @@ def compile_kernel(source: KernelSource, arch: str, *, cache: CompileCache | Non
 
 
 def compile_for(
-    source: KernelSource,
-    archs: Sequence[str],
-    cache: CompileCache | None = None,
-    foreseen: Foreseen = lambda _: (),
-    on_record: OnRecord = dict,
+    source: KernelSource, archs: Sequence[str], cache: CompileCache | None = None, recorded: Recorded | None = None
 ) -> dict[str, KernelBinary]:
-    """``compile_kernel`` for several architectures at once, on as many threads as there are cores; raises alike.
+    """``compile_kernel`` for several architectures, on as many threads as there are cores; raises alike.
 
-    What is ``foreseen`` goes into the cache along with the kernel, if that has to be compiled at all.
+    Machine code that is ``recorded`` is not read again.
     """
-    made = compile_together([source], archs, cache, foreseen, on_record)
+    made = compile_together([source], archs, cache, recorded)
     return {arch: binary for (_, arch), binary in made.items()}
 
 
@@ -75,86 +78,49 @@ def compile_together(
     sources: Iterable[KernelSource],
     archs: Sequence[str],
     cache: CompileCache | None = None,
-    foreseen: Foreseen = lambda _: (),
-    on_record: OnRecord = dict,
+    recorded: Recorded | None = None,
 ) -> dict[tuple[KernelSource, str], KernelBinary]:
-    """``compile_for`` for several sources at once, whose machine code one run of nvdisasm reads; raises alike."""
+    """``compile_for`` for several sources; one run of nvdisasm an architecture reads all.  Raises alike."""
+    archs = list(dict.fromkeys(archs))
     for arch in archs:
         limits_of(arch)
     prepared = {source: _prepare(source) for source in sources}
+    for compiler in {source.compiler for source in prepared}:
+        toolchain(compiler)  # loads the compiler before threads race for it
 
-    def others() -> dict[Program, Dependencies]:
-        return {
-            one.program._replace(expression=name): one.headers
-            for one in prepared.values()
-            for name in foreseen(one.source_hash)
-            if name != one.program.expression
-        }
+    def of_arch(arch: str) -> list[tuple[Compiled, _KERNELS]]:
+        made = [_compiled(one, arch, cache) for one in prepared.values()]
+        return list(zip(made, _read(made, arch, cache, recorded or {}), strict=True))
 
-    wanted = {one.program: one.headers for one in prepared.values()}
-    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache, others, on_record())
+    if len(archs) == 1:
+        found = [of_arch(archs[0])]
+    else:
+        with ThreadPoolExecutor(max_workers=min(len(archs), os.cpu_count() or 1)) as threads:
+            found = list(threads.map(of_arch, archs))
     return {
-        (source, arch): _binary(one, arch, entries[one.program, arch])
-        for source, one in prepared.items()
-        for arch in archs
+        (one.source, arch): _binary(one, arch, *results[number])
+        for number, one in enumerate(prepared.values())
+        for arch, results in zip(archs, found, strict=True)
     }
 
 
-def as_recorded(
-    source: KernelSource,
-    binary: KernelBinary,
-    recorded: Collection[str],
-    cache: CompileCache | None = None,
-    on_record: OnRecord = dict,
-) -> KernelBinary:
-    """The binary of ``compile_for``, or one with a ``recorded`` code hash, if the compiler makes that too.
-
-    For a source that is that of the record, by a compiler that is: their machine codes may differ all the same.
-    Raises as ``compile_kernel``.
-    """
-    prepared = _prepare(source)
-
-    def wanted(entry: Compilation) -> bool:
-        return _binary(prepared, binary.arch, entry).profile.code_hash in recorded
-
-    wish = ",".join(sorted(recorded))
-    entry = another(prepared.program, prepared.headers, binary.arch, wanted, wish, cache, on_record())
-    return binary if entry is None else _binary(prepared, binary.arch, entry)
-
-
 def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:
-    """The PTX of the whole source for ``arch``; ``ptx_of`` cuts one kernel out.  Raises as ``compile_kernel``."""
+    """The PTX of the whole source for ``arch``.  Raises as ``compile_kernel``."""
     limits_of(arch)
-    prepared = _prepare(source)
-    entry = kept(prepared.program, prepared.headers, arch, cache)
-    if entry is not None:
-        return entry.ptx
-    by_nvcc = source.compiler == NVCC
-    return compile_by_nvcc(prepared.program, arch).ptx if by_nvcc else compile_ptx(prepared.program, arch)
+    return _compiled(_prepare(source), arch, cache).ptx
 
 
 def _prepare(source: KernelSource) -> _Prepared:
-    by_nvcc = source.compiler == NVCC
-    options = canonical_options(source.options, () if by_nvcc else DEFAULTS)
+    options = accepted(source.options)
     toolkit = toolkit_folders()
-    last = source.header_folders if by_nvcc else (*source.header_folders, *toolkit)  # nvcc has headers of its own
-    if by_nvcc:
-        reads = nvcc_reads(options, source.own_folder, last, os.environ)
-    else:
-        searched = (*source.own_folder, *include_folders(options), *last)
-        reads = NvccReads(searched, pre_includes(options), (), followed=True)
-    text = source.text.encode()
-    headers = dependencies(text, reads.folders, reads.before)
-    lacking = () if by_nvcc else stand_ins(headers.lacking)
-    if lacking:
-        headers = dependencies(text + texts_of(lacking), reads.folders, reads.before)
-    headers = headers._replace(complete=headers.complete and reads.followed)
-    in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
-    program = Program(
-        source.text, source.program, source.place, in_order, source.expression, lacking, source.compiler,
-        reads.environment,
-    )  # fmt: skip
-    parts = [without_comments(source.text), list(without_paths(options)), headers.of_user(toolkit)]
+    by_nvcc = source.compiler == NVCC  # it has headers of its own, and says which it read
+    last = () if by_nvcc else (*toolkit, HOST_HEADERS)
+    folders = [*source.own_folder, *map(Path, values(INCLUDE, options)), *source.header_folders, *last]
+    headers = dependencies(source.text.encode(), folders, values(PRE_INCLUDE, options))
+    chosen = (*(() if by_nvcc else DEFAULTS), *options)
+    in_order = (*_include_options(source.own_folder), *chosen, *_include_options(source.header_folders))
+    program = Program(source.text, source.program, source.place, in_order, source.expression, source.compiler)
+    parts = [without_comments(source.text), without_folders(chosen), headers.outside([*toolkit, HOST_HEADERS])]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
 
@@ -162,17 +128,90 @@ def _include_options(folders: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"--include-path={folder}" for folder in folders)
 
 
-def _binary(prepared: _Prepared, arch: str, entry: Compilation) -> KernelBinary:
-    source = prepared.source
-    symbol = entry.lowered or find_kernel(source.name, entry.kernels, source.place)
-    found = entry.kernels[symbol]
+def _compiled(one: _Prepared, arch: str, cache: CompileCache | None) -> Compiled:
+    """The compiler's output, from the cache as long as no header changed that it read."""
+    cache = cache if one.headers.complete or one.program.compiler == NVCC else None
+    key = _key(one, arch) if cache is not None else ""
+    content = cache.get(key) if cache is not None else None
+    if content is not None:
+        with contextlib.suppress(msgspec.DecodeError):
+            kept = msgspec.msgpack.decode(content, type=Compiled)
+            if all(hash_of(Path(path)) == digest for path, digest in kept.files):
+                return kept
+    made = _compile(one.program, arch)
+    if cache is not None:
+        cache.put(key, msgspec.msgpack.encode(made))
+    return made
+
+
+def _key(one: _Prepared, arch: str) -> str:
+    """The same for two checkouts of a project, unless places go into the machine code: what is found at them counts."""
+    program, headers = one.program, one.headers
+    by_place = with_lines(program.options) and bool(headers.found)
+    options = program.options if by_place else without_folders(program.options)
+    found = [(name, digest, str(path) if by_place else "") for name, digest, path in headers.found]
+    heeded = {name: os.environ.get(name) for name in VARIABLES} if program.compiler == NVCC else {}
+    parts = [
+        CACHE_VERSION, toolchain(program.compiler), arch, program.file, program.text, program.expression, options,
+        sorted(set(found)), headers.missing, heeded,
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _compile(program: Program, arch: str) -> Compiled:
+    """Compile; and compile again, alone, if the assembler's log is incomplete.
+
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
+    """
+    run = compile_by_nvcc if program.compiler == NVCC else compile_cubin
+    for attempt in range(_ATTEMPTS):
+        with _ALONE if attempt else contextlib.nullcontext():
+            made = run(program, arch)
+        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).usage.keys()
+        if not silent:
+            return made
+    raise CompileProblem(
+        f"{program.place}: the assembler of {program.compiler} did not report on {', '.join(sorted(silent))} for "
+        f"{arch}, so registers and spills are unknown: run again; if it stays so, reinstall that compiler"
+    )
+
+
+def _read(made: Sequence[Compiled], arch: str, cache: CompileCache | None, recorded: Recorded) -> list[_KERNELS]:
+    """Evidence of the kernels of each cubin: from the cache, the records, or the machine code."""
+    keys = [_evidence_key(one, arch) for one in made]
+    found = {key: _kept(cache.get(key)) if cache is not None else None for key in keys}
+    missing = {key: one for key, one in zip(keys, made, strict=True) if found[key] is None}
+    read = dict(zip(missing, analyse(list(missing.values()), arch, recorded), strict=True)) if missing else {}
+    for key, kernels in read.items():
+        if cache is not None:
+            cache.put(key, msgspec.msgpack.encode(kernels))
+    return [read.get(key) or found[key] or {} for key in keys]
+
+
+def _evidence_key(made: Compiled, arch: str) -> str:
+    cubin = hashlib.sha256(made.cubin).hexdigest()
+    texts = hashlib.sha256((made.ptx + made.log).encode()).hexdigest()
+    parts = [CACHE_VERSION, disassembler().version, arch, cubin, texts, made.lowered]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _kept(content: bytes | None) -> _KERNELS | None:
+    with contextlib.suppress(msgspec.DecodeError):
+        return None if content is None else msgspec.msgpack.decode(content, type=_KERNELS)
+    return None
+
+
+def _binary(one: _Prepared, arch: str, made: Compiled, kernels: _KERNELS) -> KernelBinary:
+    source = one.source
+    symbol = made.lowered or find_kernel(source.name, kernels, source.place)
+    found = kernels[symbol]
     return KernelBinary(
         name=source.expression or source.name,
         symbol=symbol,
         arch=arch,
         toolchain=toolchain(source.compiler),
-        source_hash=prepared.source_hash,
-        cubin=entry.cubin,
+        source_hash=one.source_hash,
+        cubin=made.cubin,
         profile=found.profile,
         parameters=found.parameters,
         max_threads_per_block=found.max_threads_per_block,

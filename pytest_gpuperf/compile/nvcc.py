@@ -6,6 +6,7 @@ nvcc runs the machine's C++ compiler on the file, so that every header the host 
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import shutil
 import subprocess
@@ -20,11 +21,11 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
+from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.compile.nvrtc import Compiled, Program
-from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
-from pytest_gpuperf.compile.remedies import Mistake, assembler_remedy, expression_hint, nvcc_remedy
+from pytest_gpuperf.compile.nvrtc import NVCC, Compiled, Program
+from pytest_gpuperf.compile.remedies import Mistake, expression_hint, remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -33,14 +34,23 @@ _REMEDY = (
     "install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
     "nvidia-cuda-crt nvidia-cuda-runtime; nvcc needs a C++ compiler of the host too (g++)"
 )
+VARIABLES = (
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
+    "INCLUDES", "SYSTEM_INCLUDES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
+)  # fmt: skip
+"""Variables that nvcc, its profile or the host's compiler heed."""
 _MISTAKE = re.compile(
     r"^(?P<file>[^\n:(]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
     r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
     re.M,
 )
-_FATAL = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M)
-_ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
-"""Of a mistake that nvcc gives no line for, as that of a file cut short, which is at the end of the source."""
+_FATAL = (
+    re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M),
+    re.compile(r"^([^\n]*\b(?:error|fatal)\b[^\n]*)", re.M),
+)
+"""Of a mistake that nvcc gives no line for; the second is that of a file cut short."""
+_FILE = re.compile(r"(?:\\ |\S)+")
+"""One of a list of dependencies; blanks in its name have a backslash before them."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
 _INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
@@ -90,15 +100,31 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
 def _compiled(program: Program, arch: str, instance: str) -> Compiled:
     with scratch_folder("gpuperf-nvcc-") as folder:
         source = Path(folder) / Path(program.file).name
-        cubin = source.with_name("out.cubin")
+        cubin, listed = source.with_name("out.cubin"), source.with_name("out.d")
         source.write_text(_AS_NAMED.format(program.file) + program.text + instance, encoding="utf-8")
         command = [
             str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *program.options, VERBOSE_ASSEMBLER, "--keep",
-            f"--keep-dir={folder}", "-x", "cu", "-o", str(cubin), str(source),
+            f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(source),
         ]  # fmt: skip
         log = _run(command, program, arch, str(source))
-        ptx = source.with_suffix(".ptx")
-        return Compiled(cubin.read_bytes(), ptx.read_text(encoding="utf-8") if ptx.exists() else "", log)
+        ptx = source.with_suffix(".ptx").read_text(encoding="utf-8")
+        files = _read_files(listed.read_text(encoding="utf-8"), source)
+        return Compiled(cubin.read_bytes(), ptx, log, files=files)
+
+
+def _read_files(listed: str, source: Path) -> tuple[tuple[str, str], ...]:
+    """Path and SHA-256 of the headers that a rule of make lists behind its colon."""
+    names = _FILE.findall(listed.partition(" : ")[2].replace("\\\n", " "))
+    paths = (Path(name.replace("\\ ", " ")).absolute() for name in names)
+    return tuple((str(path), hash_of(path)) for path in paths if path != source)
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file's content; empty if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _run(command: list[str], program: Program, arch: str, file: str) -> str:
@@ -126,21 +152,17 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         if mistake["file"] == program.place and line > len(program.text.splitlines()):
             return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
         refused = Mistake(mistake["file"], line, mistake["what"], own=mistake["file"] == program.place)
-        return CompileError(refused.file, line, refused.what, log, nvcc_remedy(refused, log))
-    fatal, error = _FATAL.search(log), _ERROR_LINE.search(log)
-    words = fatal[1] if fatal is not None else error[0].strip() if error is not None else "nvcc failed without a word"
+        return CompileError(refused.file, line, refused.what, log, remedy(refused, log, NVCC))
+    fatal = next(filter(None, (pattern.search(log) for pattern in _FATAL)), None)
+    words = "nvcc failed without a word" if fatal is None else fatal[1].strip()
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:
-        return UnknownArchitecture(arch, _supported(), f" to nvcc {nvcc().version}")
+        done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
+        return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
     if "option" in words.lower():
         return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
     if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
         return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return CompileError(program.place, None, words, log, assembler_remedy(log))
-
-
-def _supported() -> list[str]:
-    done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
-    return done.stdout.split()
+    return CompileError(program.place, None, words, log, remedy(None, log, NVCC))
 
 
 def _names(made: Compiled) -> dict[str, str]:

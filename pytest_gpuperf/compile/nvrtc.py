@@ -2,18 +2,22 @@
 
 Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
 ``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.
+
+A source that NVRTC refuses is compiled once more with stubs of the host's headers (``compile/include``): what device
+code takes from those of the C and C++ library, and nothing from the others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileError,
@@ -22,16 +26,9 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
+from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import (
-    UNOPENED,
-    Mistake,
-    assembler_remedy,
-    expression_hint,
-    macro_remedy,
-    nvrtc_remedy,
-)
+from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_remedy, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
@@ -44,12 +41,21 @@ _EXPRESSIONS = "__nv_name_map"
 NVRTC, NVCC = "nvrtc", "nvcc"
 """Names of the compilers."""
 
+_WITH_CACHE = 13
+"""The first version of NVRTC with a cache of its own."""
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
 
+HOST_HEADERS = Path(__file__).parent / "include" / "host"
+"""Searched last: headers that are installed are read instead."""
+_LIBRARIES = Path(__file__).parent / "include" / "libraries"
+"""Searched before CUDA's own: those of its libraries are for the host alone."""
+_NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
+
 
 class Program(NamedTuple):
-    """Everything that a compilation depends on."""
+    """Everything that a compilation depends on, but for headers and architecture."""
 
     text: str
     file: str
@@ -58,16 +64,12 @@ class Program(NamedTuple):
     """Its name in errors."""
     options: tuple[str, ...]
     expression: str | None = None
-    stand_ins: tuple[str, ...] = ()
-    """Headers of the host that it names and no folder holds: given to NVRTC if it is refused without them."""
     compiler: str = NVRTC
     """What compiles it."""
-    environment: tuple[str, ...] = ()
-    """``NAME=value`` of the variables that this compiler heeds."""
 
 
 class Compiled(NamedTuple):
-    """Output of NVRTC; for a cubin of others nothing but that."""
+    """Output of a compiler; for a cubin of others nothing but that."""
 
     cubin: bytes
     ptx: str = ""
@@ -75,6 +77,8 @@ class Compiled(NamedTuple):
     """Warnings and the assembler's report."""
     lowered: str | None = None
     """The symbol that the name expression stands for."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Path and SHA-256 of each header that the compiler says it read."""
 
 
 def compile_cubin(program: Program, arch: str) -> Compiled:
@@ -83,54 +87,44 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    with _compiled(nvrtc, program, arch) as (handle, log):
+    stubs: tuple[Path, ...] = ()
+    while True:
+        try:
+            return _compiled(nvrtc, program, arch, stubs)
+        except CompileError as problem:
+            more = (HOST_HEADERS, _NAMES_OF_THE_HOST) if _lacks_names(problem.log) else (HOST_HEADERS,)
+            if len(more) <= len(stubs):
+                raise
+            stubs = more
+
+
+def _lacks_names(log: str) -> bool:
+    """Whether NVRTC misses a name that nvcc declares without any ``#include``."""
+    return any((one or other) in _host_names() for one, other in _UNDEFINED.findall(log))
+
+
+@functools.cache
+def _host_names() -> frozenset[str]:
+    included = re.findall(r"#include <(.+)>", _NAMES_OF_THE_HOST.read_text(encoding="utf-8"))
+    texts = ((HOST_HEADERS / name).read_text(encoding="utf-8") for name in included)
+    return frozenset(name for text in texts for name in re.findall(r"(?:#define |using ::|typedef [\w ]+ )(\w+)", text))
+
+
+def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Path]) -> Compiled:
+    with _created(nvrtc, program) as handle:
+        log = _compile(nvrtc, handle, program, arch, stubs)
         lowered = None
         if program.expression is not None:
             expression = program.expression.encode()
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        return Compiled(cubin, _ptx(nvrtc, handle), log, lowered)
-
-
-def compile_ptx(program: Program, arch: str) -> str:
-    """PTX for the virtual architecture of ``arch``.  Raises as above."""
-    nvrtc = nvrtc_bindings()
-    with _compiled(nvrtc, program, arch.replace("sm_", "compute_")) as (handle, _):
-        return _ptx(nvrtc, handle)
+        ptx = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
+        return Compiled(cubin, ptx, log, lowered)
 
 
 @contextlib.contextmanager
-def _compiled(nvrtc: ModuleType, program: Program, arch: str) -> Iterator[tuple[Any, str]]:
-    """Handle and log of a program, compiled as it is or, if it lacks headers or names of the host, with those."""
-    given: frozenset[str] = frozenset()
-    while True:
-        with _created(nvrtc, program, given) as handle:
-            try:
-                log = _compile(nvrtc, handle, program, arch, given)
-            except CompileError as problem:
-                more = given | _lacking(program, problem.log)
-                if more == given:
-                    raise
-                given = more
-                continue
-            yield handle, log
-            return
-
-
-def _lacking(program: Program, log: str) -> frozenset[str]:
-    """Stand-ins that a refused program needs, by the compiler's log."""
-    unopened = {one or other for one, other in UNOPENED.findall(log)}
-    headers = program.stand_ins if unopened & set(program.stand_ins) else ()
-    return frozenset([*headers, *host_headers.first_of_all(log)])
-
-
-@contextlib.contextmanager
-def _created(nvrtc: ModuleType, program: Program, given: frozenset[str] = frozenset()) -> Iterator[Any]:
-    names = sorted(host_headers.HEADERS.keys() & given)
-    texts = [host_headers.HEADERS[name].encode() for name in names]
-    included = [name.encode() for name in names]
-    text, file = program.text.encode(), program.file.encode()
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(text, file, len(names), texts, included))
+def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
     try:
         if program.expression is not None:
             _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
@@ -139,11 +133,14 @@ def _created(nvrtc: ModuleType, program: Program, given: frozenset[str] = frozen
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given: frozenset[str]) -> str:
-    options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in program.options)]
-    options += [f"--pre-include={name}".encode() for name in host_headers.PRE_INCLUDED if name in given]
-    if arch.startswith("sm_"):
-        options += [VERBOSE_ASSEMBLER.encode(), *_uncached()]
+def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs: Sequence[Path]) -> str:
+    last = [*([_LIBRARIES] if stubs else []), *toolkit_folders(), *stubs[:1]]
+    folders = (f"--include-path={folder}" for folder in last)
+    before = (f"--pre-include={header}" for header in stubs[1:])
+    # NVRTC 13 has a cache of its own where there is a driver, which keeps no log, the only source of spills
+    uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= _WITH_CACHE else []
+    given = [f"--gpu-architecture={arch}", *program.options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
+    options = list(map(os.fsencode, given))
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
     log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
     results = nvrtc.nvrtcResult
@@ -153,53 +150,40 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given:
         raise _option_problem(log, arch, program)
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
-    raise _compile_error(program, log, status.name, given)
-
-
-@functools.cache
-def _uncached() -> tuple[bytes, ...]:
-    """The option that keeps NVRTC from its own cache, where it knows one.
-
-    NVRTC 13 keeps what it compiled where there is a driver.  What comes out of that cache comes without the
-    assembler's log, and the log is the only source of spills.
-    """
-    nvrtc = nvrtc_bindings()
-    option = b"--no-cache"
-    with _created(nvrtc, Program("", "probe.cu", "probe.cu", ())) as handle:
-        (status,) = nvrtc.nvrtcCompileProgram(handle, 1, [option])
-    return (option,) if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else ()
+    raise _compile_error(program, log, status.name)
 
 
 def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
     words = log.strip().splitlines()[0] if log.strip() else "invalid option"
     if "gpu-architecture" in words:
-        return UnknownArchitecture(arch, _supported(), " to this NVRTC")
-    return BadOption(f"{program.place}: the compiler does not take one of its options: {words}")
+        nvrtc = nvrtc_bindings()
+        known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
+        return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
+    advice = remedy(None, words, NVRTC)
+    return BadOption(f"{program.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
 
 
-def _supported() -> list[str]:
-    """Architectures that the NVRTC in use compiles for."""
-    nvrtc = nvrtc_bindings()
-    return [f"sm_{number}" for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
-
-
-def _compile_error(program: Program, log: str, status: str, given: frozenset[str]) -> CompileProblem:
+def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     log = log.replace(program.file, program.place)
     mistake = _MISTAKE.search(log)
     if mistake is None:
         first = _ERROR_LINE.search(log)
         words = first[0].strip() if first else _assembler_words(log, status)
-        return CompileError(program.place, None, words, log, assembler_remedy(log))
+        return CompileError(program.place, None, words, log, remedy(None, log, NVRTC))
     if mistake["file"] == _EXPRESSIONS:
         return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
     file = mistake["file"]
     of_cuda = file.startswith(tuple(map(str, toolkit_folders())))
     refused = Mistake(file, int(mistake["line"]), mistake["what"], file == program.place, of_cuda)
     quoted = log[mistake.end() :].lstrip("\n").partition("\n")[0]
-    remedy = macro_remedy(refused, quoted, program.options) or nvrtc_remedy(
-        refused, log, host_headers.only_of_the_host(given)
-    )
-    return CompileError(refused.file, refused.line, refused.what, log, remedy)
+    advice = macro_remedy(refused, quoted, program.options) or remedy(refused, log, NVRTC, _is_for_host(program))
+    return CompileError(refused.file, refused.line, refused.what, log, advice)
+
+
+def _is_for_host(program: Program) -> bool:
+    """Whether the source includes a header of which device code takes nothing."""
+    stubs = (HOST_HEADERS / name for name in re.findall(r"#\s*include\s*<([^>]+)>", program.text))
+    return any(stub.is_file() and stub.stat().st_size == 0 for stub in stubs)
 
 
 def _assembler_words(log: str, status: str) -> str:
@@ -222,10 +206,6 @@ def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:
     content = bytes(max(size, 2))
     _checked(nvrtc, get(handle, content))
     return content[:size]
-
-
-def _ptx(nvrtc: ModuleType, handle: Any) -> str:
-    return _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
 
 
 def _text(content: bytes) -> str:

@@ -1,13 +1,9 @@
-"""Reading PTX: one kernel out of a module, its parameters, and how often each instruction occurs in it.
-
-PTX syntax: "Parallel Thread Execution ISA", chapter 4.  Counts are of instructions written, not executed.
-"""
+"""Reading PTX: the parameters of its kernels ("Parallel Thread Execution ISA", chapter 4)."""
 
 from __future__ import annotations
 
 import re
-
-from pytest_gpuperf.compile.machine_code.symbols import find_kernel
+from collections.abc import Iterator
 
 INTEGER_OR_POINTER = "64-bit integer or pointer"
 
@@ -16,23 +12,9 @@ _PARAMETERS = re.compile(r"\s*\(([^)]*)\)")
 _PARAMETER = re.compile(r"\s*\.param\s+\.([fsu])(8|16|32|64)\s+(\.ptr\b)?[^\[]*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_STATEMENT_END = re.compile(r"[;{}]")
-_LABEL = re.compile(r"^\s*[\w$%]+\s*:(?!:)\s*")
-_PREDICATE = re.compile(r"^@!?%?[\w$]+\s+")
-_OPCODE = re.compile(r"[a-z]\w*(?:(?:\.|::)\w+)*")
-
-
-def ptx_of(ptx: str, name: str) -> str:
-    """The entry of a kernel, by symbol or plain C++ name, to its closing brace.  Raises ``UnknownKernel``."""
-    entries = {found[1]: found.start() for found in _ENTRY.finditer(ptx)}
-    start = entries[find_kernel(name, entries, "this PTX")]
-    at = ptx.index("{", start)
-    depth = 0
-    for brace in re.finditer(r"[{}]", ptx[at:]):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return ptx[start : at + brace.end()].lstrip()
-    return ptx[start:]
+_FUNCTION_NAME = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$]+)")
+_VARIABLE_NAME = re.compile(r"\.(?:const|global|shared)\b(?:\s*\.\w+(?:\s+\d+)?)*\s+([A-Za-z_$][\w$]*)")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 
 def ptx_parameter_types(ptx: str, symbol: str) -> tuple[str | None, ...] | None:
@@ -62,15 +44,36 @@ def _parameter_type(declaration: str) -> str | None:
     return INTEGER_OR_POINTER if bits == "64" else f"{bits}-bit integer"
 
 
-def ptx_instructions(ptx: str) -> dict[str, int]:
-    """Count of each instruction in the text: ``{"fma.rn.f32": 64, ...}``, in alphabetical order."""
-    bare = _STRING.sub('""', _COMMENT.sub(" ", ptx))
-    counts: dict[str, int] = {}
-    for statement in _STATEMENT_END.split(bare):
-        text = statement.strip()
-        while (label := _LABEL.match(text)) is not None:
-            text = text[label.end() :]
-        opcode = _OPCODE.match(_PREDICATE.sub("", text, count=1))
-        if opcode is not None:
-            counts[opcode[0]] = counts.get(opcode[0], 0) + 1
-    return dict(sorted(counts.items()))
+def unreachable_symbols(ptx: str, entry: str) -> frozenset[str]:
+    """Symbols that this PTX declares and ``entry`` does not use, neither itself nor through what it uses.
+
+    Nothing if the entry is not in it: then nothing is certain.
+    """
+    mentions: dict[str, set[str]] = {}
+    for item in _items(_STRING.sub('""', _COMMENT.sub(" ", ptx))):
+        found = _FUNCTION_NAME.search(item) or _VARIABLE_NAME.search(item)
+        if found is not None:
+            mentions.setdefault(found[1], set()).update(_IDENTIFIER.findall(item))
+    if entry not in mentions:
+        return frozenset()
+    reached: set[str] = set()
+    pending = [entry]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(mentions[name] & mentions.keys())
+    return frozenset(mentions.keys() - reached)
+
+
+def _items(bare: str) -> Iterator[str]:
+    """Declarations at module level: each ends with a semicolon, or with the brace that closes a function."""
+    depth = start = 0
+    for mark in re.finditer(r"[{};]", bare):
+        depth += (mark[0] == "{") - (mark[0] == "}")
+        if depth:
+            continue
+        item = bare[start : mark.end()]
+        if mark[0] == ";" or _FUNCTION_NAME.search(item) is not None:
+            yield item
+            start = mark.end()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from pathlib import Path
-
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 NOWHERE = "<source>"
 """Folder that the compiler is told a source lies in.  It looks for ``#include "..."`` in that folder before any
 other, so it must not be a real one: with a bare file name it would be whatever folder the process runs in."""
-
-_NO_TEXT = re.compile("[\\0\ud800-\udfff]")
-"""A null character, at which a compiler stops reading, and halves of characters, which no file has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,18 +31,6 @@ class KernelSource:
 
     compiler: str = "nvrtc"
     """``nvrtc`` or ``nvcc``, whose ``options`` they are."""
-
-    def __post_init__(self) -> None:
-        """Raise ``BadArgument`` for what would reach the compiler cut short, or not at all."""
-        given = (
-            ("the source", self.text), ("name", self.name), ("name_expression", self.name_expression or ""),
-            *(("options", str(option)) for option in self.options),
-        )  # fmt: skip
-        for what, text in given:
-            if found := _NO_TEXT.search(text):
-                where = f" in line {text.count(chr(10), 0, found.start()) + 1}" if "\n" in text else ""
-                what = f"{self.place}: {what} holds {found[0]!r}{where}"
-                raise BadArgument(f"{what}, which ends or breaks it for the compiler: remove it")
 
     @property
     def expression(self) -> str | None:
@@ -75,3 +59,25 @@ class KernelSource:
         """Folders that ``headers`` adds, searched after those of ``-I`` options."""
         given = (header.parent if header.is_file() else header for header in self.headers)
         return tuple(dict.fromkeys(folder.absolute() for folder in given))
+
+
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+    |R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
+    |"(?:\\.|[^"\\\n])*"
+    |'(?:\\.|[^'\\\n])*'""",
+    re.DOTALL | re.VERBOSE,
+)
+_LINE_MATTERS = re.compile(r"__LINE__|\bassert\b|#\s*line\b")
+
+
+@functools.lru_cache(maxsize=256)
+def without_comments(text: str) -> str:
+    """The text without comments, blank lines and spaces at the ends of lines: a comment makes no other source of it.
+
+    One that may ask for the number of a line, as ``assert`` does, stays as it is: there a comment is a change.
+    """
+    if _LINE_MATTERS.search(text):
+        return text
+    bare = _TOKEN.sub(lambda found: " " if found["comment"] else found[0], text)
+    return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())

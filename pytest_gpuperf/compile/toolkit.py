@@ -8,15 +8,17 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+import signal
 import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
-from pytest_gpuperf.compile.nvrtc_signals import leave_interrupts_alone
 
 _VERSION_LIMIT_S = 20
+_SIGACTION_BYTES = 1024
+"""More than a ``struct sigaction`` has on any system."""
 
 
 class InstalledTool(NamedTuple):
@@ -54,8 +56,9 @@ def choose_nvrtc(folder: Path) -> None:
         return
     if nvrtc_bindings.cache_info().currsize:
         raise ToolchainMissing(f"{folder}: this process compiles with another NVRTC already")
-    try:
-        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # what is loaded is found before anything installed
+    try:  # what is loaded is found before anything installed; 13.0.88 does not look for its builtins beside itself
+        for part in (*sorted(library.parent.glob("libnvrtc-builtins.so.*")), library):
+            ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
         raise ToolchainMissing(f"{library} cannot be loaded ({problem})") from problem
     _CHOSEN[:] = [library]
@@ -84,6 +87,25 @@ def nvrtc_bindings() -> ModuleType:
     module: ModuleType = nvrtc
     leave_interrupts_alone(module)
     return module
+
+
+def leave_interrupts_alone(nvrtc: ModuleType) -> None:
+    """Get the first compilation over, with SIGINT ignored: NVRTC then leaves it alone, in all later ones too.
+
+    In the first one its front end has a handler of its own, which ends the process with status 4 and no word, or
+    crashes it where other threads compile meanwhile; what it gives back afterwards does not interrupt calls that wait.
+    Not by Python's ``signal``, which is for the main thread alone.
+    """
+    system, before = ctypes.CDLL(None), ctypes.create_string_buffer(_SIGACTION_BYTES)
+    system.sigaction(signal.SIGINT, None, before)
+    try:
+        system.signal(signal.SIGINT, ctypes.c_void_p(signal.SIG_IGN))
+        status, handle = nvrtc.nvrtcCreateProgram(b"", b"nothing.cu", 0, [], [])
+        if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            nvrtc.nvrtcCompileProgram(handle, 1, [b"--define-macro=1=1"])  # no name of a macro: ends in milliseconds
+            nvrtc.nvrtcDestroyProgram(handle)
+    finally:
+        system.sigaction(signal.SIGINT, before, None)
 
 
 @functools.cache

@@ -6,9 +6,8 @@ import functools
 import re
 
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import nvcc
-from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Program, compile_cubin
 
 _PROBE = 'extern "C" __global__ void probe() {}'
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
@@ -17,7 +16,7 @@ _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 def toolchain(compiler: str = NVRTC) -> str:
     """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes; or ``nvcc 13.0.88``.
 
-    NVRTC's is read from a compiled cubin, not from an installed package, so it is right for a toolkit's NVRTC too.
+    NVRTC's is read from compiled PTX, not from an installed package, so it is right for a toolkit's NVRTC too.
     Raises ``ToolchainMissing``.
     """
     return f"nvcc {nvcc().version}" if compiler == NVCC else _nvrtc()
@@ -25,18 +24,7 @@ def toolchain(compiler: str = NVRTC) -> str:
 
 @functools.cache
 def _nvrtc() -> str:
-    return f"nvrtc {version_in(compile_cubin(Program(_PROBE, 'probe.cu', 'probe.cu', ()), 'sm_80'))}"
-
-
-def version_in(made: Compiled) -> str:
-    """``13.0.88``: from the cubin, or, since CUDA 12 leaves it out there, from the head of the PTX.
-
-    Raises ``ToolchainMissing`` if neither tells: evidence of an unknown compiler could not be compared.
-    """
-    written = read_cubin(made.cubin).assembler
-    if written:
-        return written
-    head = _IN_PTX.search(made.ptx)
-    if head is None:
+    written = _IN_PTX.search(compile_cubin(Program(_PROBE, "probe.cu", "probe.cu", ()), "sm_80").ptx)
+    if written is None:  # evidence of an unknown compiler could not be compared
         raise ToolchainMissing(f"NVRTC does not tell its version in what it compiles. Install another: {STATIC_EXTRA}")
-    return head[1]
+    return f"nvrtc {written[1]}"

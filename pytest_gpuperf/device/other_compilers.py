@@ -8,37 +8,51 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.cute_code import CuteCode
-from pytest_gpuperf.compile.cutile_code import CutileCode, TileConstant
-from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction, numba_binary, numba_ptx
-from pytest_gpuperf.compile.triton_code import TritonCode
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.compile.adapters.handed import FunctionArgument, Handed
 from pytest_gpuperf.device.arguments import Opaque, array_facts
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3
 from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
-_NO_DRIVER = "CudaSupportError"
-"""Numba's exception where there is no driver."""
-_Constant = tuple[Any, ...]
-"""The value of an argument that was compiled in; empty for one that is a parameter."""
+_PARTS_OF_COMPLEX = 2
 
 
-class _SettledKernel(MachineCode):
-    """A kernel whose block and shared memory its compiler has settled."""
+class _HandedKernel(MachineCode):
+    """A kernel launched on the arguments of the function that its compiler was given."""
 
-    _known: Mapping[str, _Constant]
-    """Its arguments by name."""
-    _block: int | Dim3 = 1
-    _shared_bytes = 0
-    _scratch_pointers = 0
+    def __init__(
+        self, handed: Handed, binaries: Mapping[str, KernelBinary], targets: Sequence[str], native: str | None,
+        *, device: Device,
+    ) -> None:  # fmt: skip
+        """``binaries`` are those of ``handed``, for the ``targets`` and for the ``native`` architecture."""
+        super().__init__(binaries, device=device, native=native, targets=targets, ptx=handed.ptx_for)
+        self._handed = handed
+
+    def _parameters(self, args: Sequence[Any]) -> list[Any]:
+        """The machine code's parameters.  Raises ``LaunchError`` unless all arguments are given, constants as is."""
+        known = self._handed.arguments or ()
+        given = _with_constants(self.name, known, args)
+        parts = [
+            part
+            for one, value in zip(known, given, strict=True)
+            if not one.constant
+            for part in self._parts(one, value)
+        ]
+        return [*parts, *[None] * self._handed.scratch_pointers]
+
+    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:  # noqa: ARG002 for subclasses
+        """The parameters that an argument becomes."""
+        return (value,)
+
+
+class TritonKernel(_HandedKernel):
+    """A kernel that Triton compiled, whose block and shared memory it has settled."""
 
     def launch(self, grid: int | Sequence[int], args: Sequence[Any] = ()) -> Launch:
         """A launch of ``grid`` programs or tile blocks on the arguments of the Python function, in its order.
@@ -48,36 +62,14 @@ class _SettledKernel(MachineCode):
         took for granted of the arrays is not checked.
         Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
         """
-        parts = [part for value in _arguments(self.name, self._known, args) for part in self._parts(value)]
-        configuration = configuration_of(grid, self._block, self._shared_bytes)
-        return Launch(self, configuration, [*parts, *[None] * self._scratch_pointers])
-
-    def _parts(self, value: Any) -> Iterable[Any]:
-        """The parameters that an argument becomes."""
-        return (value,)
+        block: int | Dim3 = self._handed.threads or self.binary.required_block or 1
+        return Launch(self, configuration_of(grid, block, self._handed.shared_bytes), self._parameters(args))
 
 
-class TritonKernel(_SettledKernel):
-    """A kernel that Triton compiled."""
-
-    def __init__(self, binary: KernelBinary, code: TritonCode, *, device: Device, native: str | None) -> None:
-        """``binary`` is what ``triton_binary`` makes of ``code``."""
-        super().__init__({binary.arch: binary}, device=device, native=native, ptx=lambda _: code.ptx)
-        self._known = {one.name: (one.constant,) if one.is_constant else () for one in code.arguments}
-        self._block, self._shared_bytes, self._scratch_pointers = code.threads, code.shared_bytes, code.scratch_pointers
-
-
-class CutileKernel(_SettledKernel):
+class CutileKernel(TritonKernel):
     """A kernel that cuTile compiled."""
 
-    def __init__(self, code: CutileCode, *, device: Device, native: str | None, targets: Sequence[str]) -> None:
-        """``code`` is what ``compile_cutile`` made, for ``targets`` and for the ``native`` architecture."""
-        super().__init__(code.binaries, device=device, native=native, targets=targets, ptx=self._no_ptx)
-        arguments = enumerate(code.arguments, start=1)
-        self._known = {str(place): (one.value,) if isinstance(one, TileConstant) else () for place, one in arguments}
-        self._block = self.binary.required_block or 1
-
-    def _parts(self, value: Any) -> Iterable[Any]:
+    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:  # noqa: ARG002 the value says it
         """Of an array address, shape and strides in elements; one with gaps goes by its bare address."""
         facts = array_facts(value)
         if facts is None:
@@ -85,20 +77,9 @@ class CutileKernel(_SettledKernel):
         address = value if facts.order or facts.address is None else np.uint64(facts.address)
         return (address, *facts.shape, *(stride // facts.dtype.itemsize for stride in facts.strides))
 
-    def _no_ptx(self, arch: str) -> str:
-        raise BadArgument(f"{self.name}: cuTile makes machine code out of Tile IR, there is no PTX of it for {arch}")
 
-
-class NumbaKernel(MachineCode):
+class NumbaKernel(_HandedKernel):
     """A kernel whose arrays are several parameters each."""
-
-    def __init__(
-        self, binaries: Mapping[str, KernelBinary], function: NumbaFunction, *, device: Device, native: str | None,
-        targets: Sequence[str],
-    ) -> None:  # fmt: skip
-        """``binaries`` are what ``numba_binary`` makes of ``function``, by architecture."""
-        super().__init__(binaries, device=device, native=native, targets=targets, ptx=partial(numba_ptx, function))
-        self._arguments = function.arguments
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
@@ -108,28 +89,20 @@ class NumbaKernel(MachineCode):
         Arrays are device arrays of any library, contiguous in the order that the signature says: that is not checked.
         Raises ``LaunchError`` if arguments do not fit, and as ``Kernel.launch``.
         """
-        given = _arguments(self.name, {argument.name: () for argument in self._arguments}, args)
-        parts = [part for one, value in zip(self._arguments, given, strict=True) for part in self._parts(one, value)]
-        return Launch(self, configuration_of(grid, block, shared_bytes), parts)
+        return Launch(self, configuration_of(grid, block, shared_bytes), self._parameters(args))
 
-    def _parts(self, argument: NumbaArgument, value: Any) -> Iterable[Any]:
+    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:
         facts = array_facts(value)
         if facts is not None:
             return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
-        if argument.type.startswith("complex"):
-            number = np.dtype(argument.type).type(value)
+        if len(argument.parameters) == _PARTS_OF_COMPLEX:
+            number = complex(value)
             return (number.real, number.imag)
         return (value,)
 
 
-class CuteKernel(MachineCode):
+class CuteKernel(_HandedKernel):
     """A kernel whose grid, block and parameters are formed by a host function of the CuTe DSL."""
-
-    def __init__(self, codes: Mapping[str, CuteCode], *, device: Device, native: str | None) -> None:
-        """``codes`` is what ``read_cute`` found."""
-        self._codes = codes
-        binaries = {arch: code.binary for arch, code in codes.items()}
-        super().__init__(binaries, device=device, native=native, ptx=self._kept_ptx)
 
     def launch(self, call: Callable[..., Any], args: Sequence[Any] = ()) -> Launch:
         """A launch as ``call(*args)`` makes it: ``call`` runs the compiled function on ``gpu.stream``.
@@ -149,46 +122,22 @@ class CuteKernel(MachineCode):
                   for place, content in enumerate(one.parameters)]  # fmt: skip
         return Launch(self, one.launch, values)
 
-    def _kept_ptx(self, arch: str) -> str:
-        if not self._codes[arch].ptx:
-            raise BadArgument(f"{self.name}: the CuTe DSL did not keep its PTX: --keep-ptx")
-        return self._codes[arch].ptx
 
-
-def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bool) -> dict[str, KernelBinary]:
-    """``numba_binary`` by architecture; raises alike.
-
-    Raises ``DeviceNeeded`` where Numba needs a driver and there is no GPU: it compiles device functions that a kernel
-    calls for the one that is there.  Where there is one, a driver that Numba cannot use is an error as any other.
-    """
-    try:
-        return {arch: numba_binary(function, arch) for arch in archs}
-    except Exception as problem:
-        if has_gpu or type(problem).__name__ != _NO_DRIVER:
-            raise
-        raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
-
-
-def _arguments(kernel: str, known: Mapping[str, _Constant], args: Sequence[Any]) -> list[Any]:
-    """The arguments that are parameters.
-
-    Raises ``LaunchError`` unless all that are ``known`` are given, and constants as they were compiled in.
-    """
+def _with_constants(kernel: str, known: Sequence[FunctionArgument], args: Sequence[Any]) -> tuple[Any, ...]:
+    """All arguments, constants at the end added.  Raises ``LaunchError`` unless constants are as they were compiled."""
     given = as_tuple(kernel, args)
-    given += tuple(itertools.chain(*list(known.values())[len(given) :]))
+    given += tuple(itertools.chain(*(one.constant for one in known[len(given) :])))
     if len(known) != len(given):
-        raise LaunchError(f"{kernel} takes {len(known)} arguments ({', '.join(known)}), and {len(args)} were given")
-    parameters = []
-    for (name, compiled), value in zip(known.items(), given, strict=True):
+        names = ", ".join(one.name for one in known)
+        raise LaunchError(f"{kernel} takes {len(known)} arguments ({names}), and {len(args)} were given")
+    for one, value in zip(known, given, strict=True):
         is_array = array_facts(value) is not None
-        if not compiled:
-            parameters.append(value)
-        elif value is not compiled[0] and (is_array or not bool(value == compiled[0])):
+        if one.constant and value is not one.constant[0] and (is_array or not bool(value == one.constant[0])):
             raise LaunchError(
-                f"{kernel}: argument {name} is {'an array' if is_array else repr(value)}, and {compiled[0]!r} was "
-                "compiled in: compile it with what it is launched with"
+                f"{kernel}: argument {one.name} is {'an array' if is_array else repr(value)}, and {one.constant[0]!r} "
+                "was compiled in: compile it with what it is launched with"
             )
-    return parameters
+    return given
 
 
 def _described(value: Any) -> str:

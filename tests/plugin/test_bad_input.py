@@ -59,28 +59,6 @@ def test_a_path_that_no_file_can_have_says_so(suite, call):
     assert "cannot be read: embedded null byte" in run_body(suite, call)
 
 
-K = "'extern \"C\" __global__ void k(float* a)\\n{ a[0] = 1; }\\n'"
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (f"{K} + '// \\udc80', 'k'", "inline source: the source holds '\\udc80' in line 3"),
-        (f"{K} + '\\0 garbage', 'k'", "inline source: the source holds '\\x00' in line 3"),
-        ("'cut.cu', 'k'", "cut.cu: the source holds '\\x00' in line 1"),
-        (f"{K}, 'k', options=['-DX=1\\x002']", "inline source: options holds '\\x00'"),
-        (f"{K}, 'k', options=['-DX=\\udc80']", "inline source: options holds '\\udc80'"),
-        (f"{K}, 'k\\0'", "inline source: name holds '\\x00'"),
-        (f"{K}, 'k', name_expression='k\\0'", "inline source: name_expression holds '\\x00'"),
-    ],
-)
-def test_what_a_compiler_would_get_cut_short_is_refused(suite, call, words):
-    suite.write("cut.cu", 'extern "C" __global__ void k(float* a) { a[0] = 1; } \0\n')
-    text = run_body(suite, f"cuda_kernel({call})")
-    assert "BadArgument: " in text
-    assert f"{words}, which ends or breaks it for the compiler: remove it" in text
-
-
 @pytest.mark.parametrize(("encoding", "named"), [("utf-16", "utf-16"), ("latin-1", "latin1")])
 def test_the_remedy_for_a_source_in_another_encoding_keeps_its_text(suite, encoding, named):
     text = "// caf\xe9\n" + (suite.path / "work.cu").read_text(encoding="utf-8")

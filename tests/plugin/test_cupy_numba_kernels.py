@@ -29,7 +29,7 @@ import sys
 sys.path.insert(0, {str(SAMPLES)!r})
 import pytest
 from numba_samples import LATEST, NumbaCuda
-from pytest_gpuperf.compile import numba_code
+from pytest_gpuperf.compile.adapters import handed
 
 numba = NumbaCuda(LATEST)
 
@@ -37,7 +37,7 @@ numba = NumbaCuda(LATEST)
 @pytest.fixture(autouse=True)
 def installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba.cuda", numba)
-    monkeypatch.setattr(numba_code.metadata, "version", lambda package: numba.facts["version"])
+    monkeypatch.setattr(handed.importlib.metadata, "version", lambda package: numba.facts["version"])
 
 
 def test_axpy(cuda_kernel, gpu, gpuperf):
@@ -135,6 +135,17 @@ def test_without_a_gpu_their_machine_code_is_gated_for_every_target(suite, text,
     assert all(record.exists() for record in records)
     result = suite.run("--gpuperf")
     result.stdout.re_match_lines([line + r" +UNCHANGED", r".* 1 static only"])
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome"), [("CudaSupportError('no driver')", "1 static only"), ("ValueError('its own')", "1 failed")]
+)
+def test_device_functions_of_numba_need_a_device_where_there_is_none(suite, problem, outcome):
+    """Numba compiles them for the GPU that is there; whatever else it raises is an error of the test."""
+    failing = f"from numba_samples import CudaSupportError\nnumba.problem = {problem}\n\n\n@pytest.fixture"
+    suite.write("test_suite.py", NUMBA_TEST.replace("@pytest.fixture", failing, 1))
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90")
+    result.stdout.fnmatch_lines([f"*{outcome} in *"])
 
 
 def test_a_cooperative_kernel_of_cupy_is_launched_cooperatively(known_suite):

@@ -13,7 +13,7 @@ CUTE_TEST = f"""{ARRIVE}
 import pytest
 from dsl_samples import cute_compiled
 
-from pytest_gpuperf.compile import cute_code
+from pytest_gpuperf.compile.adapters import cute
 from pytest_gpuperf.device.driver_calls import CapturedKernel
 from pytest_gpuperf.device.interface import Configuration
 
@@ -23,7 +23,7 @@ SYMBOL = "kernel_cutlass_decay_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmem
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch):
-    monkeypatch.setattr(cute_code, "_version", lambda: "4.8.1")
+    monkeypatch.setattr(cute, "library", lambda name, _: name + " 4.8.1")
 
 
 def tensor(array):

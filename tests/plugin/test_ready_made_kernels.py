@@ -287,7 +287,7 @@ def test_what_got_worse_for_another_architecture_than_this_gpus_fails(several_su
          "work.fatbin: there is no machine code for sm_120 in it; it has sm_80, sm_90."),
         ('from_cubin("work.fatbin", "work", arch="sm_75")', [], "no machine code for sm_75 in it; it has sm_80"),
         ('from_cubin({"sm_80": "work80.cubin"}, "work")', [],
-         "work80.cubin: it has machine code for sm_80, and this GPU is sm_90: compile it for that too"),
+         "work80.cubin: it is machine code for sm_80, and this GPU is sm_90: compile it for sm_90"),
         ('from_cubin({"sm_90": "work80.cubin"}, "work")', [],
          "work80.cubin for sm_90: it was compiled for sm_80, and not for sm_90"),
         ('from_cubin({"sm_9": "work80.cubin"}, "work")', [], "'sm_9' is no architecture; give {'sm_90': path}"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import compilations
+from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
 from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.source import KernelSource
@@ -43,7 +42,21 @@ def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(sass, "run_nvdisasm", counted)
+    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    return ran
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Name expressions that the compiler ran for."""
+    ran: list[str | None] = []
+    real = compiler.compile_cubin
+
+    def counted(program: Program, arch: str) -> Compiled:
+        ran.append(program.expression)
+        return real(program, arch)
+
+    monkeypatch.setattr(compiler, "compile_cubin", counted)
     return ran
 
 
@@ -56,10 +69,6 @@ def on_record(*binaries: KernelBinary) -> Profiles:
     return {binary.profile.code_hash: binary.profile for binary in binaries}
 
 
-def foreseen(_source_hash: str) -> Sequence[str]:
-    return ("add<1>", "add<2>")
-
-
 @pytest.mark.parametrize("name", ["add<1>", "plain"])
 def test_a_cubin_on_record_is_not_read_and_its_evidence_is_the_same(
     cache: CompileCache, disassembled: list[str], name: str
@@ -68,17 +77,8 @@ def test_a_cubin_on_record_is_not_read_and_its_evidence_is_the_same(
     profiles = on_record(*(binary for of_arch in known.values() for binary in of_arch.values()))
     disassembled.clear()
     for _ in range(2):
-        assert compile_for(source(name), ARCHS, cache, on_record=lambda: profiles) == known[name]
+        assert compile_for(source(name), ARCHS, cache, recorded=profiles) == known[name]
     assert disassembled == []
-
-
-def test_what_is_foreseen_and_on_record_is_not_read_either(cache: CompileCache, disassembled: list[str]) -> None:
-    known = read("add<1>", "add<2>")
-    profiles = on_record(*known["add<2>"].values())
-    disassembled.clear()
-    for name in known:
-        assert compile_for(source(name), ARCHS, cache, foreseen, lambda: profiles) == known[name]
-    assert sorted(disassembled) == [*ARCHS]
 
 
 def test_a_kernel_that_is_not_on_record_is_read_beside_one_that_is(
@@ -87,28 +87,28 @@ def test_a_kernel_that_is_not_on_record_is_read_beside_one_that_is(
     known = read("plain", "other")
     profiles = on_record(*known["plain"].values())
     disassembled.clear()
-    assert compile_for(source("other"), ARCHS, cache, on_record=lambda: profiles) == known["other"]
+    assert compile_for(source("other"), ARCHS, cache, recorded=profiles) == known["other"]
     assert sorted(disassembled) == [*ARCHS]
 
 
-def test_a_form_on_record_is_not_read_where_it_is_searched_for(
-    monkeypatch: pytest.MonkeyPatch, disassembled: list[str]
+@pytest.mark.parametrize("figure", ["registers", "code_bytes", "spill_load_bytes", "shared_bytes"])
+def test_a_record_that_the_cubin_or_the_log_contradicts_is_not_taken(cache: CompileCache, figure: str) -> None:
+    known = read("add<1>")["add<1>"]
+    profiles = on_record(*known.values(), **{figure: 77})
+    assert compile_for(source("add<1>"), ARCHS, cache, recorded=profiles) == known
+
+
+def test_what_was_taken_from_a_record_is_read_when_the_record_says_otherwise(
+    cache: CompileCache, compiled: list[str | None]
 ) -> None:
-    wanted = compile_kernel(source("plain"), "sm_90")
-    real = compilations.compile_cubin
-
-    def another_form(program: Program, arch: str) -> Compiled:
-        return real(program._replace(text=TEXT.replace("1.0f", "3.0f")), arch)
-
-    with monkeypatch.context() as once:
-        once.setattr(compilations, "compile_cubin", another_form)
-        first = compile_kernel(source("plain"), "sm_90")
-    profiles = on_record(wanted, compile_kernel(source("other"), "sm_90"))
-    disassembled.clear()
-    code = wanted.profile.code_hash
-    assert first.profile.code_hash != code
-    assert as_recorded(source("plain"), first, {code}, on_record=lambda: profiles) == wanted
-    assert disassembled == []
+    known = read("add<1>")["add<1>"]
+    wrong = on_record(*known.values(), code_hash="c0de")
+    taken = compile_for(source("add<1>"), ARCHS, cache, recorded=wrong)
+    assert {binary.profile.code_hash for binary in taken.values()} == {"c0de"}
+    compiled.clear()
+    assert compile_for(source("add<1>"), ARCHS, cache) == known
+    assert compile_for(source("add<1>"), ARCHS, cache, recorded=on_record(*known.values())) == known
+    assert compiled == []
 
 
 def test_of_an_instance_of_a_template_nothing_else_in_its_cubin_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

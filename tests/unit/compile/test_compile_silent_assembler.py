@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import compilations, nvrtc
+from pytest_gpuperf.compile import compiler, nvrtc
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
@@ -26,7 +26,7 @@ def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         compiled.append(arch)
         return made._replace(log="") if len(compiled) <= times else made
 
-    monkeypatch.setattr(compilations, "compile_cubin", compile_silently)
+    monkeypatch.setattr(compiler, "compile_cubin", compile_silently)
     return compiled
 
 
@@ -48,38 +48,24 @@ def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pyte
         compile_kernel(SOURCE, "sm_80")
 
 
-def test_the_compilers_own_cache_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("version", "kept_out"), [(12, False), (13, True)])
+def test_the_cache_of_a_compiler_that_has_one_is_kept_out(
+    monkeypatch: pytest.MonkeyPatch, version: int, kept_out: bool
+) -> None:
     real = nvrtc.nvrtc_bindings()
-    given: list[list[bytes]] = []
+    given: list[bytes] = []
 
     class Watched:
         def __getattr__(self, name: str) -> object:
             return getattr(real, name)
 
+        def nvrtcVersion(self) -> tuple[object, int, int]:
+            return real.nvrtcResult.NVRTC_SUCCESS, version, 0
+
         def nvrtcCompileProgram(self, handle: object, count: int, options: list[bytes]) -> object:
-            given.append(options)
+            given.extend(options)
             return real.nvrtcCompileProgram(handle, count, options)
 
     monkeypatch.setattr(nvrtc, "nvrtc_bindings", Watched)
-    nvrtc._uncached.cache_clear()
     compile_cubin(Program(SOURCE.text, "tile.cu", "tile.cu", ()), "sm_90")
-    assert given[0] == [b"--no-cache"]
-    assert b"--no-cache" in given[1]
-
-
-def test_a_compiler_that_knows_no_cache_is_not_asked_to_leave_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = nvrtc.nvrtc_bindings()
-
-    class Older:
-        def __getattr__(self, name: str) -> object:
-            return getattr(real, name)
-
-        def nvrtcCompileProgram(self, handle: object, count: int, options: list[bytes]) -> object:
-            if b"--no-cache" in options:
-                return (real.nvrtcResult.NVRTC_ERROR_INVALID_OPTION,)
-            return real.nvrtcCompileProgram(handle, count, options)
-
-    monkeypatch.setattr(nvrtc, "nvrtc_bindings", Older)
-    nvrtc._uncached.cache_clear()
-    assert compile_kernel(SOURCE, "sm_90").profile.shared_bytes == 256
-    nvrtc._uncached.cache_clear()
+    assert (b"--no-cache" in given) == kept_out

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import UnknownKernel
 from pytest_gpuperf.compile.machine_code.opcodes import CLASSES, class_of, histogram
 from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of, without_padding
-from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
+from pytest_gpuperf.compile.ptx_text import unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
 
 PTX = """
@@ -34,29 +33,18 @@ $L__BB0_2: fma.rn.f32 %f1, %f2, %f3, %f4; @!%p2 fma.rn.f32 %f1, %f1, %f1, %f1;
 """
 
 
-def test_instructions_of_one_entry_are_counted_without_labels_predicates_and_comments() -> None:
-    assert ptx_instructions(ptx_of(PTX, "first")) == {
-        "bra": 1,
-        "call.uni": 1,
-        "cp.async.bulk.shared::cluster.global": 1,
-        "fma.rn.f32": 2,
-        "ld.param.u64": 1,
-        "ret": 1,
-    }
+def test_what_an_entry_cannot_use_is_what_it_does_not_mention_through_functions() -> None:
+    assert unreachable_symbols(PTX, "first") == {"vprintf", "unused", "pointers", "_Z6secondPf"}
+    assert unreachable_symbols(PTX, "_Z6secondPf") == {"vprintf", "table", "pointers", "helper", "first"}
 
 
-def test_an_entry_is_found_by_symbol_or_plain_name() -> None:
-    assert ptx_of(PTX, "second") == ptx_of(PTX, "_Z6secondPf")
-    assert ptx_of(PTX, "second").endswith("ret; }")
+def test_what_an_entry_uses_is_followed_through_initialisers() -> None:
+    text = PTX + ".entry third() { mov.u64 %rd1, pointers; ret; }"
+    assert unreachable_symbols(text, "third").isdisjoint({"pointers", "table", "helper"})
 
 
-def test_an_entry_that_is_not_there_is_unknown() -> None:
-    with pytest.raises(UnknownKernel, match='no kernel "third" in this PTX; there are: first'):
-        ptx_of(PTX, "third")
-
-
-def test_an_entry_that_is_cut_short_is_taken_to_its_end() -> None:
-    assert ptx_of(".entry k() { ret; ", "k") == ".entry k() { ret; "
+def test_of_an_entry_that_is_not_there_nothing_is_certain() -> None:
+    assert unreachable_symbols(PTX, "commented") == frozenset()
 
 
 LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]

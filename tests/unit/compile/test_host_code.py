@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import host_headers
+from pytest_gpuperf.compile import compiler, nvrtc
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
 from pytest_gpuperf.compile.machine_code.ready_made import ready_made
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
 KERNEL = 'extern "C" __global__ void work(float* x, int n) {{ {} }}\n'
@@ -25,7 +28,15 @@ def code(text: str) -> str:
     return compiled(text).profile.code_hash
 
 
-@pytest.mark.parametrize("name", sorted(host_headers.HEADERS.keys() - {host_headers.BEFORE}))
+STUBS = [
+    str(path.relative_to(folder))
+    for folder in (HOST_HEADERS, HOST_HEADERS.with_name("libraries"))
+    for path in sorted(folder.rglob("*"))
+    if path.is_file()
+]
+
+
+@pytest.mark.parametrize("name", STUBS)
 def test_each_header_is_there_and_may_be_included_twice(name: str) -> None:
     include = f"#include <{name}>\n"
     assert code(f"{include}{include}{KERNEL.format('x[n] = 1;')}") == code(KERNEL.format("x[n] = 1;"))
@@ -106,13 +117,30 @@ def test_what_compiles_without_them_does_not_see_them() -> None:
     assert code(asks + KERNEL.format("x[0] = VALUE;")) == code(KERNEL.format("x[0] = 1.0f;"))
 
 
-def test_the_hash_of_a_source_does_not_depend_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_stub_is_compiled_again_and_is_no_part_of_the_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     text = "#include <cmath>\n" + KERNEL.format("x[0] = INFINITY;")
-    before = compiled(text).source_hash
-    monkeypatch.setitem(host_headers.HEADERS, "cmath", "#define INFINITY 1.0f\n")
-    after = compiled(text)
+    cache = CompileCache(tmp_path / "cache")
+    before = compile_kernel(KernelSource(text, "work"), "sm_90", cache=cache)
+    stubs = tmp_path / "host"
+    shutil.copytree(HOST_HEADERS, stubs)
+    (stubs / "math.h").write_text("#define INFINITY 1.0f\n")
+    monkeypatch.setattr(nvrtc, "HOST_HEADERS", stubs)
+    monkeypatch.setattr(compiler, "HOST_HEADERS", stubs)
+    after = compile_kernel(KernelSource(text, "work"), "sm_90", cache=cache)
     assert after.profile.code_hash == code(KERNEL.format("x[0] = 1.0f;"))
-    assert after.source_hash == before
+    assert after.source_hash == before.source_hash
+
+
+def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cublas_v2.h").write_text("#include <stdint.h>\ncudaStream_t cublas(FILE*);\n")
+    folders = (tmp_path, *toolkit_folders())
+    monkeypatch.setattr(nvrtc, "toolkit_folders", lambda: folders)
+    monkeypatch.setattr(compiler, "toolkit_folders", lambda: folders)
+    assert code("#include <cublas_v2.h>\n" + KERNEL.format("x[0] = n;")) == code(KERNEL.format("x[0] = n;"))
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,18 @@ import time
 
 import pytest
 
-from pytest_gpuperf.compile import nvrtc_signals
-from pytest_gpuperf.compile.toolkit import nvrtc_bindings
+from pytest_gpuperf.compile.toolkit import leave_interrupts_alone, nvrtc_bindings
 
 COMPILING = """
 import os, signal, sys, threading
-from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 nvrtc_bindings()
 
 def compiled(body=""):
-    compile_ptx(Program('extern "C" __global__ void k() {' + body + "}", "k.cu", "k.cu", ()), "sm_90")
+    compile_cubin(Program('extern "C" __global__ void k() {' + body + "}", "k.cu", "k.cu", ()), "sm_90")
 """
 LONG = """
 many = ";" * 8_000_000
@@ -68,7 +67,7 @@ def test_an_interrupt_that_is_ignored_stays_so() -> None:
     nvrtc = nvrtc_bindings()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        nvrtc_signals.leave_interrupts_alone(nvrtc)
+        leave_interrupts_alone(nvrtc)
         signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -13,7 +13,7 @@ import pytest
 from pytest_gpuperf.compile import nvjitlink
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.ready_made import ready_made
-from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.model.evidence import StaticProfile
 
 BUSY = """
@@ -32,7 +32,7 @@ extern "C" __global__ void busy(float* x, int n)
 
 
 def ptx(arch: str) -> bytes:
-    return compile_ptx(Program(BUSY, "busy.cu", "busy.cu", ()), arch).rstrip("\0").encode()
+    return compile_cubin(Program(BUSY, "busy.cu", "busy.cu", ()), arch).ptx.encode()
 
 
 def profile(arch: str, *options: str) -> StaticProfile:

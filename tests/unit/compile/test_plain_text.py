@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.plain_text import without_comments
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import KernelSource, without_comments
 
 KERNEL = 'extern "C" __global__ void f(float* a) { a[0] = 1; }'
 

@@ -11,7 +11,7 @@ from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.compile.nvcc import nvcc
-from pytest_gpuperf.compile.remedies import Mistake, nvcc_remedy, nvrtc_remedy
+from pytest_gpuperf.compile.remedies import Mistake, remedy
 from pytest_gpuperf.compile.source import KernelSource
 
 WORK = "__global__ void work(float* x) {{ x[0] = {}; }}\n"
@@ -105,15 +105,17 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
-    told = f"It is of a library of CUDA: pip install {package}, or install a CUDA toolkit."
     mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
-    assert nvcc_remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory").endswith(told)
-    assert nvrtc_remedy(mistake, mistake.what, whole=False).endswith(told)
+    assert remedy(mistake, mistake.what, "nvrtc").endswith(f"pip install {package}, or install a CUDA toolkit.")
+    by_nvcc = remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
+    assert f"{header} was searched in the source's own folder, headers=, -I folders and nvcc's own." in by_nvcc
+    assert f"pip install {package}" in by_nvcc
 
 
 @pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "torch/extension.h", "c10/util/Half.h", "Python.h"])
 def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
-    told = nvcc_remedy(Mistake("a.cu", 1, "", own=True), f"a.cu:1:10: fatal error: {header}: No such file or directory")
+    log = f"a.cu:1:10: fatal error: {header}: No such file or directory"
+    told = remedy(Mistake("a.cu", 1, "", own=True), log, "nvcc")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
 
 
@@ -291,3 +293,27 @@ def test_a_header_that_does_not_compile_gives_way_to_an_own_one(tmp_path: Path) 
     assert told.endswith("in a folder that headers= names before the other one.")
     (tmp_path / "own" / "both.h").write_text("typedef int length;\n")
     assert compiles(text, compiler="nvcc", headers=(tmp_path / "own", tmp_path / "theirs"))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_90a"), ("setmaxnreg.inc", "sm_120a")]
+)
+def test_an_instruction_of_an_architecture_with_all_its_features(instruction: str, arch: str) -> None:
+    words = f"{instruction}.sync.aligned" + (".u32 64" if "setmaxnreg" in instruction else "")
+    source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{words};"); x[0] = 1; }}', "work")
+    with pytest.raises(CompileError, match=f'alone: arch="{arch}"'):
+        compile_kernel(source, arch.removesuffix("a"))
+    assert compile_kernel(source, arch).profile.registers > 0
+
+
+def test_an_error_that_says_that_a_macro_is_undefined() -> None:
+    text = '#ifndef WIDE\n#error "WIDE is undefined. The build defines it."\n#endif\n' + WORK.format(1)
+    assert refused(text).endswith('options=["-DWIDE=VALUE"].')
+    assert compiles(text, "-DWIDE=2")
+
+
+def test_complex_numbers_are_those_of_libcu() -> None:
+    text = "#include <{0}/complex{1}>\n__global__ void work({2}::complex<float>* x) {{ x[0] *= x[1]; }}\n"
+    told = refused(text.format("thrust", ".h", "thrust"))
+    assert told.endswith("NVRTC does not compile thrust::complex: take cuda::std::complex of <cuda/std/complex>.")
+    assert compiles(text.format("cuda/std", "", "cuda::std"))

@@ -12,7 +12,8 @@ import pytest
 from device_samples import DeviceArray, make_binary
 from dsl_samples import cute_compiled
 
-from pytest_gpuperf.compile.cute_code import read_cute
+from pytest_gpuperf.compile.adapters.cute import read_cute
+from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes, LoadedKernel
@@ -126,7 +127,12 @@ class CapturingDevice(PlaceholderDevice):
 
 
 def cute_kernel(device: PlaceholderDevice) -> CuteKernel:
-    return CuteKernel(read_cute(cute_compiled("cute-add-4.8.1-sm_90a")), device=device, native="sm_90")
+    return cute_of(read_cute(cute_compiled("cute-add-4.8.1-sm_90a")), device)
+
+
+def cute_of(handed: Handed, device: PlaceholderDevice, native: str | None = "sm_90") -> CuteKernel:
+    binaries = {arch: binary_for(handed, arch) for arch in handed.cubins}
+    return CuteKernel(handed, binaries, [*binaries], native, device=device)
 
 
 # --- capturing -----------------------------------------------------------------------------------
@@ -310,4 +316,4 @@ def test_ptx_is_the_library_s_and_its_lack_names_the_option() -> None:
     assert cute_kernel(PlaceholderDevice()).ptx() == "//\n// PTX of cute-add-4.8.1-sm_90a"
     kept = read_cute(cute_compiled("cute-add-4.8.1-sm_90a", __ptx__=None))
     with pytest.raises(BadArgument, match="did not keep its PTX: --keep-ptx"):
-        CuteKernel(kept, device=PlaceholderDevice(), native=None).ptx()
+        cute_of(kept, PlaceholderDevice(), None).ptx()

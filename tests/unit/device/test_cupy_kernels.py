@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cupy_samples import VERSIONS, module, raw
 
-from pytest_gpuperf.compile.compile_errors import UnsupportedCupyKernel
+from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 
 UNPAIRED = "Give gpuperf a function that launches it with CuPy; its time is then compared without pairs"
 
@@ -99,5 +99,5 @@ def test_a_module_of_a_cubin_is_that_cubin() -> None:
     ],
 )
 def test_what_is_no_kernel_of_cupy_s_is_refused_with_the_remedy(make: Any, words: str) -> None:
-    with pytest.raises(UnsupportedCupyKernel, match=words):
+    with pytest.raises(UnsupportedKernel, match=words):
         make()

@@ -10,7 +10,8 @@ import pytest
 from device_samples import DeviceArray
 from dsl_samples import RecordedSignature, install_recorded_cutile
 
-from pytest_gpuperf.compile.cutile_code import compile_cutile
+from pytest_gpuperf.compile.adapters.cutile import read_cutile
+from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
@@ -37,8 +38,9 @@ def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: A
     signature = RecordedSignature(f"cutile-{name}-1.7.0")
     for field, value in (changes or {}).items():
         setattr(signature.parameters[0], field, value)
-    code = compile_cutile(SimpleNamespace(), signature, ARCHITECTURES)
-    return CutileKernel(code, device=device or PlaceholderDevice(), native="sm_90", targets=ARCHITECTURES)
+    handed = read_cutile(SimpleNamespace(), signature, ARCHITECTURES)
+    binaries = {arch: binary_for(handed, arch) for arch in ARCHITECTURES}
+    return CutileKernel(handed, binaries, ARCHITECTURES, "sm_90", device=device or PlaceholderDevice())
 
 
 def array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
@@ -105,5 +107,5 @@ def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, w
 
 
 def test_there_is_no_ptx() -> None:
-    with pytest.raises(BadArgument, match="out of Tile IR, there is no PTX of it for sm_90"):
+    with pytest.raises(BadArgument, match="cuTile: it is machine code alone, there is no PTX of it for sm_90"):
         cutile_kernel("scale").ptx()

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 from device_samples import DeviceArray
-from numba_samples import LATEST, VERSIONS, CudaSupportError, NumbaCuda, NumbaType
+from numba_samples import LATEST, VERSIONS, NumbaCuda, NumbaType
 
-from pytest_gpuperf.compile import numba_code
-from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel
-from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx, read_numba
+from pytest_gpuperf.compile.adapters import handed
+from pytest_gpuperf.compile.adapters import numba as numba_adapter
+from pytest_gpuperf.compile.adapters.handed import binary_for
+from pytest_gpuperf.compile.adapters.numba import read_numba
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.device.other_compilers import NumbaKernel, numba_binaries
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.other_compilers import NumbaKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
 
 UNPAIRED = "Give gpuperf a function that launches it with Numba; its time is then compared without pairs"
 OF_ARRAY = ["x.meminfo", "x.parent", "x.size", "x.itemsize", "x"]
@@ -30,14 +33,17 @@ def numba(monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
 def installed(version: str, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
     numba = NumbaCuda(version)
     monkeypatch.setitem(sys.modules, "numba.cuda", numba)
-    monkeypatch.setattr(numba_code.metadata, "version", lambda _: numba.facts["version"])
+    monkeypatch.setattr(handed.importlib.metadata, "version", lambda _: numba.facts["version"])
     return numba
 
 
 def kernel_of(numba: NumbaCuda, name: str, **options: Any) -> NumbaKernel:
-    function = read_numba(numba.dispatcher(name, **options), numba.signature(name))
-    binaries = numba_binaries(function, ["sm_90"], has_gpu=False)
-    return NumbaKernel(binaries, function, device=PlaceholderDevice(), native=None, targets=("sm_90",))
+    one = read_numba(numba.dispatcher(name, **options), numba.signature(name), ["sm_90"])
+    return NumbaKernel(one, {"sm_90": binary_for(one, "sm_90")}, ["sm_90"], None, device=PlaceholderDevice())
+
+
+def binary_of(numba: NumbaCuda, name: str) -> KernelBinary:
+    return binary_for(read_numba(numba.dispatcher(name), numba.signature(name), ["sm_90"]), "sm_90")
 
 
 def array(*shape: int, dtype: str = "float32", order: Any = "C") -> DeviceArray:
@@ -50,7 +56,7 @@ def array(*shape: int, dtype: str = "float32", order: Any = "C") -> DeviceArray:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_numba_s_parameters_are_named_and_typed(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numba = installed(version, monkeypatch)
-    binary = numba_binary(read_numba(numba.dispatcher("axpy"), numba.signature("axpy")), "sm_90")
+    binary = binary_of(numba, "axpy")
     names = [parameter.name for parameter in binary.parameters]
     assert names[:8] == ["a", *OF_ARRAY, "x.shape[0]", "x.strides[0]"]
     assert [parameter.type for parameter in binary.parameters][:7] == [
@@ -63,7 +69,7 @@ def test_each_numba_s_parameters_are_named_and_typed(version: str, monkeypatch: 
 
 
 def test_numbers_of_two_parts_and_flags_are_parameters_of_their_own(numba: NumbaCuda) -> None:
-    binary = numba_binary(read_numba(numba.dispatcher("transpose"), numba.signature("transpose")), "sm_90")
+    binary = binary_of(numba, "transpose")
     last = [(parameter.name, parameter.type, parameter.size) for parameter in binary.parameters[-6:]]
     assert last[2:] == [
         ("n", "int", 4), ("factor.real", "float", 4), ("factor.imag", "float", 4), ("negate", "bool", 1)
@@ -72,12 +78,13 @@ def test_numbers_of_two_parts_and_flags_are_parameters_of_their_own(numba: Numba
 
 
 def test_every_architecture_is_compiled_for_without_a_gpu(numba: NumbaCuda) -> None:
-    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
-    binaries = numba_binaries(function, ["sm_80", "sm_90", "sm_120"], has_gpu=False)
-    assert [binary.arch for binary in binaries.values()] == ["sm_80", "sm_90", "sm_120"]
-    assert len({binary.profile.code_hash for binary in binaries.values()}) == 3
+    archs = ["sm_80", "sm_90", "sm_120"]
+    one = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), archs)
+    binaries = [binary_for(one, arch) for arch in archs]
+    assert [binary.arch for binary in binaries] == archs
+    assert len({binary.profile.code_hash for binary in binaries}) == 3
     assert [call["cc"] for call in numba.calls] == [(8, 0), (9, 0), (12, 0)]
-    assert ".target sm_80" in numba_ptx(function, "sm_80")
+    assert ".target sm_80" in one.ptx_for("sm_80")
 
 
 def test_options_of_the_decorator_are_passed_on(numba: NumbaCuda, linked: list[tuple[Any, ...]]) -> None:
@@ -101,13 +108,13 @@ def test_lto_is_asked_for_where_numba_would(numba: NumbaCuda, linked: list[tuple
 def linked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The arguments of each link; what is kept is PTX, so that is what is linked."""
     calls: list[tuple[Any, ...]] = []
-    link = numba_code.link
+    link = numba_adapter.link
 
     def noting(code: bytes, kind: str, *more: Any) -> Compiled:
         calls.append((code, kind, *more))
         return link(code, "PTX", *more)
 
-    monkeypatch.setattr(numba_code, "link", noting)
+    monkeypatch.setattr(numba_adapter, "link", noting)
     return calls
 
 
@@ -170,35 +177,35 @@ def test_a_strided_view_is_refused(numba: NumbaCuda) -> None:
 def test_a_kernel_that_needs_numba_is_refused_with_the_remedy(
     numba: NumbaCuda, options: dict[str, Any], why: str
 ) -> None:
-    with pytest.raises(UnsupportedNumbaKernel) as caught:
-        read_numba(numba.dispatcher("axpy", **options), numba.signature("axpy"))
+    with pytest.raises(UnsupportedKernel) as caught:
+        read_numba(numba.dispatcher("axpy", **options), numba.signature("axpy"), ["sm_90"])
     assert str(caught.value) == f"axpy cannot be launched without Numba: {why}. {UNPAIRED}"
 
 
 @pytest.mark.parametrize("name", ["Record(a[type=float32;offset=0])", "UniTuple(float32 x 2)", "DatetimeNumpy"])
 def test_arguments_that_are_neither_array_nor_number_are_refused(numba: NumbaCuda, name: str) -> None:
     types = (NumbaType(name=name), *numba.signature("axpy")[1:])
-    with pytest.raises(UnsupportedNumbaKernel, match=r"its argument a is .*; arrays and numbers can be given"):
-        read_numba(numba.dispatcher("axpy"), types)
+    with pytest.raises(UnsupportedKernel, match=r"its argument a is .*; arrays and numbers can be given"):
+        read_numba(numba.dispatcher("axpy"), types, ["sm_90"])
 
 
 def test_signatures_that_are_no_types_or_too_few_are_refused(numba: NumbaCuda) -> None:
     dispatcher = numba.dispatcher("axpy")
-    with pytest.raises(UnsupportedNumbaKernel, match=r"its signature is 'void\(float32\)': .* of Numba's types"):
-        read_numba(dispatcher, "void(float32)")
-    with pytest.raises(UnsupportedNumbaKernel, match="axpy takes 3 arguments, and its signature has 2"):
-        read_numba(dispatcher, numba.signature("axpy")[:2])
+    with pytest.raises(UnsupportedKernel, match=r"its signature is 'void\(float32\)': .* of Numba's types"):
+        read_numba(dispatcher, "void(float32)", ["sm_90"])
+    with pytest.raises(UnsupportedKernel, match="axpy takes 3 arguments, and its signature has 2"):
+        read_numba(dispatcher, numba.signature("axpy")[:2], ["sm_90"])
     with_return = NumbaType(name="none(...)", args=numba.signature("axpy"))
-    assert len(read_numba(dispatcher, with_return).arguments) == 3
+    assert len(read_numba(dispatcher, with_return, ["sm_90"]).arguments or ()) == 3
 
 
 def test_what_numba_did_not_make_is_refused(numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsupportedNumbaKernel, match=r"what @numba\.cuda.jit makes of a function, not builtin"):
-        read_numba(print, ())
+    with pytest.raises(UnsupportedKernel, match=r"what @numba\.cuda.jit makes of a function, not builtin"):
+        read_numba(print, (), [])
     dispatcher = numba.dispatcher("axpy")
     monkeypatch.delitem(sys.modules, "numba.cuda")
-    with pytest.raises(UnsupportedNumbaKernel, match="from_numba takes"):
-        read_numba(dispatcher, ())
+    with pytest.raises(UnsupportedKernel, match="from_numba takes"):
+        read_numba(dispatcher, (), [])
 
 
 def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: NumbaCuda) -> None:
@@ -206,37 +213,18 @@ def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: Numb
     ptx["sm_90"] = ptx["sm_90"].replace("\tret;", "\tcall.uni sync, ();\n\tret;").replace(
         ".visible .entry", ".extern .func sync ();\n.visible .entry"
     )  # fmt: skip
-    with pytest.raises(UnsupportedNumbaKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*g{UNPAIRED[1:]}"):
+    with pytest.raises(UnsupportedKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*g{UNPAIRED[1:]}"):
         kernel_of(numba, "axpy")
 
 
 def test_parameters_that_numba_does_not_tell_of_are_refused(numba: NumbaCuda) -> None:
     one = numba.dispatcher("axpy")
-    function = read_numba(one, numba.signature("axpy"))
-    short = function._replace(arguments=function.arguments[:2])
-    with pytest.raises(UnsupportedNumbaKernel, match="takes 15 parameters, and its arguments make 8"):
-        numba_binary(short, "sm_90")
+    kernel = read_numba(one, numba.signature("axpy"), ["sm_90"])
+    short = kernel._replace(arguments=(kernel.arguments or ())[:2])
+    with pytest.raises(UnsupportedKernel, match="takes 15 parameters, and its arguments make 8"):
+        binary_for(short, "sm_90")
 
 
 def test_a_variant_of_an_architecture_is_refused_with_the_plain_one(numba: NumbaCuda) -> None:
-    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
-    with pytest.raises(UnsupportedNumbaKernel, match=r'sm_90a is a variant, .* from_numba\(\.\.\., arch="sm_90"\)'):
-        numba_binary(function, "sm_90a")
-
-
-def test_device_functions_without_a_driver_need_a_device(numba: NumbaCuda) -> None:
-    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
-    numba.problem = CudaSupportError("no driver")
-    with pytest.raises(DeviceNeeded, match="Numba compiles the device functions of axpy"):
-        numba_binaries(function, ["sm_90"], has_gpu=False)
-    numba.problem = ValueError("a mistake of the test's own")
-    with pytest.raises(ValueError, match="own"):
-        numba_binaries(function, ["sm_90"], has_gpu=False)
-
-
-def test_a_driver_that_numba_cannot_use_beside_a_gpu_ends_no_test_as_static_only(numba: NumbaCuda) -> None:
-    """Such a test would pass, and be neither timed nor gated."""
-    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
-    numba.problem = CudaSupportError("the driver is older than Numba's bindings want")
-    with pytest.raises(CudaSupportError, match="older"):
-        numba_binaries(function, ["sm_90"], has_gpu=True)
+    with pytest.raises(UnsupportedKernel, match=r'sm_90a is a variant, .* from_numba\(\.\.\., arch="sm_90"\)'):
+        read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), ["sm_90a"])

@@ -10,8 +10,9 @@ import pytest
 from device_samples import DeviceArray
 from triton_samples import compiled
 
-from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel
-from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
+from pytest_gpuperf.compile.adapters.triton import read_triton
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.other_compilers import TritonKernel
@@ -34,8 +35,13 @@ class NotingDevice(PlaceholderDevice):
 
 
 def kernel_of(one: Any, device: PlaceholderDevice | None = None) -> TritonKernel:
-    code = read_triton(one)
-    return TritonKernel(triton_binary(code), code, device=device or PlaceholderDevice(), native="sm_90")
+    handed = read_triton(one)
+    binary = triton_binary(handed)
+    return TritonKernel(handed, {"sm_90": binary}, ["sm_90"], "sm_90", device=device or PlaceholderDevice())
+
+
+def triton_binary(handed: Handed) -> KernelBinary:
+    return binary_for(handed, OWN_ARCH)
 
 
 def array(dtype: str = "float32", length: int = 4096, address: int = 0x7F0000000200) -> DeviceArray:
@@ -178,7 +184,7 @@ def test_a_constant_may_be_an_object_that_compares_itself() -> None:
     ],
 )
 def test_a_kernel_that_needs_triton_s_launcher_is_refused_with_the_remedy(metadata: dict[str, Any], why: str) -> None:
-    with pytest.raises(UnsupportedTritonKernel) as caught:
+    with pytest.raises(UnsupportedKernel) as caught:
         read_triton(compiled("add-3.6.0", **metadata))
     assert str(caught.value) == f"add cannot be launched without Triton: {why}. {UNPAIRED}"
 
@@ -194,18 +200,18 @@ def test_a_kernel_that_needs_triton_s_launcher_is_refused_with_the_remedy(metada
 def test_arguments_that_are_no_plain_ones_are_refused(declared: Any, why: str) -> None:
     one = compiled("add-3.6.0")
     one.src.signature["y"] = declared
-    with pytest.raises(UnsupportedTritonKernel, match=why):
+    with pytest.raises(UnsupportedKernel, match=why):
         read_triton(one)
 
 
 def test_parameters_that_triton_does_not_tell_of_are_refused() -> None:
     one = compiled("add-3.6.0")
     del one.metadata.profile_scratch_size
-    with pytest.raises(UnsupportedTritonKernel) as caught:
+    with pytest.raises(UnsupportedKernel) as caught:
         triton_binary(read_triton(one))
     assert str(caught.value) == (
-        "add: its machine code takes 6 parameters, and Triton tells of 4 (x, y, out, n) and 1 for scratch memory. "
-        f"{UNPAIRED}"
+        "add: its machine code takes 6 parameters, and its arguments make 5. Give gpuperf a function that launches it; "
+        "its time is then compared without pairs"
     )
 
 
@@ -213,20 +219,18 @@ def test_a_trailing_parameter_that_is_no_pointer_is_no_scratch_memory() -> None:
     one = compiled("add-3.0.0")
     one.src.constants["n"] = 4096
     one.metadata.global_scratch_size = 0
-    with pytest.raises(UnsupportedTritonKernel, match="takes 4 parameters, and Triton tells of 3"):
+    with pytest.raises(UnsupportedKernel, match="takes 4 parameters, and its arguments make 4"):
         triton_binary(read_triton(one))
 
 
 @pytest.mark.parametrize("what", [None, [], lambda: None, SimpleNamespace(asm={}, metadata=None, src=None)])
 def test_what_triton_has_not_compiled_is_refused(what: Any) -> None:
-    with pytest.raises(
-        UnsupportedTritonKernel, match=r"from_triton takes what Triton has compiled, not \w+: the value of"
-    ):
+    with pytest.raises(UnsupportedKernel, match=r"from_triton takes what Triton has compiled, not \w+: the value of"):
         read_triton(what)
 
 
 def test_code_for_another_maker_s_gpu_is_refused() -> None:
     one = compiled("add-3.6.0", target=SimpleNamespace(backend="hip", arch="gfx942", warp_size=64))
     one.asm = {"hsaco": b""}
-    with pytest.raises(UnsupportedTritonKernel, match="add: Triton compiled it for hip, and there is no cubin in it"):
+    with pytest.raises(UnsupportedKernel, match="add: Triton compiled it for hip, and there is no cubin in it"):
         read_triton(one)

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from triton_samples import Config, compiled
 
-from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, binary_for
+from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.config.call_arguments import BadArgument
 
 NARROW = "add-narrow-3.6.0"
 
 
 def config_of(compiled_one: Any, config: Any) -> str:
-    return triton_binary(read_triton(compiled_one, config)).config
+    return read_triton(compiled_one, config).config
 
 
 @pytest.mark.parametrize("version", ["3.3.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0"])
@@ -25,13 +26,13 @@ def test_each_triton_s_configuration_is_told_alike(version: str) -> None:
 
 
 def test_a_kernel_that_nobody_tuned_has_none() -> None:
-    binary = triton_binary(read_triton(compiled(NARROW)))
+    binary = binary_for(read_triton(compiled(NARROW)), OWN_ARCH)
     assert binary.config == ""
     assert binary.record(block=(64, 1, 1)).config == ""
 
 
 def test_it_stands_in_the_static_record() -> None:
-    binary = triton_binary(read_triton(compiled(NARROW), Config(NARROW)))
+    binary = binary_for(read_triton(compiled(NARROW), Config(NARROW)), OWN_ARCH)
     assert binary.record(block=(64, 1, 1)).config == "BLOCK=256, num_warps=2, num_stages=2"
 
 

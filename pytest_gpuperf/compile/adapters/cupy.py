@@ -1,0 +1,122 @@
+"""Sources that kernels of CuPy carry, as CuPy would compile them.
+
+Read from a ``cupy.RawKernel`` or ``cupy.RawModule`` by what it has, as CuPy 13 and 14 make it.  What a RawKernel was
+made with is its state, the one that ``pickle`` keeps.  CuPy adds the folders of its own headers, and the headers
+themselves where it translates ``cuComplex.h`` to its complex numbers (``cupy/_core/core.pyx``).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.nvrtc import NVCC
+from pytest_gpuperf.compile.source import KernelSource
+
+_HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
+"""Headers that CuPy puts before the kernels that it writes itself."""
+_COMPLEX = "cupy/cuComplex_bridge.h"
+_INCLUDES_CUCOMPLEX = re.compile(r"^\s*#\s*include\s*<\s*cuComplex\.h\s*>", re.M)
+_CCCL = ("cub", "thrust", "libcudacxx")
+_FOR_NVCC = ("--std=c++17", "-ftz=true")
+"""Options that CuPy gives nvcc as well as NVRTC; NVRTC gets them here by default."""
+_TOLD_BY_MODULE = ("code", "options", "backend", "file_path", "enable_cooperative_groups", "name_expressions")
+
+
+class CupyCode(NamedTuple):
+    """One kernel as CuPy was given it."""
+
+    name: str
+    sources: tuple[KernelSource, ...] = ()
+    """One that has to compile; or several, one of which makes the symbol ``name``."""
+    path: str = ""
+    """Of a cubin, in the place of a source."""
+    options: tuple[str, ...] = ()
+    """Those that CuPy was given."""
+    cooperative: bool = False
+    """Whether CuPy launches it cooperatively."""
+
+
+def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
+    """Read a ``RawKernel``, or the kernel ``name`` of a ``RawModule``.  Raises ``UnsupportedKernel``."""
+    is_module = hasattr(kernel, "get_function") and hasattr(kernel, "code")
+    state = _state_in_module(kernel, name) if is_module else _state(kernel, name)
+    called = state["name"]
+    if state.get("jitify"):
+        raise UnsupportedKernel(f"{called}: it is compiled with Jitify, which CuPy 15 drops: leave jitify= out")
+    cooperative = bool(state["enable_cooperative_groups"])
+    if state["code"] is None:
+        path = str(state["file_path"])
+        if Path(path).suffix == ".ptx":
+            raise UnsupportedKernel(
+                f"{called}: CuPy has the PTX {path} of it, which the driver assembles: assemble it for each "
+                "architecture (ptxas -arch=sm_90), and take the cubins with from_cubin"
+            )
+        return CupyCode(called, path=path, cooperative=cooperative)
+    text = _translated(state["code"]) if state["translate_cucomplex"] else state["code"]
+    first, last = _folders(kernel)
+    defaults = _FOR_NVCC if state["backend"] == NVCC else ()
+    options = (*first, *defaults, *state["options"], *last)
+    expressions = tuple(state["name_expressions"] or ())
+    wanted = (called,) if called in expressions else (*expressions, None)
+    sources = [
+        KernelSource(text=text, name=called, options=options, name_expression=expression, compiler=state["backend"])
+        for expression in wanted
+    ]
+    return CupyCode(called, tuple(sources), options=tuple(state["options"]), cooperative=cooperative)
+
+
+def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
+    """What CuPy was given for a ``RawKernel``."""
+    if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
+        raise UnsupportedKernel(
+            f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}. Give "
+            "gpuperf a function that launches it with CuPy; its time is then compared without pairs"
+        )
+    if name is not None:
+        raise UnsupportedKernel(f"{kernel.name}: a RawKernel has its name; name={name!r} is for a RawModule")
+    state: Mapping[str, Any] = kernel.__getstate__()
+    return state
+
+
+def _state_in_module(module: Any, name: str | None) -> Mapping[str, Any]:
+    if name is None:
+        raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
+    if module.code is not None and _INCLUDES_CUCOMPLEX.search(module.code):
+        raise UnsupportedKernel(
+            f"{name}: its module includes cuComplex.h, and a RawModule does not tell whether it translates that: "
+            f'make it RawKernel(code, "{name}", translate_cucomplex=...), or hand over module.get_function("{name}"), '
+            "which needs a GPU"
+        )
+    return {key: getattr(module, key) for key in _TOLD_BY_MODULE} | {"name": name, "translate_cucomplex": False}
+
+
+def _translated(code: str) -> str:
+    """The source with CuPy's complex numbers in the place of CUDA's, and CuPy's headers before it."""
+    text = _INCLUDES_CUCOMPLEX.sub(f"#include <{_COMPLEX}>", code)
+    return "".join(f"#include <{header}>\n" for header in (*_HEADERS, _COMPLEX)) + text
+
+
+def _folders(kernel: Any) -> tuple[list[str], list[str]]:
+    """Options with the folders that the CuPy that made the kernel searches first, its CCCL, and last, its headers."""
+    file = getattr(sys.modules.get(type(kernel).__module__.partition(".")[0]), "__file__", None)
+    folder = Path(file).parent / "_core" / "include" if file is not None else None
+    if folder is None or not folder.is_dir():
+        return [], []
+    return [f"-I{folder / 'cupy/_cccl' / part}" for part in _CCCL], [f"-I{folder}"]
+
+
+def source_of(code: CupyCode, arch: str, cache: CompileCache | None) -> KernelSource:
+    """The one of its sources that makes the kernel: a module's function knows its symbol, not its name expression.
+
+    Raises as ``compile_kernel``.
+    """
+    *templates, last = code.sources
+    made = compile_together(templates, [arch], cache) if templates else {}
+    return next((source for source in templates if made[source, arch].symbol == code.name), last)

@@ -1,0 +1,72 @@
+"""Kernels that the CuTe DSL has compiled: their machine code, out of what ``cute.compile`` returned.
+
+Read by what it has, as nvidia-cutlass-dsl 4.6 to 4.8 make it.  Its host function forms grid, block and parameters
+(structures of an address and the extents that are not constant), so how it is launched is seen when it is launched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_gpuperf.compile.adapters.handed import Handed, library
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.config.call_arguments import BadArgument
+
+_KEEP = 'cute.compile(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER")'
+_SYMBOL = re.compile(r"kernel_cutlass_(.+?)(?:_(?:tensor|ptr|Tiled|Copy|Ptr|None|object|Shape|Layout)\S*)?_\d+")
+
+
+def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
+    """The kernel by architecture, out of one or several values of ``cute.compile``.
+
+    ``symbol`` names one kernel where the function launches several.  Raises ``UnsupportedKernel``, ``BadCubin``.
+    """
+    several = compiled if isinstance(compiled, Sequence) and not isinstance(compiled, str) else (compiled,)
+    cubins: dict[str, list[bytes]] = {}
+    ptx: dict[str, str] = {}
+    symbols: list[str] = []
+    for one in several:
+        cubin = _cubin(one)
+        found = read_cubin(cubin)
+        if found.arch in cubins:
+            raise UnsupportedKernel(f"from_cute was given two kernels for {found.arch}: give one for each")
+        cubins[found.arch] = [cubin]
+        symbols += found.kernels
+        kept = getattr(one, "__ptx__", None)
+        ptx[found.arch] = kept if isinstance(kept, str) and "\n" in kept else ""  # a path has one line
+    if not cubins:
+        raise UnsupportedKernel("from_cute was given an empty list: give what cute.compile returned")
+    called = symbol or symbols[0]
+    return Handed(
+        cubins, symbol, f"{readable(called)}, compiled by the CuTe DSL", name=name or readable(called),
+        compiler=library("cutlass-dsl", "nvidia-cutlass-dsl"), ptx=lambda arch: _kept_ptx(ptx[arch], called),
+    )  # fmt: skip
+
+
+def _kept_ptx(text: str, symbol: str) -> str:
+    if not text:
+        raise BadArgument(f"{readable(symbol)}: the CuTe DSL did not keep its PTX: --keep-ptx")
+    return text
+
+
+def _cubin(compiled: Any) -> bytes:
+    """The bytes that the library kept.  A text in their place is the path of a file that it could not write."""
+    if not hasattr(compiled, "__cubin__"):
+        raise UnsupportedKernel(
+            f"from_cute takes what cute.compile(...) returned, not {type(compiled).__name__}: {_KEEP}"
+        )
+    kept = compiled.__cubin__
+    if isinstance(kept, str):
+        raise UnsupportedKernel(f"{kept}: the CuTe DSL could not write its cubin there: make the folder first")
+    if not kept:
+        raise UnsupportedKernel(f"the CuTe DSL did not keep the cubin of this function: {_KEEP}")
+    return bytes(kept)
+
+
+def readable(symbol: str) -> str:
+    """``add`` for ``kernel_cutlass_add_tensorptrf32gmemo1_0``; a symbol of another form is left as it is."""
+    found = _SYMBOL.fullmatch(symbol)
+    return found[1] if found else symbol

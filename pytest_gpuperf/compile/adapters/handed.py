@@ -1,0 +1,126 @@
+"""Machine code that another compiler made of one kernel, and all that a launch without that compiler needs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.ready_made import ready_made, ready_made_among
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter
+
+POINTER_BYTES = 8
+OWN_ARCH = ""
+"""In the place of an architecture: that of the cubin itself."""
+C_TYPES = {
+    "bool": "bool", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short",
+    "int32": "int", "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
+    "float16": "__half", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""NumPy's names of types whose values are known to C++; others, such as ``bfloat16``, go by their size alone."""
+
+
+class FunctionArgument(NamedTuple):
+    """One argument of the function that the other compiler was given."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    """C++ type and name of each parameter of the machine code that it becomes."""
+    constant: tuple[Any, ...] = ()
+    """Its value where it was compiled in, and is no parameter."""
+
+
+class Handed(NamedTuple):
+    """A kernel as its compiler hands it over."""
+
+    cubins: Mapping[str, Sequence[bytes]]
+    """By architecture, or ``OWN_ARCH`` for one alone; of several for an architecture one has the kernel."""
+    symbol: str
+    """Of the kernel; empty for the only one of its cubin."""
+    place: str
+    """What errors call it."""
+    arguments: tuple[FunctionArgument, ...] | None = None
+    """In the order of its function, constants included; None where the machine code alone says what it takes."""
+    scratch_pointers: int = 0
+    """Null pointers to be given behind the arguments."""
+    threads: int = 0
+    """Per block; 0 where the machine code or the launch says it."""
+    shared_bytes: int = 0
+    """Dynamic shared memory per block."""
+    compiler: str = ""
+    """``triton 3.6.0``"""
+    config: str = ""
+    """What an autotuner chose, as text for the record."""
+    name: str = ""
+    """What people call it; empty for its symbol."""
+    source: str = ""
+    """Text that changes with what it was made from; empty if there is none."""
+    label: tuple[str, ...] = ()
+    """Tells kernels of one name apart."""
+    logs: Mapping[str, str] = {}
+    """The assembler's, by architecture, where it is known."""
+    ptx: Callable[[str], str] | None = None
+    """PTX for an architecture, where there is any."""
+
+    def ptx_for(self, arch: str) -> str:
+        """The PTX for ``arch``.  Raises ``BadArgument`` where there is none."""
+        text = self.ptx(arch) if self.ptx is not None else ""
+        if not text:
+            raise BadArgument(f"{self.place}: it is machine code alone, there is no PTX of it for {arch}")
+        return text
+
+
+def binary_for(handed: Handed, arch: str) -> KernelBinary:
+    """The kernel for one of the architectures of its cubins, its parameters named and typed as its arguments are.
+
+    Raises ``UnsupportedKernel`` where those are others than the machine code's, and as ``ready_made``.
+    """
+    cubins = handed.cubins[arch]
+    symbol = handed.symbol or _only_kernel(cubins[0], handed.place)
+    if len(cubins) > 1:
+        return ready_made_among(cubins, arch, symbol, place=handed.place, name=handed.name, source=handed.source)
+    made = ready_made(
+        cubins[0], symbol, place=f"{handed.place} for {arch}" if arch else handed.place, name=handed.name,
+        source=handed.source, compiler=handed.compiler, log=handed.logs.get(arch, ""), arch=arch,
+    )  # fmt: skip
+    made = msgspec.structs.replace(made, config=handed.config)
+    return made if handed.arguments is None else _with_parameters(made, handed.arguments, handed.scratch_pointers)
+
+
+def _with_parameters(made: KernelBinary, arguments: Sequence[FunctionArgument], scratch_pointers: int) -> KernelBinary:
+    own = [parameter for argument in arguments for parameter in argument.parameters]
+    told = [*own, *[("void*", "scratch memory")] * scratch_pointers]
+    hidden = made.parameters[len(own) :]
+    if len(told) != len(made.parameters) or any(one.size != POINTER_BYTES for one in hidden):
+        raise UnsupportedKernel(
+            f"{made.name}: its machine code takes {len(made.parameters)} parameters, and its arguments make "
+            f"{len(told)}. Give gpuperf a function that launches it; its time is then compared without pairs"
+        )
+    named = (
+        Parameter(offset=one.offset, size=one.size, type=c_type, name=name)
+        for one, (c_type, name) in zip(made.parameters, told, strict=True)
+    )
+    return msgspec.structs.replace(made, parameters=tuple(named))
+
+
+def _only_kernel(cubin: bytes, place: str) -> str:
+    symbols = sorted(read_cubin(cubin).kernels)
+    if len(symbols) == 1:
+        return symbols[0]
+    raise UnsupportedKernel(
+        f"{place}: its cubin has {len(symbols)} kernels: name one of them, symbol={symbols[0] if symbols else ''!r}; "
+        f"it has {', '.join(symbols) or 'none'}"
+    )
+
+
+def library(name: str, package: str) -> str:
+    """``cutile 1.7.0``: a library called ``name`` with the version of its ``package``, where that is installed."""
+    try:
+        return f"{name} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return name

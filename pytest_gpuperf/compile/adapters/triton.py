@@ -1,0 +1,155 @@
+"""Kernels that Triton has compiled: their machine code, their launch, and what its autotuner chose.
+
+Read from a ``triton.compiler.CompiledKernel`` and a ``triton.Config`` by what they have, as Triton 3.0 to 3.9 make
+them.  Behind the function's own parameters Triton puts a pointer to scratch memory for each ``..._scratch_size`` of its
+metadata, null where none is needed.  What only Triton's own launcher can do is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed
+from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.config.call_arguments import BadArgument
+
+_C_TYPES = {
+    "i1": "bool", "u1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short",
+    "i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long", "fp16": "__half",
+    "fp32": "float", "fp64": "double",
+}  # fmt: skip
+"""Triton's names of types whose values are known to C++; others, such as ``bf16``, go by their size alone."""
+_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion")
+"""Options that change the machine code of one source."""
+CHOICES = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options of every ``triton.Config``, in the order in which they stand behind the kernel's own constants."""
+_USUAL = {"num_ctas": 1}
+"""Options at these values, others at 0, do nothing and are not told: one Triton has them and another one lacks them."""
+_REMEDY = "Give gpuperf a function that launches it with Triton; its time is then compared without pairs"
+
+
+def read_triton(compiled: Any, config: Any = None) -> Handed:
+    """What ``warmup``, ``kernel[grid]`` or ``triton.compile`` returned, with the autotuner's ``best_config``.
+
+    Raises ``UnsupportedKernel``, and ``BadArgument`` for a configuration that is not this kernel's.
+    """
+    asm, metadata, src = (getattr(compiled, name, None) for name in ("asm", "metadata", "src"))
+    if asm is None or metadata is None or src is None or not hasattr(src, "fn"):
+        raise UnsupportedKernel(
+            f"from_triton takes what Triton has compiled, not {type(compiled).__name__}: "
+            "the value of kernel.warmup(...), of kernel[grid](...) or of triton.compile(ASTSource(...))"
+        )
+    name, backend = metadata.name, metadata.target.backend
+    if "cubin" not in asm:
+        raise UnsupportedKernel(f"{name}: Triton compiled it for {backend}, and there is no cubin in it")
+    types = _types(src)
+    constants = dict(_constants(src))
+    for obstacle in _obstacles(metadata, types):
+        raise UnsupportedKernel(f"{name} cannot be launched without Triton: {obstacle}. {_REMEDY}")
+    return Handed(
+        cubins={OWN_ARCH: [bytes(asm["cubin"])]},
+        symbol=name,
+        place=f"{name}, compiled by Triton",
+        arguments=tuple(_argument(one, declared, constants) for one, declared in types.items()),
+        scratch_pointers=len(_scratch(metadata)),
+        threads=metadata.num_warps * metadata.target.warp_size,
+        shared_bytes=metadata.shared,
+        compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
+        config=_configuration(name, config, constants, metadata),
+        source=f"{src.hash()} {[getattr(metadata, option, None) for option in _OPTIONS]}",
+        ptx=lambda _: str(asm.get("ptx", "")),
+    )
+
+
+def _constants(src: Any) -> Iterator[tuple[str, Any]]:
+    """Values that were compiled in, by name: they are keyed by name, by position or by a path of positions."""
+    for number, name in enumerate(src.fn.arg_names):
+        for key in (name, number, (number,)):
+            if key in src.constants:
+                yield name, src.constants[key]
+                break
+
+
+def _types(src: Any) -> dict[str, Any]:
+    """Types of the function's parameters by name, in their order; constants may lack in the signature."""
+    constants = dict(_constants(src))
+    return {
+        name: "constexpr" if name in constants else src.signature.get(name, "constexpr") for name in src.fn.arg_names
+    }
+
+
+def _argument(name: str, declared: str, constants: Mapping[str, Any]) -> FunctionArgument:
+    if declared == "constexpr":
+        return FunctionArgument(name, constant=(constants.get(name),))
+    element = declared.removeprefix("*").removeprefix("k")  # "*kfp32" points to constants
+    c_type = _C_TYPES.get(element, element) + ("*" if declared.startswith("*") else "")
+    return FunctionArgument(name, ((c_type, name),))
+
+
+def _scratch(metadata: Any) -> dict[str, int]:
+    """Bytes of each kind of scratch memory that a block needs."""
+    return {name: getattr(metadata, name) for name in dir(metadata) if name.endswith("_scratch_size")}
+
+
+def _obstacles(metadata: Any, types: Mapping[str, Any]) -> Iterator[str]:
+    """Requirements beyond a grid, a block, shared memory and plain arguments."""
+    for name, size in _scratch(metadata).items():
+        if size > 0:
+            yield f"it needs scratch memory, {name}={size}"
+    blocks = max(metadata.num_ctas, math.prod(getattr(metadata, "cluster_dims", ())))
+    if blocks > 1:
+        yield f"it is launched in clusters of {blocks} blocks"
+    if getattr(metadata, "launch_cooperative_grid", False):
+        yield "its grid is launched cooperatively"
+    for name, declared in types.items():
+        if not isinstance(declared, str):
+            yield f"its argument {name} is a tuple"
+        elif declared.startswith(("tensordesc", "nvTmaDesc")):
+            yield f"its argument {name} is a tensor descriptor, which Triton passes by value"
+
+
+def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metadata: Any) -> str:
+    """``BLOCK=1024, num_warps=4, num_stages=3``; empty if ``config`` is None.
+
+    Raises ``BadArgument`` for what is no configuration, or not that of the kernel with these constants and options.
+    """
+    if config is None:
+        return ""
+    chosen = _chosen(config)
+    for name, value in chosen.items():
+        if name not in constants and not hasattr(metadata, name):
+            raise BadArgument(
+                f"from_triton: config has {name}={value!r}, and {kernel} has neither a constant nor an option {name}: "
+                "give the best_config of the autotuner that compiled it"
+            )
+        compiled = constants[name] if name in constants else getattr(metadata, name)
+        # Triton adds the warps of a specialised kernel's partitions to those that were asked for
+        if not (compiled >= value if name == "num_warps" else compiled == value):
+            raise BadArgument(
+                f"from_triton: config has {name}={value!r}, and {kernel} was compiled with {compiled!r}: the autotuner "
+                "keeps the best_config of its last call alone, so read it right after the call that compiled this"
+            )
+    return configuration_text(chosen, constants.keys())
+
+
+def configuration_text(chosen: Mapping[str, Any], constants: Collection[str]) -> str:
+    """What was ``chosen``: ``constants`` of the kernel itself by name, then options that do something."""
+    own = sorted(name for name in chosen if name in constants)
+    options = [*CHOICES, *sorted(chosen.keys() - set(own) - set(CHOICES))]
+    told = [*own, *(name for name in options if chosen.get(name, 0) != _USUAL.get(name, 0))]
+    return ", ".join(f"{name}={chosen[name]}" for name in told if name in chosen)
+
+
+def _chosen(config: Any) -> dict[str, Any]:
+    """By name, without options that were left to Triton."""
+    found = config if isinstance(config, Mapping) else None
+    if found is None and callable(getattr(config, "all_kwargs", None)):
+        found = config.all_kwargs()
+    if not isinstance(found, Mapping) or not found:
+        raise BadArgument(
+            f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config, which an autotuned kernel "
+            'has once it was called, or the like by name: {"BLOCK": 1024, "num_warps": 4}'
+        )
+    return {str(name): value for name, value in found.items() if value is not None}

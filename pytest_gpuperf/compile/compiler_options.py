@@ -1,0 +1,87 @@
+"""Options of the compilers, passed on as users write them.  Those that lead past static evidence are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pytest_gpuperf.compile.compile_errors import BadOption
+
+DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
+"""Options that CuPy 14 gives a RawKernel: the machine code judged is the one that runs.  The user's come after them."""
+
+VERBOSE_ASSEMBLER = "--ptxas-options=-v"
+"""Makes the log tell spills; changes no machine code."""
+
+INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)\s*=?\s*(.*)", re.DOTALL)
+PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
+"""Options with a folder or a header, which may be the next item: their first group is empty then."""
+_ASSEMBLER = re.compile(r"(?:-Xptxas|--ptxas-options)\s*=?\s*(.*)", re.DOTALL)
+_WITH_LINES = re.compile(r"-lineinfo|--generate-line-info|-G|--device-debug")
+
+_ARCH = "the architecture is chosen with arch= or --gpuperf-arch"
+_UNLINKED = "it leaves the machine code unlinked; static evidence needs a whole program"
+_UNSEEN = "the compile cache does not see the file"
+_REFUSED = {
+    **dict.fromkeys(("arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"), _ARCH),
+    **dict.fromkeys(("rdc", "relocatable-device-code", "dc", "device-c", "dw", "device-w"), _UNLINKED),
+    **dict.fromkeys(("dlto", "dlink-time-opt"), "static evidence is read from machine code, not from LTO IR"),
+    **dict.fromkeys(("optf", "options-file", "pch", "use-pch"), _UNSEEN),
+    **dict.fromkeys(("o", "output-file"), "the machine code is read where it is made"),
+    "time": "it writes a file of its own beside every compilation",
+}
+_NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
+_FILE_FOR_ASSEMBLER = re.compile(r"--?(?:options-file|optf)\b")
+_FAST_COMPILE = re.compile(r"-{1,2}(?:Ofast-compile|Ofc)=(min|mid|max)")
+_ASSEMBLER_LEVEL = re.compile(r"(?:^|[\s,])(?:-O|--?opt-level[=\s])\s*(\d)")
+
+
+def accepted(options: Sequence[str]) -> tuple[str, ...]:
+    """The ``options`` as they are.  Raises ``BadOption`` for one that leads past what static evidence is read from."""
+    for option in options:
+        name = _NAME.match(option)
+        why = _REFUSED.get(name[1]) if name is not None else None
+        why = why or (_UNSEEN if _FILE_FOR_ASSEMBLER.search(option) else None)
+        if why is not None:
+            raise BadOption(f"compiler option {option!r} cannot be used here: {why}")
+    return tuple(options)
+
+
+def values(kind: re.Pattern[str], options: Sequence[str]) -> list[str]:
+    """What options of that ``kind`` name, in order."""
+    items = iter(options)
+    named = (kind.fullmatch(item) for item in items)
+    return [found[1] or next(items, "") for found in named if found is not None]
+
+
+def without_folders(options: Sequence[str]) -> list[str]:
+    """The options less include folders: what two machines have in common."""
+    items = iter(options)
+    kept = []
+    for item in items:
+        found = INCLUDE.fullmatch(item)
+        if found is None:
+            kept.append(item)
+        elif not found[1]:
+            next(items, None)
+    return kept
+
+
+def with_lines(options: Sequence[str]) -> bool:
+    """Whether the places of files go into the machine code."""
+    return any(map(_WITH_LINES.fullmatch, options))
+
+
+def unoptimised_by(options: Sequence[str]) -> str:
+    """The option that has the compiler not optimise, as a user would write it; empty if none does.
+
+    ``--dopt=on`` optimises in spite of ``-G``, and of several levels for the assembler the last one holds (NVRTC and
+    ptxas 13.0).
+    """
+    if {"-G", "--device-debug"} & set(options) and not re.search(r"-dopt[=\s]*on", " ".join(options)):
+        return "-G"
+    fast = next(filter(None, map(_FAST_COMPILE.fullmatch, options)), None)
+    if fast is not None:
+        return f"--Ofast-compile={fast[1]}"
+    levels = _ASSEMBLER_LEVEL.findall(" ".join(values(_ASSEMBLER, options)))
+    return "-Xptxas -O0" if levels and levels[-1] == "0" else ""
