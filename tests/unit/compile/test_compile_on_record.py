@@ -42,7 +42,7 @@ def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
+    monkeypatch.setattr(sass, "run_nvdisasm", counted)
     return ran
 
 
