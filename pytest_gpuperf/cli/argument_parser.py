@@ -191,8 +191,7 @@ def _add_audit(commands: Commands) -> None:
         "--skip", metavar="PATTERN", action="append", default=[],
         help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
     )  # fmt: skip
-    for form in ("json", "markdown"):
-        audit.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"also write what differs, as {form}")
+    audit.add_argument("--markdown", metavar="FILE", type=Path, help="also write what differs, as a table")
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.atomic_write import scratch_folder
@@ -17,9 +16,9 @@ from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
 from pytest_gpuperf.compile.machine_code.containers import group_of
 from pytest_gpuperf.compile.machine_code.symbols import names_of
-from pytest_gpuperf.formatting import indented_json, numbered
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.audit_rows import contents_of, listed, modules_of, short_name
+from pytest_gpuperf.report.audit_rows import MOST_IN_FILE, MOST_KERNELS, contents_of, listed, modules_of, short_name
 from pytest_gpuperf.report.diff import diff_lines, diff_markdown
 from pytest_gpuperf.report.files import NotWritten, why_not_written, write_file
 
@@ -48,8 +47,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """
     recorded = _recorded(parsed.baseline, update=parsed.update)
     compares = recorded is not None or bool(parsed.against)
-    if not compares and (parsed.json or parsed.markdown):
-        raise AuditRefused("--json and --markdown write what differs: name what from, by --against or --baseline")
+    if not compares and parsed.markdown:
+        raise AuditRefused("--markdown writes what differs: name what from, by --against or --baseline")
     with scratch_folder("gpuperf-audit-") as scratch:
         new, unread = _read_all(parsed.files, Path(scratch, "new"), parsed.skip)
         old, unread_too = _read_all(parsed.against, Path(scratch, "old"), parsed.skip)
@@ -102,29 +101,23 @@ def _read_all(files: Sequence[Path], folder: Path, skip: Sequence[str]) -> tuple
 
 
 def _counterparts(old: Collection[str], new: Collection[str], *, both_whole: bool) -> dict[str, str]:
-    """The old names by the new ones: those that end alike, the longest end first.
+    """The old names by the new ones: the same name, else the only one in another folder.
 
     ``both_whole``: each needs one, and of one and one it may have any name.  Raises ``AuditRefused`` where one lacks.
     """
     if both_whole and len(old) == len(new) == 1:
         return dict(zip(new, old, strict=True))
-    found: dict[str, str] = {}
-    for length in range(max((name.count("/") + 1 for name in (*old, *new)), default=0), 0, -1):
-        was, now = (_by_end(set(side) - set(taken), length) for side, taken in ((old, found.values()), (new, found)))
-        found |= {now[end]: was[end] for end in was.keys() & now.keys()}
+    found = {name: name for name in new if name in old}
+    for name in new:
+        elsewhere = [one for one in old if one not in found.values() and Path(one).name == Path(name).name]
+        if name not in found and len(elsewhere) == 1:
+            found[name] = elsewhere[0]
     missing = sorted((set(new) - set(found)) | (set(old) - set(found.values()))) if both_whole else []
     if missing:
         raise AuditRefused(
             f"only one side has {', '.join(missing)}: with several files each needs its other build (--against)"
         )
     return {name: found[name] for name in new if name in found}
-
-
-def _by_end(names: Collection[str], length: int) -> dict[str, str]:
-    """Names by so many of their last parts, where no other of them ends so."""
-    ends = {name: "/".join(name.split("/")[-length:]) for name in names}
-    counts = Counter(ends.values())
-    return {end: name for name, end in ends.items() if counts[end] == 1}
 
 
 def _labelled(kernels: Iterable[AuditedKernel], name: str) -> list[AuditedKernel]:
@@ -147,35 +140,13 @@ def _report(found: AuditedPairs, parsed: argparse.Namespace, write: Callable[[st
         *listed("gone", (shown[one.record.kernel] for one in found.gone)),
         *([UNREAD.format(numbered(found.unread, "changed kernel"))] if found.unread else []),
     ]
-    counts = {verdict.value: count for verdict, count in found.counts().items()}
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no kernel was there before"
-    modules = modules_of(changed, names)
-    write("\n".join(diff_lines(modules, remarks, summary)) + "\n")
+    counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
+    summary = ", ".join(counts) or "no kernel was there before"
+    write("\n".join(diff_lines(modules_of(changed, names, MOST_KERNELS), remarks, summary)) + "\n")
     if parsed.markdown is not None:
+        modules = modules_of(changed, names, MOST_IN_FILE)
         page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
         write_file("audit", parsed.markdown, page.encode())
-    if parsed.json is not None:
-        write_file("audit", parsed.json, indented_json({"schema": 1, "counts": counts, **_document(found, names)}))
-
-
-def _document(found: AuditedPairs, names: Mapping[str, str]) -> dict[str, object]:
-    """All that a program may want to know besides the counts: what differs, with its figures."""
-
-    def named(one: AuditedKernel) -> dict[str, str]:
-        symbol = one.record.kernel
-        return {"file": one.file, "arch": one.arch, "symbol": symbol, "name": names[symbol]}
-
-    return {
-        "changed": [
-            {**named(one.new), "verdict": one.judgement.verdict.value, "changes": one.judgement.changes}
-            for one in found.pairs
-            if one.judgement.verdict is not Verdict.UNCHANGED
-        ],
-        "renamed": [{"was": old.record.kernel, **named(new)} for old, new in found.renamed],
-        "new": list(map(named, found.new)),
-        "gone": list(map(named, found.gone)),
-        "whole": found.whole,
-    }
 
 
 def _write_new(files: Builds, compares: bool, write: Callable[[str], object]) -> None:

@@ -13,11 +13,10 @@ from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
 from pytest_gpuperf.report.folding import shortened
 
-MOST_KERNELS = 8
-"""Of a file, that have rows; ``--json`` has all of them."""
-MORE = "--json FILE names them"
+MOST_KERNELS, MOST_IN_FILE = 8, 1000
+"""Of a file, that have rows on a screen and in Markdown."""
 LONGEST_NAME = 98
-"""Columns of a kernel's name, whose middle goes; ``--json`` has all of it."""
+"""Columns of a kernel's name, whose middle goes."""
 MOST_CHARACTERS = 8192
 MOST_OTHERS = 3
 """Figures that do not gate, after those that do."""
@@ -26,30 +25,31 @@ Names = Mapping[str, str]
 """Of kernels for people, by symbol."""
 
 
-def modules_of(judgements: Iterable[Judgement], names: Names) -> list[ModuleDiff]:
-    """Kernels that got worse or better; files that say the same of all of them are one."""
+def modules_of(judgements: Iterable[Judgement], names: Names, most: int) -> list[ModuleDiff]:
+    """Kernels that got worse or better, so many of a file; files that say the same of all of them are one."""
     by_file: dict[str, list[Judgement]] = defaultdict(list)
     for one in judgements:
         if one.verdict in (Verdict.WORSE, Verdict.BETTER):
             by_file[one.key.module].append(one)
     alike: dict[tuple[KernelDiff, ...], list[str]] = defaultdict(list)
     for file in sorted(by_file):
-        alike[tuple(_kernels(by_file[file], names))].append(quoted(file, LONGEST_TEXT))
+        alike[tuple(_kernels(by_file[file], names, most))].append(quoted(file, LONGEST_TEXT))
     return [
         ModuleDiff(f"{files[0]} and {len(files) - 1} alike" if files[1:] else files[0], kernels)
         for kernels, files in alike.items()
     ]
 
 
-def _kernels(judgements: Iterable[Judgement], names: Names) -> list[KernelDiff]:
+def _kernels(judgements: Iterable[Judgement], names: Names, most: int) -> list[KernelDiff]:
     """The worst first, and how many more there are."""
     by_symbol: dict[str, list[Judgement]] = defaultdict(list)
     for one in sorted(judgements, key=_rank):
         by_symbol[one.key.workload].append(one)
-    shown = [*by_symbol.items()][:MOST_KERNELS]
+    shown = [*by_symbol.items()][:most]
     found = [KernelDiff(short_name(names[symbol]), tuple(_rows(several))) for symbol, several in shown]
     rest = len(by_symbol) - len(shown)
-    return [*found, KernelDiff(f"{numbered(rest, 'kernel')} more", (DiffRow(MORE, "", "listed"),))] if rest else found
+    more = DiffRow("--markdown FILE names them", "", "not shown")
+    return [*found, KernelDiff(f"{numbered(rest, 'kernel')} more", (more,))] if rest else found
 
 
 def _rows(several: Iterable[Judgement]) -> list[DiffRow]:

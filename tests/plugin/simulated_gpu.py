@@ -8,6 +8,7 @@ with noise between processes and between samples; its result comes from a Python
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.compile.machine_code.ready_made import binary_of
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -47,6 +49,16 @@ def confirms(config: Any) -> bool:
     return task_of(config).get("type") == "confirm"
 
 
+def instructions_of(binary: KernelBinary) -> int:
+    """What the hardware executes: of machine code out of a store the profile does not say it."""
+    return binary.profile.instructions or _instructions(binary.cubin, binary.symbol, binary.arch)
+
+
+@functools.cache
+def _instructions(cubin: bytes, symbol: str, arch: str) -> int:
+    return binary_of(cubin, symbol, arch).profile.instructions
+
+
 class SimulatedKernel:
     def __init__(self, device: SimulatedGpu, binary: KernelBinary, placement: float) -> None:
         self._device = device
@@ -54,7 +66,7 @@ class SimulatedKernel:
         self._placement = placement
 
     def duration_ns(self, grid: Dim3) -> float:
-        instructions = self._binary.profile.instructions
+        instructions = instructions_of(self._binary)
         return (
             self._placement
             * self._device.slow.get(self._binary.name, 1.0)
@@ -73,7 +85,7 @@ class SimulatedKernel:
         if implementation is not None:
             implementation(*args)
         self._device.elapsed_ns += self.duration_ns(launch.grid) * self._device.slow_by(self._binary)
-        self._device.counted(self._binary.name, self._binary.profile.instructions * launch.grid[0])
+        self._device.counted(self._binary.name, instructions_of(self._binary) * launch.grid[0])
 
 
 class SimulatedTimer:

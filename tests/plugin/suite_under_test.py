@@ -33,7 +33,7 @@ REFUSING = """
 class Refusing(SimulatedGpu):
     def load(self, binary):
         from pytest_gpuperf.device.device_errors import LoadError
-        if binary.profile.instructions == 116:
+        if __import__("simulated_gpu").instructions_of(binary) == 116:
             raise LoadError("no kernel image")
         return super().load(binary)
 """

@@ -8,11 +8,10 @@ sm_120.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
@@ -20,36 +19,27 @@ from pytest_gpuperf.compile.machine_code.elf import STT_FUNC, STT_OBJECT, Elf, S
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190
-STO_CUDA_ENTRY = 0x10
-OLD_ABI = 0x33
+_ENTRY = 0x10
+"""Bit of a symbol that is a kernel."""
+_OLD_ABI = 0x33
 """ELF ABI of CUDA 12 and before: the architecture is in the low byte of the flags, later in the second."""
 
-MAX_THREADS = 0x05
-PARAM_CBANK = 0x0A
-EXTERNS = 0x0F
-REQUIRED_THREADS = 0x10
-FRAME_SIZE = 0x11
-MIN_STACK_SIZE = 0x12
-KPARAM_INFO = 0x17
-KPARAM_INFO_LARGE = 0x45
-REGCOUNT = 0x2F
-NUM_BARRIERS = 0x4C
-LANGUAGE = 0x66
-TILE_IR = 7
+MAX_THREADS, PARAM_CBANK, EXTERNS, REQUIRED_THREADS = 0x05, 0x0A, 0x0F, 0x10
+FRAME_SIZE, MIN_STACK_SIZE, KPARAM_INFO, REGCOUNT = 0x11, 0x12, 0x17, 0x2F
+KPARAM_INFO_LARGE, NUM_BARRIERS, LANGUAGE = 0x45, 0x4C, 0x66
+"""Numbers of attributes."""
+_TILE_IR = 7
 """Value of ``LANGUAGE`` for kernels of cuTile, of tileiras 13.1 and later."""
 HOST_CODE = ".nv.host"
 """Section of a tile kernel's cubin with code that the driver runs on the host before a launch: it forms descriptors."""
 
-RESERVED_SHARED_BYTES = 1024
+_RESERVED_SHARED_BYTES = 1024
 """Part of every block's shared memory that the driver takes; counted in a linked cubin from sm_90 on."""
-
 _CONSTANT_BANKS = 32
 """As many as an instruction can name."""
-_BYTES_PER_ATTRIBUTE = 16
-"""Least size of a cubin, over the number of its attributes; real ones have hundreds of bytes for each."""
-_MAX_ATTRIBUTES = 1 << 17
-"""Of one section; a kernel has some for each of at most 32,764 parameters."""
-_PARAMETER_BYTES = 0xFFFFFF
+_MAX_INFO_BYTES = 1 << 20
+"""Of attributes in one section; a kernel has 16 bytes for each of at most 32,764 parameters."""
+_LARGE_PARAMETER_BYTES = 0xFFFFFF
 """Bits of ``KPARAM_INFO_LARGE`` that are the size; those above are the space that a pointer points to."""
 _VARIABLES = (".nv.constant3", ".nv.global", ".nv.global.init")
 _NAMED = re.compile(r"(?!__unnamed_)[A-Za-z_]")
@@ -98,29 +88,28 @@ class Cubin(NamedTuple):
     elf: Elf
 
 
-def parameter_base(kernel: CubinKernel) -> int:
-    """Offset of the kernel's parameters in constant bank 0, bytes; 0 if it has none."""
-    place = _value(kernel.attributes, PARAM_CBANK)
-    return int.from_bytes(place[4:6], "little") if place is not None and len(place) >= 6 else 0
-
-
 def read_cubin(content: bytes) -> Cubin:
     """Parse a cubin.  Raises ``BadCubin`` if it is none, is cut short or contradicts itself."""
     elf = read_elf(content)
     if elf.machine != EM_CUDA:
         raise BadCubin(f"not a cubin: an ELF file for machine {elf.machine}, not {EM_CUDA}")
-    number = elf.flags & 0xFF if elf.abi == OLD_ABI else elf.flags >> 8 & 0xFF
-    general, attributes = _general(elf), 0
+    generation = elf.flags & 0xFF if elf.abi == _OLD_ABI else elf.flags >> 8 & 0xFF
+    figures = _figures(elf)
     kernels: dict[str, CubinKernel] = {}
     for symbol in elf.symbols:
-        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and in_section(symbol.section):
+        if symbol.type == STT_FUNC and symbol.other & _ENTRY and in_section(symbol.section):
             if symbol.name in kernels:
                 raise BadCubin(f"not a whole cubin: it has two kernels {symbol.name}")
-            kernels[symbol.name] = _kernel(elf, symbol, general, number)
-            attributes += len(kernels[symbol.name].attributes)
-            if attributes * _BYTES_PER_ATTRIBUTE > len(content):
-                raise BadCubin("not a whole cubin: it has more attributes than a file of its size can")
-    return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
+            kernels[symbol.name] = _kernel(elf, symbol, figures, generation)
+    note = elf.section(".note.nv.tkinfo")
+    version = _VERSION.search(note.data) if note is not None else None
+    return Cubin(f"sm_{generation}", version[1].decode() if version else "", kernels, elf)
+
+
+def parameter_base(kernel: CubinKernel) -> int:
+    """Offset of the kernel's parameters in constant bank 0, bytes; 0 if it has none."""
+    place = _value(kernel.attributes, PARAM_CBANK)
+    return int.from_bytes(place[4:6], "little") if place is not None and len(place) >= 6 else 0
 
 
 @functools.lru_cache(maxsize=32)
@@ -141,7 +130,7 @@ def is_tile_kernel(content: bytes, symbol: str) -> bool:
 def in_tile_ir(kernel: CubinKernel) -> bool:
     """Whether the kernel was compiled from Tile IR."""
     language = _value(kernel.attributes, LANGUAGE)
-    return language is not None and int.from_bytes(language, "little") == TILE_IR
+    return language is not None and int.from_bytes(language, "little") == _TILE_IR
 
 
 def text_of(elf: Elf, symbol: str) -> Section:
@@ -158,103 +147,83 @@ def constant_banks(elf: Elf, symbol: str) -> list[Section]:
     return [bank for bank in map(elf.section, names) if bank is not None]
 
 
-def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], generation: int) -> CubinKernel:
+def _kernel(elf: Elf, symbol: Symbol, figures: Mapping[tuple[int, int], int], generation: int) -> CubinKernel:
     text = text_of(elf, symbol.name)
     attributes = tuple(_attributes(elf.section(f".nv.info.{symbol.name}")))
-    stack = general.get((MIN_STACK_SIZE, symbol.index), general.get((FRAME_SIZE, symbol.index), 0))
-    prefix = f"${symbol.name}$"
-    functions = (
-        other.name.removeprefix(prefix)
-        for other in elf.symbols_in(text)
-        if other.type == STT_FUNC and other.index != symbol.index
+    bounds, required = (
+        next((_unpack("<III", one) for one in attributes if one.number == number), None)
+        for number in (MAX_THREADS, REQUIRED_THREADS)
     )
+    inside = (one for one in elf.symbols_in(text) if one.type == STT_FUNC and one.index != symbol.index)
     return CubinKernel(
         symbol=symbol.name,
-        registers=general.get((REGCOUNT, symbol.index), 0),
-        stack_bytes=stack,
+        registers=figures.get((REGCOUNT, symbol.index), 0),
+        stack_bytes=figures.get((MIN_STACK_SIZE, symbol.index), figures.get((FRAME_SIZE, symbol.index), 0)),
         parameters=_parameters(attributes),
-        max_threads_per_block=next(
-            (math.prod(_unpack("<III", a)) for a in attributes if a.number == MAX_THREADS), None
-        ),
-        required_block=_required_block(attributes),
+        max_threads_per_block=math.prod(bounds) if bounds is not None else None,
+        required_block=(required[0], required[1], required[2]) if required is not None else None,
         code_bytes=text.size,
         shared_bytes=_shared_bytes(elf, symbol.name, generation),
         barriers=_barriers(text, attributes),
         constant_bytes=sum(bank.size for bank in constant_banks(elf, symbol.name)),
-        functions=tuple(functions),
+        functions=tuple(one.name.removeprefix(f"${symbol.name}$") for one in inside),
         attributes=attributes,
     )
 
 
-def _required_block(attributes: tuple[Attribute, ...]) -> tuple[int, int, int] | None:
-    for attribute in attributes:
-        if attribute.number == REQUIRED_THREADS:
-            x, y, z = _unpack("<III", attribute)
-            return x, y, z
-    return None
-
-
-def _general(elf: Elf) -> dict[tuple[int, int], int]:
-    """Records of ``.nv.info`` that give one figure per symbol, by (attribute, symbol index)."""
-    pairs = {}
+def _figures(elf: Elf) -> dict[tuple[int, int], int]:
+    """Figures of ``.nv.info``, one per symbol, by attribute and index of the symbol."""
+    found = {}
     for attribute in _attributes(elf.section(".nv.info")):
         if attribute.number in (REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE):
             index, figure = _unpack("<II", attribute)
-            pairs[attribute.number, index] = figure
-    return pairs
+            found[attribute.number, index] = figure
+    return found
 
 
 def _attributes(section: Section | None) -> Iterator[Attribute]:
-    if section is None:
-        return
-    data, at = section.data, 0
-    for count in itertools.count():
-        if at == len(data):
-            return
-        if count == _MAX_ATTRIBUTES:
-            raise BadCubin(f"not a whole cubin: {section.name} has more than {count} records")
+    data, at = section.data if section is not None else b"", 0
+    if len(data) > _MAX_INFO_BYTES:
+        raise BadCubin(f"not a whole cubin: it has {len(data)} bytes of attributes in one section")
+    while at < len(data):
         if at + 4 > len(data):
-            raise BadCubin(f"not a whole cubin: {section.name} is cut short")
+            raise BadCubin("not a whole cubin: an attribute is cut short")
         form, number, short = struct.unpack_from("<BBH", data, at)
         at += 4
         size = short if form == 4 else 0
         if form not in (1, 2, 3, 4) or at + size > len(data):
-            raise BadCubin(f"not a whole cubin: {section.name} has a malformed record")
+            raise BadCubin("not a whole cubin: an attribute is a malformed record")
         yield Attribute(number, data[at : at + size] if form == 4 else data[at - 2 : at])
         at += size
 
 
-def _parameters(attributes: tuple[Attribute, ...]) -> tuple[Parameter, ...]:
+def _parameters(attributes: Iterable[Attribute]) -> tuple[Parameter, ...]:
     found: dict[int, Parameter] = {}
     for attribute in attributes:
         if attribute.number in (KPARAM_INFO, KPARAM_INFO_LARGE):
             _index, ordinal, offset, size = _unpack("<IHHI", attribute)
-            size = size >> 18 if attribute.number == KPARAM_INFO else size & _PARAMETER_BYTES
+            size = size >> 18 if attribute.number == KPARAM_INFO else size & _LARGE_PARAMETER_BYTES
             found[ordinal] = Parameter(offset=offset, size=size)
     if sorted(found) != list(range(len(found))):
         raise BadCubin("not a whole cubin: the parameters of a kernel are not numbered from 0")
     return tuple(found[ordinal] for ordinal in sorted(found))
 
 
-def _value(attributes: tuple[Attribute, ...], number: int) -> bytes | None:
+def _value(attributes: Iterable[Attribute], number: int) -> bytes | None:
     return next((attribute.value for attribute in attributes if attribute.number == number), None)
 
 
 def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
     section = elf.section(f".nv.shared.{symbol}")
     size = section.size if section is not None else 0
-    counted = generation >= 90 and not elf.relocatable and size >= RESERVED_SHARED_BYTES
-    return size - RESERVED_SHARED_BYTES if counted else size
+    counted = generation >= 90 and not elf.relocatable and size >= _RESERVED_SHARED_BYTES
+    return size - _RESERVED_SHARED_BYTES if counted else size
 
 
-def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
+def _barriers(text: Section, attributes: Iterable[Attribute]) -> int:
     """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
     own = _value(attributes, NUM_BARRIERS)
-    if own is None:
-        return text.flags >> 20 & 0x7F
-    if len(own) > 4:
-        raise BadCubin(f"not a whole cubin: {len(own)} bytes for a number of barriers")
-    return int.from_bytes(own, "little")
+    return text.flags >> 20 & 0x7F if own is None else int.from_bytes(own[:4], "little")
 
 
 def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:
@@ -264,9 +233,3 @@ def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:
         raise BadCubin(
             f"not a whole cubin: attribute {attribute.number:#x} has {len(attribute.value)} bytes"
         ) from problem
-
-
-def _assembler(elf: Elf) -> str:
-    note = elf.section(".note.nv.tkinfo")
-    found = _VERSION.search(note.data) if note is not None else None
-    return found[1].decode() if found else ""

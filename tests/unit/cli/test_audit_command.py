@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
 from markdown_pages import ROOT
 
-from pytest_gpuperf.cli import audited_pairs
+from pytest_gpuperf.cli import audit_command, audited_pairs
 from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
@@ -295,20 +294,20 @@ def test_wheels_of_one_project_in_two_folders_are_told_apart_whatever_their_vers
 # --- files ------------------------------------------------------------------------------------------
 
 
-def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> None:
+def test_what_differs_is_written_as_a_table(audit: Audit) -> None:
     old, new = release("a", built()), release("b", built(LARGE))
-    audit(new, "--against", old, "--json", "audit.json", "--markdown", "audit.md")
-    content = json.loads(Path("audit.json").read_bytes())
-    assert content["counts"] == {"WORSE": 4, "UNCHANGED": 2}
-    worst = max(content["changed"], key=lambda one: one["symbol"])
-    assert {name: worst[name] for name in ("file", "verdict", "name")} == {
-        "file": "b/p/_C.so", "verdict": "WORSE", "name": "keep<5>",
-    }  # fmt: skip
-    stack = next(change for change in worst["changes"] if change["what"] == "stack frame")
-    assert (stack["before"], stack["after"], stack["direction"]) == (0, 24, "worse")
+    audit(new, "--against", old, "--markdown", "audit.md")
     page = Path("audit.md").read_text()
     assert "| kernel | verdict | target | change |" in page
     assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
+
+
+def test_many_kernels_that_got_worse_are_counted_on_the_screen(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_command, "MOST_KERNELS", 1)
+    old, new = release("a", built()), release("b", built(LARGE))
+    _, said = audit(new, "--against", old, "--markdown", "audit.md")
+    assert "1 kernel more not shown: --markdown FILE names them" in unwrapped(said)
+    assert "kernel more" not in Path("audit.md").read_text()
 
 
 # --- what keeps it from an answer ----------------------------------------------------------------
@@ -338,7 +337,7 @@ def test_a_baseline_that_cannot_be_read_is_made_anew_as_its_message_says(audit: 
         (["k.fatbin", "--baseline", "text.so"], "text.so: this baseline cannot be read"),
         (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
-        (["k.fatbin", "--json", "a.json"], "--json and --markdown write what differs: name what from"),
+        (["k.fatbin", "--markdown", "a.md"], "--markdown writes what differs: name what from"),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
@@ -352,9 +351,7 @@ def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[
     assert words in said
 
 
-@pytest.mark.parametrize(
-    ("flag", "more"), [("--json", "--against=a"), ("--markdown", "--against=a"), ("--baseline", "--update")]
-)
+@pytest.mark.parametrize(("flag", "more"), [("--markdown", "--against=a"), ("--baseline", "--update")])
 def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit, flag: str, more: str) -> None:
     Path("a").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
     status, said = audit("a", more, f"{flag}=gone/x")
