@@ -24,8 +24,8 @@ from pytest_gpuperf.compile.compile_errors import (
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.compile.nvrtc import NVCC, Compiled, Program
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, remedy
+from pytest_gpuperf.compile.nvrtc import NVCC, Compiled, Program, refusal
+from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -39,11 +39,6 @@ VARIABLES = (
     "INCLUDES", "SYSTEM_INCLUDES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
 )  # fmt: skip
 """Variables that nvcc, its profile or the host's compiler heed."""
-_MISTAKE = re.compile(
-    r"^(?P<file>[^\n:(]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
-    r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
-    re.M,
-)
 _FATAL = (
     re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M),
     re.compile(r"^([^\n]*\b(?:error|fatal)\b[^\n]*)", re.M),
@@ -146,13 +141,9 @@ def _run(command: list[str], program: Program, arch: str, file: str) -> str:
 
 
 def _problem(log: str, program: Program, arch: str) -> CompileProblem:
-    mistake = _MISTAKE.search(log)
-    if mistake is not None:
-        line = int(mistake["line"] or mistake["other"])
-        if mistake["file"] == program.place and line > len(program.text.splitlines()):
-            return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
-        refused = Mistake(mistake["file"], line, mistake["what"], own=mistake["file"] == program.place)
-        return CompileError(refused.file, line, refused.what, log, remedy(refused, log, NVCC))
+    told = refusal(program, log)
+    if told is not None:
+        return told
     fatal = next(filter(None, (pattern.search(log) for pattern in _FATAL)), None)
     words = "nvcc failed without a word" if fatal is None else fatal[1].strip()
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:

@@ -32,8 +32,11 @@ from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_reme
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
-    r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)", re.M
+    r"^(?P<file>[^\n]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
+    r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
+    re.M,
 )
+"""Of NVRTC and nvcc; the second way is that of the host's compiler."""
 _ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
 """File that NVRTC names for a mistake in a name expression."""
@@ -165,19 +168,28 @@ def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
 
 def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     log = log.replace(program.file, program.place)
+    told = refusal(program, log)
+    if told is not None:
+        return told
+    first = _ERROR_LINE.search(log)
+    words = first[0].strip() if first else _assembler_words(log, status)
+    return CompileError(program.place, None, words, log, remedy(None, log, NVRTC))
+
+
+def refusal(program: Program, log: str) -> CompileProblem | None:
+    """What a compiler's ``log`` says first of a file and a line, with its remedy; None if it names none."""
     mistake = _MISTAKE.search(log)
     if mistake is None:
-        first = _ERROR_LINE.search(log)
-        words = first[0].strip() if first else _assembler_words(log, status)
-        return CompileError(program.place, None, words, log, remedy(None, log, NVRTC))
-    if mistake["file"] == _EXPRESSIONS:
-        return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
-    file = mistake["file"]
-    of_cuda = file.startswith(tuple(map(str, toolkit_folders())))
-    refused = Mistake(file, int(mistake["line"]), mistake["what"], file == program.place, of_cuda)
+        return None
+    file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
+    own, by_nvcc = file == program.place, program.compiler == NVCC
+    if file == _EXPRESSIONS or (by_nvcc and own and line > len(program.text.splitlines())):
+        return UnknownKernel(str(program.expression), program.place, None, expression_hint(what))
+    refused = Mistake(file, line, what, own, of_cuda=file.startswith(tuple(map(str, toolkit_folders()))))
     quoted = log[mistake.end() :].lstrip("\n").partition("\n")[0]
-    advice = macro_remedy(refused, quoted, program.options) or remedy(refused, log, NVRTC, _is_for_host(program))
-    return CompileError(refused.file, refused.line, refused.what, log, advice)
+    advice = macro_remedy(refused, quoted, program.options)
+    advice = advice or remedy(refused, log, program.compiler, _is_for_host(program))
+    return CompileError(file, line, what, log, advice)
 
 
 def _is_for_host(program: Program) -> bool:
