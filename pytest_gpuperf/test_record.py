@@ -2,7 +2,7 @@
 
 A kernel that the test launches is judged as its workload.  One that it compiles and never launches stands for itself,
 under its name or a label that tells it from others of that name.  A kernel of a fixture that several tests share
-belongs to the tests that launch it, and to each test that uses the fixture and launches nothing.
+belongs to the tests that launch it, and to each test that uses the fixture and hands no launch to ``gpuperf``.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ class TestRecord:
         A test that ``stopped`` early may still have come to launch the others under names of their own: where nothing
         tells several apart, the last is reported.  Raises ``AmbiguousKernel``.
         """
-        launches = any(work.launched for work in self.workloads.values())
+        launches = any(
+            work.launched and work.static for work in self.workloads.values()
+        )  # a callable hides its kernels
         kernels = self.kernels if launches else [*self.shared_kernels, *self.kernels]
         alone = [one for one in kernels if not any(map(one.is_launched_by, self.workloads.values()))]
         if stopped:

@@ -13,21 +13,6 @@ from pytest_gpuperf.cli.command_line import main
 ARCH = "--gpuperf-arch=sm_90"
 
 
-SHARED = """
-import pytest
-
-@pytest.fixture(scope="module")
-def kernels(cuda_kernel):
-    return cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
-
-def test_user(kernels):
-    assert kernels.name == "work"
-
-def test_other(cuda_kernel):
-    cuda_kernel("other.cu", "other")
-"""
-
-
 @pytest.fixture
 def merge(suite, capsys, monkeypatch):
     """Leaves baselines in conflict on which both sides changed ``work``, and says what ``gpuperf resolve`` does."""
@@ -77,14 +62,3 @@ def test_the_command_works_where_resolve_was_started_below_the_root(suite, merge
     assert words[:3] == ["cd", str(suite.path), "&&"]
     monkeypatch.chdir(suite.path)
     assert suite.run(*words[4:], ARCH).ret == 0
-
-
-def test_kernels_of_a_fixture_are_recorded_by_a_test_that_asks_for_it(suite, merge):
-    suite.write("test_suite.py", SHARED)
-    [line] = [line for line in merge() if line.startswith("  pytest ")]
-    command, _, said = line.partition(", ")
-    assert said == "with a test for each that asks for it: test_suite.py::fixture kernels"
-    command = command.replace("FILE::TEST", "test_suite.py::test_user")
-    assert "1 baseline written" in suite.run(*shlex.split(command)[1:], ARCH).outlines
-    verdicts = suite.run("--gpuperf", ARCH).stdout.str()
-    assert "2 workloads: 2 UNCHANGED" in verdicts

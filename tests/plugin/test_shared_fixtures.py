@@ -84,6 +84,10 @@ def test_launches(kernels, gpu, gpuperf, name):
 
 def test_reads(kernels):
     pass
+
+def test_calls(kernels, gpu, gpuperf):
+    launch = kernels["one"].launch(1, 32, args=(gpu.empty(32),))
+    gpuperf(lambda: launch(), name="all")
 """
 
 
@@ -95,6 +99,7 @@ def test_a_test_that_launches_answers_for_its_launch_alone(suite: Suite) -> None
     suite.write("test_users.py", LAUNCHES)
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
     assert on_record(suite) == {
+        "test_users.py::test_calls": ["one", "other"],
         "test_users.py::test_launches[one]": ["one"],
         "test_users.py::test_launches[other]": ["other"],
         "test_users.py::test_reads": ["one", "other"],

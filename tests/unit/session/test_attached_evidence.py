@@ -15,7 +15,6 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_test
@@ -86,15 +85,6 @@ def test_a_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
     assert (said.outcome, said.longrepr, said.gpuperf_status) == ("passed", None, "static only")
 
 
-def test_a_test_that_fails_by_itself_shows_what_the_gate_has_against_it(run: Run) -> None:
-    item, said = run.item(), report(failed=True, longrepr="assert 1 == 2")
-    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER, reason="it is")))
-    end_of_test.attach(item, said)
-    ((title, text),) = said.sections
-    assert title == "gpuperf"
-    assert "copy" in text
-
-
 # --- how the test itself ends ----------------------------------------------------------------------
 
 
@@ -151,28 +141,9 @@ def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list
         assert (getattr(said, "gpuperf_red", None), getattr(said, "gpuperf_error", None)) == red
 
 
-@pytest.mark.parametrize(
-    ("problem", "stopped", "whole"),
-    [(None, False, True), (CheckedOnly("no times"), True, False), (ValueError(), False, False)],
-)
-def test_a_test_is_judged_by_how_it_ended(
-    run: Run, judged: list[Any], problem: BaseException | None, stopped: bool, whole: bool
-) -> None:
-    item = run.item()
-    ended(item, problem)
-    assert judged == [(stash.record_of(item), {"stopped": stopped, "whole": whole})]
-
-
 def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
     left: list[str] = []
     ended(run.item())
     run.config.stash[RUNNING] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
     ended(run.item("test_b"))
     assert left == ["the test"]
-
-
-def test_the_message_of_a_failure_names_the_revision(run: Run, judged: list[Any]) -> None:
-    run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=())
-    item = run.item()
-    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
-    assert str(ended(item)).endswith("Compared with c0 (yesterday); a baseline would keep what is intended.")

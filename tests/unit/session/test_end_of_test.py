@@ -17,7 +17,6 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.endings import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.judge.suspects import Suspect
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
@@ -112,13 +111,6 @@ def test_a_regression_fails_the_test_with_the_gates_message(run: Run) -> None:
     assert str(raised).startswith("copy  SLOWER  on nvidia-h200 (time)")
 
 
-def test_causes_are_in_the_message(run: Run) -> None:
-    item = run.item()
-    cause = Advice(cause="bank conflicts", evidence=(), gain=0.4)
-    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER), advice=(cause,)))
-    assert "bank conflicts" in str(ended(item))
-
-
 def test_verdicts_of_a_run_that_measures_nothing_are_judged_all_the_same(run: Run, advised: list[TestRecord]) -> None:
     item = slower_item(run.with_options(enabled=False))
     assert isinstance(ended(item), pytest.fail.Exception)
@@ -209,31 +201,6 @@ def on_record(run: Run, name: str = "later") -> None:
     run.store.write(Update(static={("sm_90", COMPILER, key(name)): static_record(kernel=name)}))
 
 
-def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Run) -> None:
-    on_record(without_gpu)
-    item = without_gpu.item()
-    assert isinstance(ended(item, StaticOnly("needs a GPU: data")), pytest.skip.Exception)
-    assert [one.key.workload for one in stash.record_of(item).unreached] == ["later"]
-    strict = without_gpu.with_options(without_gpu="fail").item()
-    raised = ended(strict, StaticOnly("needs a GPU: data"))
-    assert isinstance(raised, pytest.fail.Exception)
-    assert "later  NOT-MEASURED" in str(raised)
-
-
-def test_a_test_that_passes_without_a_workload_on_record_says_so(without_gpu: Run) -> None:
-    on_record(without_gpu)
-    item = without_gpu.item()
-    ended(item, None)
-    (one,) = stash.record_of(item).unreached
-    assert (one.verdict, one.key.workload, one.needs_gpu) == (Verdict.NOT_MEASURED, "later", False)
-    assert "the test passed without it" in one.reason
-    failing = without_gpu.with_options(open="fail").item("test_copy")
-    assert "later  NOT-MEASURED  on sm_90 (static)" in str(ended(failing, None))
-    updating = without_gpu.with_options(update="changed").item()
-    ended(updating, None)
-    assert stash.record_of(updating).unreached == ()
-
-
 def test_a_test_that_failed_or_was_skipped_says_nothing_of_what_it_wanted(without_gpu: Run) -> None:
     on_record(without_gpu)
     for problem in (ValueError("wrong"), pytest.skip.Exception("later")):
@@ -249,27 +216,6 @@ def test_a_subtest_that_stopped_leaves_workloads_unreached(run: Run) -> None:
     stash.record_of(item).stop("checked only", "no times")
     assert ended(item) is None
     assert [one.key.workload for one in stash.record_of(item).unreached] == ["later"]
-
-
-def test_a_stopped_test_judges_its_last_kernel_of_a_name(without_gpu: Run) -> None:
-    item = without_gpu.item()
-    book = stash.record_of(item)
-    for code in ("c0", "c1"):
-        book.add_compiled("copy", {"sm_90": static_record(code)}, COMPILER, [f"-D{code}"], "")
-    ended(item, StaticOnly("needs a GPU: data"))
-    assert list(book.workloads) == ["copy"]
-    assert book.workloads["copy"].static["sm_90"].profile.code_hash == "c1" * 32
-
-
-def test_a_stopped_test_is_compared_by_the_code_of_its_kernels(without_gpu: Run) -> None:
-    """It may stand for another one of the name; kernels of other workloads are theirs."""
-    for name, code in (("copy", "c0"), ("second", "c1")):
-        record = static_record(code, block=(32, 1, 1))
-        without_gpu.store.write(Update(static={("sm_90", COMPILER, key(name)): record}))
-    item = without_gpu.item()
-    stash.record_of(item).add_compiled("copy", {"sm_90": static_record("c1")}, COMPILER, (), "")
-    ended(item, StaticOnly("needs a GPU: data"))
-    assert [one.verdict for one in stash.record_of(item).workloads["copy"].judgements] == [Verdict.UNCHANGED]
 
 
 class Unreadable:
@@ -306,11 +252,6 @@ def test_what_is_slower_is_confirmed_before_the_test_is_judged(run: Run, second:
     wait(run)
     assert isinstance(ended(run.item()), pytest.fail.Exception)
     assert second == ["confirmed"]
-
-
-def test_nothing_is_settled_where_nothing_waits(run: Run, second: list[str]) -> None:
-    assert ended(run.item()) is None
-    assert second == []
 
 
 @pytest.mark.parametrize(
@@ -398,20 +339,6 @@ def test_an_error_that_did_not_pass_the_tests_file_is_left_as_it_is(run: Run) ->
 # --- unittest, subtests --------------------------------------------------------------------------
 
 
-def test_what_a_test_case_raised_is_taken_from_it() -> None:
-    one, other = ValueError("one"), ValueError("other")
-    item: Any = SimpleNamespace(_excinfo=[SimpleNamespace(value=one)])
-    assert end_of_test.raised_in_test_case(item) is one
-    assert item._excinfo == []
-    item._excinfo = [SimpleNamespace(value=one), SimpleNamespace(value=other)]
-    assert end_of_test.raised_in_test_case(item) is None
-    assert len(item._excinfo) == 2
-    for kept in ([], None):
-        item._excinfo = kept
-        assert end_of_test.raised_in_test_case(item) is None
-    assert end_of_test.raised_in_test_case(SimpleNamespace()) is None  # type: ignore[arg-type]
-
-
 def report(**fields: Any) -> Any:
     return SimpleNamespace(
         **{"failed": False, "skipped": False, "longrepr": None, "sections": [], "outcome": "failed", **fields}
@@ -427,12 +354,6 @@ def test_a_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) 
     item.location = (MODULE, None, TEST)
     end_of_test.end_subtest(item, CheckedOnly("no times"), said)
     assert said.longrepr[1] == 1
-
-
-def test_a_subtest_that_failed_stays_as_it_is(run: Run) -> None:
-    item, said = run.item(), report()
-    end_of_test.end_subtest(item, ValueError("wrong"), said)
-    assert (said.outcome, said.longrepr, stash.record_of(item).subtest_stopped) == ("failed", None, False)
 
 
 # --- reports -------------------------------------------------------------------------------------
@@ -509,14 +430,6 @@ def test_a_test_that_failed_by_itself_shows_what_the_gate_would_have_said(run: R
     again = report(failed=True, longrepr=f"Failed: {text}")
     end_of_test.attach(item, again)
     assert again.sections == []
-
-
-def test_the_gates_words_on_a_failed_test_have_its_causes(run: Run) -> None:
-    item, said = run.item(), report(failed=True, longrepr="wrong")
-    cause = Advice(cause="bank conflicts", evidence=(), gain=0.4)
-    stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER), advice=(cause,)))
-    end_of_test.attach(item, said)
-    assert "bank conflicts" in said.sections[0][1]
 
 
 def test_nothing_is_added_to_a_report_without_a_failure_or_a_regression(run: Run) -> None:
