@@ -27,15 +27,9 @@ WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()
 BOOK: pytest.StashKey[Book] = pytest.StashKey()
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
-SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
-"""Digest of which shard runs which test."""
-OTHER_SHARDS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
-"""Tests that other shards run."""
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
-STATUS: pytest.StashKey[int | None] = pytest.StashKey()
-"""Exit status that a run's verdicts give it, in the process that tells them; None until they are told."""
 
 
 def worker_of(config: pytest.Config) -> Worker:

@@ -24,7 +24,7 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.revision.process import leave_test
-from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
+from pytest_gpuperf.session import exit_policy, gpu_loss
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -213,8 +213,6 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
             report.longrepr = (*_place_of(item), report.longrepr[2])  # not the line here that raised it
     if book.faulted:
         report.gpuperf_fault = True  # type: ignore[attr-defined]
-    if settings_of(item).xfail is None:
-        taken_back.fail_expected(report, _all_judgements(book), worker.options)
     if report.failed and book.memory:
         report.sections.append(("gpuperf: memory of the GPU", book.memory))
     if report.failed and book.red_signature:

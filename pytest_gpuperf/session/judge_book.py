@@ -17,7 +17,7 @@ from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.session import advise_test
 from pytest_gpuperf.session.compare_revision import reworded
-from pytest_gpuperf.session.follow_renames import name_origins
+from pytest_gpuperf.session.name_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
 

@@ -13,9 +13,8 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.foreign_code import foreign_code
 from pytest_gpuperf.context.revision_imports import imported
-from pytest_gpuperf.context.tests_found import TestsFound
+from pytest_gpuperf.context.tests_found import Ended, TestsFound
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
 

@@ -574,25 +574,6 @@ def test_what_comes_after_a_tests_end_is_refused_for_nothing_would_judge_it(hog_
 XFAIL = "import pytest\n@pytest.mark.xfail(reason='flaky')\ndef test_hog"
 
 
-@pytest.mark.parametrize(
-    ("end", "outcome"), [("gpuperf(launch)", "xpassed"), ("assert False", "xfailed"), ("pytest.xfail('x')", "xfailed")]
-)
-def test_a_regression_is_not_hidden_by_the_xfail_of_pytest(hog_suite, end, outcome):
-    """The mark is for what the test asserts; ``pytest.mark.gpuperf(xfail=...)`` is for what the gate finds."""
-    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", end))
-    hog_suite.edit("test_hog.py", "import pytest\n\ndef test_hog", XFAIL)
-    green = hog_suite.run("--gpuperf", "test_hog.py")
-    assert green.ret == 0
-    hog_suite.edit("test_hog.py", *RED)
-    result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 1
-    result.assert_outcomes(failed=1)
-    for line in ("*hog  WORSE  on *", "*@pytest.mark.gpuperf(xfail='reason')"):
-        result.stdout.fnmatch_lines([line])
-    hog_suite.edit("test_hog.py", "@pytest.mark.xfail", "@pytest.mark.gpuperf(xfail='until #7')\n@pytest.mark.xfail")
-    assert hog_suite.run("--gpuperf", "test_hog.py").ret == 0
-
-
 def test_a_new_workload_of_a_test_that_is_expected_to_fail_stays_expected(suite, monkeypatch):
     """No update would record it."""
     monkeypatch.setenv("CI", "true")

@@ -79,7 +79,7 @@ def test_an_error_of_bisect_step_stops_git_bisect(monkeypatch, capsys):
 
 def test_every_command_has_a_module_that_executes_it_and_names_its_problems():
     (commands,) = (one.choices for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
-    assert len(commands) == 19
+    assert len(commands) == 18
     for command in commands:
         module = importlib.import_module(f"pytest_gpuperf.cli.{command_line.module_of(command)}")
         assert callable(module.execute)

@@ -71,14 +71,6 @@ def test_a_failure_shows_who_held_the_memory_and_what_it_has_in_common_with_othe
     assert found == (("spills", 1.5) if failed else (None, None))
 
 
-def test_a_regression_of_an_xfailed_test_is_not_covered_unless_the_gates_own_mark_expects_it(run: Run) -> None:
-    for marker, outcome in (({}, "failed"), ({"xfail": "known"}, "skipped")):
-        item, said = run.item(**marker), report(skipped=True, outcome="skipped", wasxfail="known")
-        stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
-        end_of_test.attach(item, said)
-        assert said.outcome == outcome
-
-
 def test_numbers_and_text_among_parameters_travel(run: Run) -> None:
     item, said = run.item(), report()
     item.callspec = SimpleNamespace(params={"n": 8, "tolerance": 0.5, "name": "copy", "kernel": object(), "all": [1]})

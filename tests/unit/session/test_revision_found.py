@@ -13,7 +13,7 @@ from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context import foreign_code
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.context.tests_found import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
