@@ -33,9 +33,10 @@ def pytest_load_initial_conftests(args: list[str]) -> Generator[None]:
     yield
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     parse_options.keep_modules_together(config)
+    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:

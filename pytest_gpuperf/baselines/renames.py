@@ -34,8 +34,13 @@ def origin_of(key: Key, new: WorkloadRecords, gone: Mapping[Key, WorkloadRecords
 
 
 def of_same_kernel(key: Key, new: WorkloadRecords, gone: Mapping[Key, WorkloadRecords]) -> list[Key]:
-    """Workloads of the same test module that launch a kernel of the same name: ``new`` may be any of them."""
-    return sorted(one for one in gone if one.module == key.module and new.kernel and gone[one].kernel == new.kernel)
+    """Workloads near ``key`` that launch a kernel of the same name, so that ``new`` may be any of them.
+
+    Near are those of its test module, and in another one those of the same test and workload names.
+    """
+    names = (key.test, key.workload)
+    near = (one for one in gone if one.module == key.module or (one.test, one.workload) == names)
+    return sorted(one for one in near if new.kernel and gone[one].kernel == new.kernel)
 
 
 def _same_code(old: WorkloadRecords, new: WorkloadRecords) -> bool:

@@ -241,9 +241,7 @@ def test_a_fixture_that_no_test_uses_any_more_is_missed_in_a_full_run_and_pruned
     users.write("test_users.py", USERS.replace("kernels", "own").replace("def test_", "def not_").replace("Three", ""))
     users.write("test_other.py", "def test_other(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
     result = users.run(*STATIC, "--gpuperf-open=fail", "test_other.py", ".")
-    result.stdout.fnmatch_lines(
-        ["*its test is gone: conftest.py::fixture kernels (no test asks for it)*To do: restore*"]
-    )
+    result.stdout.fnmatch_lines(["*its test was deleted or renamed: conftest.py::fixture kernels, *To do: restore*"])
     assert main(["prune", "--yes"]) == 0
     assert "conftest.py::fixture kernels" in capsys.readouterr().out
     assert "conftest.py::fixture kernels" not in on_record(users)
@@ -359,7 +357,7 @@ def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_pruned(
     result = users.run(*STATIC, "--gpuperf-open=fail", "-k", "not two")
     places = "'test_more.py::fixture kernels' 'conftest.py::fixture kernels'"
     result.stdout.fnmatch_lines(
-        [f"*was test_more.py::fixture kernels*, the same machine code: run `gpuperf mv {places}` to*"]
+        [f"*was test_more.py::fixture kernels*, with the same machine code: run `gpuperf mv {places}` to*"]
     )
     monkeypatch.chdir(users.path)
     assert main(["mv", "test_more.py::fixture kernels", "conftest.py::fixture kernels"]) == 0

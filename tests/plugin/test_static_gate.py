@@ -391,7 +391,6 @@ def test_skips(kernel): pass
     [
         ("pytest.skip('too small')", "skipped"),
         ("raise unittest.SkipTest('too small')", "skipped"),
-        ("pytest.xfail('too small')", "xfailed"),
     ],
 )
 def test_a_regression_is_not_hidden_by_a_fixture_that_skips(hog_suite, monkeypatch, scope, end, outcome):

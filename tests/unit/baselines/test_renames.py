@@ -52,8 +52,11 @@ def test_no_record_moves_twice() -> None:
     assert renamed_workloads({key("test_a[2]"): records_of()}, new) == {key("test_b[1]"): key("test_a[2]")}
 
 
-def test_kernel_of_same_name_is_found_in_its_module_alone() -> None:
-    assert of_same_kernel(B, OTHER_CODE, {A: records_of(), OF_B: records_of()}) == [A]
+def test_kernel_of_same_name_is_found_near_by() -> None:
+    """In its module, and in another one under the same names."""
+    far = key("test_c", module="test_b.py")
+    moved = key("test_b", module="test_b.py")
+    assert of_same_kernel(B, OTHER_CODE, {A: records_of(), moved: records_of(), far: records_of()}) == [A, moved]
     assert of_same_kernel(B, WorkloadRecords({}, {}), {A: WorkloadRecords({}, {})}) == []
 
 
