@@ -146,14 +146,6 @@ class Book:
         self.failed_as_expected: set[str] = set()
         """Those that pytest calls xfailed: green, and wrong all the same."""
 
-    @classmethod
-    def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Book:
-        """Of what several runs found, each in tests of its own."""
-        book = cls()
-        book.results = {one.node_id: one for one in evidence}
-        book._failed, book.tests_run = dict(failures), tests_run
-        return book
-
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
         payload = getattr(report, "gpuperf", None)
@@ -205,10 +197,6 @@ class Book:
     def answering_for(self, node_id: str) -> Set[str]:
         """Node ids of the tests in which it is judged: its own, or a fixture's users'."""
         return self._answer_for.get(node_id, {node_id})
-
-    def fail(self, node_id: str, why: str) -> None:
-        """Count a test as failed although pytest does not."""
-        self._failed[node_id] = why
 
     @property
     def failures(self) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import warm_python
 from evidence_tree import read_evidence
+from git_samples import commit
 from suite_under_test import SIMULATED, Suite
 
 from pytest_gpuperf.cli.command_line import main
@@ -183,6 +184,26 @@ def test_wrong_result_is_red(under_ci: Suite) -> None:
     result = under_ci.run("--gpuperf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(failed=3)
+
+
+def test_result_that_turns_wrong_after_the_timing_is_red(under_ci: Suite) -> None:
+    once = "    b[:] = 0 if runs else a\n    runs.append(n)"
+    under_ci.edit("conftest.py", "def work(a, b, n):\n    b[:] = a", f"def work(a, b, n, runs=[]):\n{once}")
+    result = under_ci.run("--gpuperf", "-k", "1024")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*work was right on its first run and wrong after * more, so none of its times *"])
+
+
+def test_one_code_on_both_sides_is_red(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of the working tree leads the revision's test to today's kernel."""
+    monkeypatch.setenv("CI", "true")
+    suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    suite.edit("test_suite.py", '"work.cu"', f'"{suite.path}/work.cu"')
+    commit(suite.path)
+    suite.change_code()
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", subprocess=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ran code that is not theirs, so nothing would be compared:*"])
 
 
 def test_update_is_refused(under_ci: Suite) -> None:

@@ -43,7 +43,9 @@ def there(run: Run) -> Run:
 
 
 def left(run: Run, task: RevisionTask, *tests: TestEvidence, failures: Any = None) -> RevisionFound:
-    leave_revision(run.config, Book.merged(tests, failures or {}, len(tests)), task)
+    book = Book()
+    book.results, book._failed = {one.node_id: one for one in tests}, failures or {}
+    leave_revision(run.config, book, task)
     return msgspec.json.decode((task.folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
 
