@@ -33,7 +33,7 @@ ROOMS = {
         ["tests/unit/baselines", "tests/unit/cli/test_prune_command.py", f"--deselect={GENERATOR}", *KILLED],
         0.9,
     ),
-    "session": (["tests/unit/session", "tests/unit/cli/test_merge_command.py"], 0.8),
+    "session": (["tests/unit/session"], 0.8),
 }
 """Tests that are to hold a room in place, and the least score."""
 QUICK = {"CI": "true", "GPUPERF_TESTS_COLD": "1"}

@@ -28,8 +28,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None]:
-    parse_options.note_ci(early_config)
+def pytest_load_initial_conftests(args: list[str]) -> Generator[None]:
     parse_options.spell_out_defaults(args)
     yield
 
@@ -37,17 +36,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     parse_options.keep_modules_together(config)
-    try:
-        status = yield
-    except SystemExit as left:
-        if stash.STATUS not in config.stash:
-            raise
-        status = left.code
-    if stash.STATUS not in config.stash:
-        return status
-    from pytest_gpuperf.session import taken_back  # noqa: PLC0415 a plain run has no verdicts
-
-    return taken_back.last_word(config.stash[stash.STATUS]) if taken_back.looks_green(status) else status
+    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
     config.stash[stash.SHARED] = SharedFixtures()
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
-    if options.active or options.shard is not None:
+    if options.active:
         from pytest_gpuperf.session import start_of_run  # noqa: PLC0415 a plain run has none of its plugins
 
         start_of_run.begin(config, options)

@@ -6,7 +6,7 @@ updates and guards to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 import pytest
@@ -30,14 +30,6 @@ class Results:
         self._seconds: dict[str, float] = {}
         self._heavy: dict[str, pytest.TestReport] = {}
         """Reports with the evidence of a test that not every plugin has seen."""
-
-    @classmethod
-    def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Results:
-        """Of what several runs found, each in tests of its own."""
-        merged = cls()
-        merged.results = {one.node_id: one for one in evidence}
-        merged.failures, merged.tests_run = dict(failures), tests_run
-        return merged
 
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""

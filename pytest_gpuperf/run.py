@@ -190,8 +190,7 @@ class Run:
         """For a process that uses the GPU while this one holds it, and that is itself no pytest-xdist worker."""
         gpu = self.device.facts.uuid
         visible = {} if self.number is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        ci = {"CI": "true"} if self.options.ci else {}  # a conftest may have taken it out of this process's
-        return {**os.environ, **ci, **visible, HELD_VARIABLE: gpu}
+        return {**os.environ, **visible, HELD_VARIABLE: gpu}
 
     @property
     def measured_peaks(self) -> dict[str, float]:

@@ -31,13 +31,11 @@ EXTRA = re.compile(r"^(?:pytest-gpuperf|\.)\[([\w,]+)\]$")
 GIT = {"add", "bisect", "checkout", "commit", "diff", "init"}
 """What the pages ask git for."""
 VALUES = {
-    "${{ matrix.shard }}": "2",
-    "${SLURM_ARRAY_TASK_ID}": "2",
-    "${SLURM_ARRAY_TASK_COUNT}": "4",
-    "$n": "2",
-    "/reports/": "",
+    "${{ matrix.group }}": "2",
 }
 """What the programs of other people put in the places of the pages' variables."""
+OF_SPLITTERS = ("--splits=", "--group=")
+"""Flags of pytest-split, which need not be installed here."""
 FOLDERS = ("nvrtcs",)
 """That flags of the pages name, and that have to be there."""
 
@@ -81,9 +79,10 @@ def _pytest(arguments: Sequence[str], pytester: pytest.Pytester) -> None:
     for folder in FOLDERS:
         (pytester.path / folder).mkdir(exist_ok=True)
     said = io.StringIO()
+    own = [one for one in arguments if not one.startswith(OF_SPLITTERS)]
     try:
         with contextlib.redirect_stderr(said):
-            read_options(pytester.parseconfig("-p", "no:cacheprovider", *arguments))
+            read_options(pytester.parseconfig("-p", "no:cacheprovider", *own))
     except (pytest.UsageError, SystemExit) as refusal:
         raise WrongCommand(f"pytest {shlex.join(arguments)}: {refusal} {said.getvalue()}") from None
 

@@ -29,7 +29,7 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
     """Everything of the files that differ; one that cannot be read on a side is left out on the other too."""
     places = sorted((before.ids.keys() | after.ids.keys()) - {MANIFEST})
     equal = {place for place in places if before.ids.get(place) == after.ids.get(place)}
-    old, new, elsewhere = _records(), _records(), _records()
+    old, new, elsewhere = no_records(), no_records(), no_records()
     edited: list[tuple[str, Session, Session]] = []
     for place in places:
         if place in equal or _skipped(place, before, after):
@@ -37,12 +37,12 @@ def difference(before: Snapshot, after: Snapshot) -> Difference:
         files = before.file(place), after.file(place)
         if not _skipped(place, before, after):
             for records, file in zip((old, new), files, strict=True):
-                _gather(records, place.module, file)
+                add_records(records, place.module, file)
             edited += [(place.target, *both) for both in _edited(*files)]
     modules = {key.module for key in old.keys() ^ new.keys()}
     for place in sorted(equal):
         if place.module in modules:
-            _gather(elsewhere, place.module, after.file(place))
+            add_records(elsewhere, place.module, after.file(place))
     return Difference(dict(old), dict(new), frozenset(elsewhere), _manifests(before, after), tuple(edited))
 
 
@@ -71,14 +71,15 @@ def _skipped(place: Place, before: Snapshot, after: Snapshot) -> bool:
     return path in before.skipped or path in after.skipped
 
 
-_Records = defaultdict[Key, WorkloadRecords]
+RecordsByKey = defaultdict[Key, WorkloadRecords]
 
 
-def _records() -> _Records:
+def no_records() -> RecordsByKey:
+    """A mapping that fills itself."""
     return defaultdict(lambda: WorkloadRecords({}, {}))
 
 
-def _gather(records: _Records, module: str, file: EvidenceFile | None) -> None:
+def add_records(records: RecordsByKey, module: str, file: EvidenceFile | None) -> None:
     """Add a file's records, if there is one, to those of their workloads."""
     if file is None:
         return

@@ -171,12 +171,9 @@ def is_shallow(folder: Path) -> bool:
 
 
 def git_environment() -> Mapping[str, str]:
-    """That of this process, less what tells git of another repository than that of the folder.
-
-    A commit is what its id says: what ``git replace`` puts in its place would be compared with as if it were that one.
-    """
+    """That of this process, less what tells git of another repository than that of the folder."""
     own = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    return {**own, "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def refuse_another_users(folder: Path, done: subprocess.CompletedProcess[bytes]) -> None:

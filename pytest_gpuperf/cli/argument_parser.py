@@ -17,7 +17,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 PAGES = {
     "audit": "audit", "bisect": "bisect", "bisect-step": "bisect", "comment": "reports", "diff": "accepting-changes",
     "doctor": "ci", "examples": "first-regression", "explain": "why-slower", "history": "history",
-    "init": "first-regression", "merge": "scaling", "mv": "accepting-changes",
+    "init": "first-regression", "mv": "accepting-changes",
     "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
     "selftest": "selftest", "targets": "other-compilers",
 }  # fmt: skip
@@ -145,17 +145,15 @@ def _add_reports(commands: Commands) -> None:
     )  # fmt: skip
     _add_folder(history)
 
-    report = _command(commands, "report", "make a page or Markdown of a run, by its report in JSON")
-    report.add_argument("report", metavar="JSON", nargs="?", type=Path, help="the report (default: the last run here)")
+    report = _command(commands, "report", "make a page or Markdown of a run, or of the jobs that divided its tests")
+    report.add_argument(
+        "reports", metavar="JSON", nargs="*", type=Path,
+        help="what --gpuperf-report=FILE.json wrote, of one job or of each (default: the last run here)",
+    )  # fmt: skip
     report.add_argument(
         "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
         help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
     )  # fmt: skip
-
-    merge = _command(commands, "merge", "make one report and one exit status of the reports of all shards of a run")
-    merge.add_argument("reports", metavar="JSON", nargs="+", type=Path, help="what --gpuperf-report=FILE.json wrote")
-    for form, metavar in (("html", "HTML"), ("markdown", "MD"), ("json", "JSON")):
-        merge.add_argument(f"--{form}", metavar=metavar, type=Path, help=f"write the whole run's report as {metavar}")
 
     comment = _command(commands, "comment", "make or update the comment of a pull or merge request, in CI")
     comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")

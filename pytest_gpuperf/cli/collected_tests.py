@@ -18,8 +18,8 @@ import msgspec
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
 from pytest_gpuperf.config.conflicts import misread_by_locale
+from pytest_gpuperf.context.tests_found import covers
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
-from pytest_gpuperf.session.run_scope import covers
 
 
 class CollectionError(Exception):

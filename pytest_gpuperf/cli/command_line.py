@@ -3,8 +3,7 @@
 Exit status: 0 done; 1 the answer is no (something needed is missing or cannot be read, a kernel got worse, pruning was
 refused, ``--check`` found something), or the output cannot be written; 2 wrong usage, or an ``audit`` that could
 compare nothing; 125 and 128, from ``bisect-step`` alone, let ``git bisect run`` skip the commit or, after wrong usage
-or an error, stop; 141 the reader of the output closed the pipe.  ``merge`` ends with the status of the merged run, or
-with that of wrong usage if it refuses the reports.
+or an error, stop; 141 the reader of the output closed the pipe.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ EXIT_PIPE_CLOSED = 141
 EXIT_ABORT = 128
 """``git bisect run`` stops at this and more."""
 EXIT_REFUSED = 2
-"""What was given cannot be read or merged: as of a run that was interrupted."""
+"""What was given cannot be read: as of a run that was interrupted."""
 
 MODULES = {"bisect-step": "bisect_command"}
 """Of commands that share one; any other has its own: ``explain_command``."""
-PROBLEM_STATUS = {"audit": EXIT_REFUSED, "merge": EXIT_REFUSED, "bisect-step": EXIT_ABORT}
+PROBLEM_STATUS = {"audit": EXIT_REFUSED, "bisect-step": EXIT_ABORT}
 """The exit status of a command that could not do its work, if that is not 1."""
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.context import last_run
+from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.base_record import schema_of
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report
 from pytest_gpuperf.report.markdown import as_markdown
@@ -25,23 +27,54 @@ PROBLEMS = (ReportError, NotWritten, last_run.LastRunError)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    return run(parsed.report, parsed.files, start=Path.cwd(), write=write)
+    return run(parsed.reports, parsed.files, start=Path.cwd(), write=write)
 
 
-def run(report: Path | None, files: Sequence[Path], *, start: Path, write: Callable[[str], object]) -> int:
+def run(reports: Sequence[Path], files: Sequence[Path], *, start: Path, write: Callable[[str], object]) -> int:
     """Write every one of ``files`` in the form of its ending; without any, Markdown to ``write``.
 
+    Several reports are joined: those of jobs that divided the tests of a run.
     Returns the exit status, 0.  Raises one of ``PROBLEMS``.
     """
     for file in files:
         if file.suffix not in ENDINGS:
             raise ReportError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a report has its form")
-    document = read_report(report) if report is not None else of_last_run(start)
+    document = joined([(path, read_report(path)) for path in reports]) if reports else of_last_run(start)
     if not files:
         write(as_markdown(document))
     for file in files:
         write(f"report written to {write_report(document, str(file))}\n")
     return 0
+
+
+def joined(documents: Sequence[tuple[Path, Document]]) -> Document:
+    """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
+
+    ``documents`` are at least one, with their files.  Raises ``ReportError`` if two have the same test, unless it is a
+    fixture that tests of both share and that both judged alike.
+    """
+    tests: dict[str, tuple[Path, TestEvidence]] = {}
+    for path, document in documents:
+        for test in document.report.tests:
+            before, known = tests.setdefault(test.node_id, (path, test))
+            if before is not path and [one.verdict for one in known.judgements] != [
+                one.verdict for one in test.judgements
+            ]:
+                raise ReportError(
+                    f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
+                )
+    (_, first), reports = documents[0], [document.report for _, document in documents]
+    if len(reports) == 1:
+        return first
+    return document_of(
+        [test for _, test in tests.values()], date=max(one.date for one in reports), plugin=first.report.plugin,
+        task=f"{len(reports)} jobs: {first.report.task}", exit_status=max(one.exit_status for one in reports),
+        problems=dict.fromkeys(line for one in reports for line in one.problems),
+        warnings=dict.fromkeys(line for one in reports for line in one.warnings),
+        machines=dict.fromkeys(line for one in reports for line in one.machines),
+        commit=Commit(first.report.commit, first.report.dirty), branch=first.report.branch,
+        code=[code for one in reports for code in one.code],
+    )  # fmt: skip
 
 
 def read_report(path: Path) -> Document:

@@ -13,7 +13,7 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.evidence import COMPILERS
-from pytest_gpuperf.report.vanished_lines import recording_commands
+from pytest_gpuperf.session.note_missing import recording_commands
 
 
 class UnknownTarget(ValueError):

@@ -19,13 +19,6 @@ from pytest_gpuperf.config.flags import FLAGS
 if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
 
-OF_THE_JOB = frozenset({"trust_cubins", "allow_ci_update", "against", "shard", "task"})
-"""Options by which a run believes more or gates less than its command says."""
-LISTINGS = {
-    "collectonly": ("--collect-only", "--collectonly", "--co"), "markers": ("--markers",),
-    "showfixtures": ("--fixtures", "--funcargs"), "show_fixtures_per_test": ("--fixtures-per-test",),
-}  # fmt: skip
-"""Flags of pytest that list what there is and run no test, by their names in its options."""
 ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
@@ -35,12 +28,8 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
 
     ``ci`` names the variable by which ``options.ci`` was found; empty where it was not.
     """
-    _refuse_missing_parts(config)
-    _refuse_by_file(config, options, ci)
     _refuse_ci_update(options, ci)
     _refuse_with_revision(config, options)
-    if options.shard is not None:
-        _refuse_with_shard(config, options)
     if not options.active:
         _refuse_idle_flags(config)
     else:
@@ -52,17 +41,6 @@ def refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
         raise pytest.UsageError(
             "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
             "leaves them out"
-        )
-
-
-def _refuse_missing_parts(config: pytest.Config) -> None:
-    """A change under test may edit the ini file: a gate without its report says nothing of what was not judged."""
-    blocked = [name for name, part in config.pluginmanager.list_name_plugin() if part is None]
-    given = [f"-p no:{name}" for name in blocked if name.startswith("gpuperf-")]
-    if given:
-        raise pytest.UsageError(
-            f"{', '.join(given)}: a part of pytest-gpuperf cannot be left out: take it out of the command line, "
-            "PYTEST_ADDOPTS or addopts of the ini file. -p no:gpuperf leaves out the whole plugin"
         )
 
 
@@ -84,27 +62,6 @@ def _refuse_with_revision(config: pytest.Config, options: Options) -> None:
         raise pytest.UsageError("--gpuperf-against compares no counters: leave --gpuperf-ncu out")
 
 
-LOCAL_CHOICES = {"lf": "--lf", "stepwise": "--sw", "stepwise_skip": "--sw-skip"}
-"""Flags of pytest that choose tests by what this machine alone remembers, by their names in its options."""
-
-
-def _refuse_with_shard(config: pytest.Config, options: Options) -> None:
-    """All shards have to see the same tests and the same records, or some test would be in none of them."""
-    if options.update is not None:
-        raise pytest.UsageError(
-            "--gpuperf-shard and --update-baselines exclude each other: each shard would leave a part of the baselines "
-            "on a machine of its own: record them in one run, under pytest-xdist where there are several GPUs"
-        )
-    if not options.enabled:
-        raise pytest.UsageError("--gpuperf-shard: only a gated run has shards: add --gpuperf")
-    given = [flag for name, flag in LOCAL_CHOICES.items() if getattr(config.option, name, False)]
-    if given:
-        raise pytest.UsageError(
-            f"--gpuperf-shard and {given[0]} exclude each other: what failed before is known to one machine only, and "
-            "all shards have to choose among the same tests"
-        )
-
-
 def _refuse_ci_update(options: Options, ci: str) -> None:
     if options.update is not None and options.ci and not options.allow_ci_update:
         raise pytest.UsageError(
@@ -116,32 +73,6 @@ def _refuse_ci_update(options: Options, ci: str) -> None:
 def words_of(arguments: Iterable[object]) -> list[str]:
     """``arguments`` of a command and those in ``PYTEST_ADDOPTS``: what no file of the project gives."""
     return [*map(str, arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
-
-
-def _refuse_by_file(config: pytest.Config, options: Options, ci: str) -> None:
-    """A change under test may edit the ini file: it does not say itself that it is to be trusted, or not gated."""
-    if not options.ci or hasattr(config, "workerinput"):
-        return
-    by_hand = {word.partition("=")[0] for word in words_of(config.invocation_params.args)}
-    if options.is_child and "--gpuperf-task" in by_hand:  # whose flags the run was asked about
-        return
-    given = [
-        flag.name
-        for flag in FLAGS
-        if flag.field in OF_THE_JOB and config.getoption(f"gpuperf_{flag.field}") is not None
-        if flag.name not in by_hand
-    ]
-    if options.gates:
-        given += [
-            flags[0]
-            for name, flags in LISTINGS.items()
-            if getattr(config.option, name, False) and by_hand.isdisjoint(flags)
-        ]
-    if given:
-        raise pytest.UsageError(
-            f"{', '.join(given)}: refused because {ci} is set and addopts of the ini file gives it, which a pull "
-            "request can edit. Give it in the command of the job"
-        )
 
 
 def misread_by_locale(name: str) -> str:

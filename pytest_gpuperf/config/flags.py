@@ -99,18 +99,6 @@ def metrics(text: str) -> dict[str, float | None]:
     return found
 
 
-MOST_SHARDS = 1000
-
-
-def shard(text: str) -> tuple[int, int]:
-    """``2/4``: the second of four."""
-    found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
-    index, of = map(int, found.groups()) if found else (0, 0)
-    if not 1 <= index <= of <= MOST_SHARDS:
-        raise BadValue(f"accepts I/N, such as 2/4: the I-th of N parts, 1 <= I <= N <= {MOST_SHARDS}")
-    return index, of
-
-
 REPORT_ENDINGS = (".json", ".md", ".html")
 GITHUB = "github"
 """In the place of a file: the summary of the GitHub job that the run is in."""
@@ -197,8 +185,6 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-explain", "explain", "say what holds each workload back, and why it changed"),
     Flag("--gpuperf-report", "reports", "write a report to files that end in .json, .md or .html; github: the "
          "summary of the GitHub job", reports, metavar="FILE,...", adds_up=True),
-    Flag("--gpuperf-shard", "shard", "run one of N parts of the tests, with its part of the error rate; gpuperf merge "
-         "puts the reports of all parts together", shard, ini=False, metavar="I/N"),
     Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target DIR "
          "nvidia-cuda-nvrtc==VERSION)",
          str, ini=False, metavar="DIR"),

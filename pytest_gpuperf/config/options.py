@@ -88,8 +88,6 @@ class Options:
     """State and causes of every workload in the summary, not only of red ones."""
     reports: tuple[str, ...] = ()
     """Files to write what the run found to, absolute, by their ending; ``github`` is the summary of a GitHub job."""
-    shard: tuple[int, int] | None = None
-    """Which part of how many this run is, from 1; None: it runs all its tests."""
     nvrtc: Path | None = None
     """Folder with the NVRTC to compile with, absolute; None: the environment's."""
     toolchains: Path | None = None

@@ -71,25 +71,9 @@ def ci_variable(environment: Mapping[str, str]) -> str:
     return next((name for name in CI_SERVICES if environment.get(name)), "")
 
 
-CI_VARIABLE = "gpuperf_ci_variable"
-"""Under this name a worker of pytest-xdist is told by which variable its run is under CI."""
-CI_NOTED: pytest.StashKey[str] = pytest.StashKey()
-
-
-def note_ci(config: pytest.Config) -> None:
-    """Ask before conftests and other plugins are loaded: these may change the environment, and came with the change."""
-    config.stash[CI_NOTED] = ci_variable(os.environ)
-
-
-def ci_variable_of(config: pytest.Config) -> str:
-    """The variable by which a CI service started this run, or runs it by now; empty if none does."""
-    told: str = getattr(config, "workerinput", {}).get(CI_VARIABLE, "")
-    return told or config.stash.get(CI_NOTED, "") or ci_variable(os.environ)
-
-
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
-    ci = ci_variable_of(config)
+    ci = ci_variable(os.environ)
     values: dict[str, Any] = {"ci": bool(ci)}
     for flag in FLAGS:
         given = config.getoption(f"gpuperf_{flag.field}")
@@ -119,7 +103,7 @@ def read_options(config: pytest.Config) -> Options:
     values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
-                       "shard": None, "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
+                       "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
     if values.get("against"):
         values.update(_against(config, values))
     if values.get("ncu_json"):

@@ -1,28 +1,24 @@
-"""Which baselines this run believes: all of them on a desk, under CI those that the change under test did not bring.
+"""The one rule of trust: under CI no stored cubin is launched that the default branch lacks.
 
-A cubin is code that nobody can review, so one that a change brought along is not launched.  Nor is a commit run that
-only the change has, or a record of the change's taken for the reading of machine code, or its word on how a kernel was
-launched.  Comparing needs no trust.
+A cubin is machine code that nobody can review, so one that a change brought along is not launched.  Comparing figures
+needs no trust, and what was compiled by this run is no stored cubin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.file_types import TimeFile
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
-from pytest_gpuperf.baselines.layout import evidence_path
-from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
-from pytest_gpuperf.baselines.project_base import ProjectBase, descends, holds, project_base
-from pytest_gpuperf.baselines.snapshots import AtRevision, Place, object_id
+from pytest_gpuperf.baselines.baseline_errors import quoted
+from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, refuse_another_users, run_git, said
+from pytest_gpuperf.baselines.layout import cubin_named
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.model.evidence import Key, TimeRecord
 
-_SHA1_DIGITS = 40
-"""In the name of a commit; git repositories of the other kind have 64."""
+TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
+"""Variables in which GitHub and GitLab name the branch that a change is meant for."""
+_DEEPER = "in CI check out with fetch-depth: 0 (GitLab: GIT_DEPTH: 0)"
 
 
 class BaselineTrust:
@@ -35,101 +31,48 @@ class BaselineTrust:
         """
         self._everything = not options.ci or options.trust_cubins or compiled_here
         self._folder = folder
-        self._believed: dict[Path, bool] = {}
-        self._own: dict[Path, TimeFile | None] = {}
-
-    @cached_property
-    def _base(self) -> ProjectBase | str:
-        """The project's own state, or why it is not known."""
-        try:
-            return project_base(self._folder)
-        except RevisionError as problem:
-            return str(problem)
 
     def why_not_launched(self, sha256: str) -> str:
         """Why the stored cubin of this hash is not to be launched, in the same words for all; empty if it may be."""
-        return self._why_not("its baseline's cubin", lambda base: sha256 in base.cubins)
-
-    def why_not_run(self, commit: str) -> str:
-        """Why tests of a commit on record, a full id, are not to be run; empty if they may be."""
-        return self._why_not("the commit of its record", lambda base: holds(self._folder, base, commit))
-
-    def _why_not(self, what: str, is_known: Callable[[ProjectBase], bool]) -> str:
         if self._everything:
             return ""
-        if isinstance(self._base, str):
-            return f"nothing tells whether {what} came with this change ({self._base})"
-        return "" if is_known(self._base) else f"{what} came with this change (it is not in {self._base.name})"
-
-    def believes(self, path: Path) -> bool:
-        """Whether a file of baselines has the project's own content, wherever that lies there."""
-        if self._everything:
-            return True
-        if path not in self._believed:
-            self._believed[path] = self._is_known(path)
-        return self._believed[path]
-
-    def _is_known(self, path: Path) -> bool:
-        if isinstance(self._base, str):
-            return False
         try:
-            content = read_bounded(path, MAX_JSON_BYTES)
-        except BaselineError:  # for the judge to tell
-            return False
-        hash_name = "sha1" if len(self._base.commit) == _SHA1_DIGITS else "sha256"
-        return content is None or object_id(content, hash_name) in self._base.records
+            name, cubins = self._of_default_branch
+        except RevisionError as problem:
+            return f"nothing tells whether its baseline's cubin came with this change ({problem})"
+        return "" if sha256 in cubins else f"its baseline's cubin came with this change (it is not in {name})"
 
-    def why_not_launched_so(self, root: Path, target: str, key: Key, record: TimeRecord) -> str:
-        """Why a kernel of the folder ``root`` is not to be launched as its record says; empty if it may be.
+    @cached_property
+    def _of_default_branch(self) -> tuple[str, frozenset[str]]:
+        """The commit where the change left the default branch, in words, and SHA-256 of the cubins that it has.
 
-        An update writes down the launch of its own time, so another one than today's is in the project's own records.
+        Raises ``RevisionError`` where there is no git, no repository, or no such branch.
         """
-        file = evidence_path(root, target, key.module)
-        if self.believes(file) or self._own_launch(root, file, key) == _launch(record):
-            return ""
-        base = f"{self._base} says otherwise" if isinstance(self._base, str) else f"it is not in {self._base.name}"
-        return f"the launch on record came with this change ({base})"
-
-    def why_not_recorded_at(self, root: Path, target: str, key: Key, commit: str) -> str:
-        """Why tests of an older ``commit`` do not stand for the record of a callable; empty if they may.
-
-        A new recording is of the commit that the project's own was taken at, or of a later one.
-        """
-        file = evidence_path(root, target, key.module)
-        own = None if self.believes(file) else self._own_file(root, file, key.module)
-        record = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
-        if own is None or record is None or isinstance(self._base, str):
-            return ""
-        named = {one.session for one in record.rounds}
-        latest = max((one for one in own.sessions if one.id in named), key=lambda one: one.date, default=None)
-        if latest is None or not latest.commit or descends(self._folder, commit, latest.commit):
-            return ""
-        return f"the commit of its record came with this change (in {self._base.name} it is {latest.commit[:12]})"
-
-    def _own_launch(self, root: Path, file: Path, key: Key) -> tuple[object, ...] | None:
-        """The launch that the project has on record of a workload on the GPU model that ``file`` is of."""
-        own = self._own_file(root, file, key.module)
-        found = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
-        return None if found is None else _launch(found)
-
-    def _own_file(self, root: Path, file: Path, module: str) -> TimeFile | None:
-        """What the project has of a file of times; None where it has none, or it is not known."""
-        if file not in self._own:
-            self._own[file] = self._at_base(root, Place(file.relative_to(root).parts[0], module))
-        return self._own[file]
-
-    def _at_base(self, root: Path, place: Place) -> TimeFile | None:
-        if isinstance(self._base, str):
-            return None
-        try:
-            folder = GitFolder(root)
-            with folder.open() as reader:
-                file = AtRevision(self._base.commit, folder, reader).file(place)
-        except RevisionError:  # a submodule, whose commits are others
-            return None
-        return file if isinstance(file, TimeFile) else None
+        listed = run_git(self._folder, "for-each-ref", "--format=%(refname)", "refs/remotes", "refs/heads")
+        if listed.returncode:
+            refuse_another_users(self._folder, listed)
+            raise RevisionError(f"{self._folder} is in no git repository; git says: {said(listed)}")
+        refs = os.fsdecode(listed.stdout).splitlines()
+        branch = next((ref for ref in _default_branches(refs) if ref in refs), "")
+        if not branch:
+            shallow = "this clone is shallow and " if is_shallow(self._folder) else ""
+            raise RevisionError(f"{shallow}git knows no origin/HEAD, origin/main or origin/master: {_DEEPER}")
+        short = quoted(branch.removeprefix("refs/remotes/").removeprefix("refs/heads/"))
+        found = run_git(self._folder, "merge-base", "HEAD", branch)
+        if found.returncode:
+            raise RevisionError(f"HEAD and {short} have no commit in common: {_DEEPER}")
+        commit = found.stdout.decode("ascii", "replace").strip()
+        files = run_git(self._folder, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+        if files.returncode:
+            raise RevisionError(f"git cannot list {commit[:12]} ({said(files)}). Try git fsck")
+        names = map(PurePosixPath, os.fsdecode(files.stdout).split("\0"))
+        return f"{commit[:12]} of {short}", frozenset(filter(None, map(cubin_named, names)))
 
 
-def _launch(record: TimeRecord) -> tuple[object, ...]:
-    identity = record.identity
-    return record.grid, record.block, record.dynamic_shared_bytes, identity.launch, identity.arguments
+def _default_branches(refs: list[str]) -> Iterator[str]:
+    """Full names of what may be the default branch, the likeliest first; of a repository without a remote its own."""
+    target = next(filter(None, map(os.environ.get, TARGETS)), "")
+    for name in filter(None, (target, "HEAD", "main", "master")):
+        yield f"refs/remotes/origin/{name}"
+    if not any(ref.startswith("refs/remotes/") for ref in refs):
+        yield from (f"refs/heads/{name}" for name in (target, "main", "master") if name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,19 +39,6 @@ def commit_of(folder: Path, apart: Path | None = None) -> Commit:
     if changed is None:  # the folder that is to be left out lies elsewhere
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return Commit(name, dirty=bool(changed))
-
-
-def changes_in(folder: Path, apart: Iterable[Path]) -> str:
-    """Digest of what tracked files other than those ``apart`` have beyond the commit; empty: nothing."""
-    as_git_has_it = (
-        "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--no-relative", "--full-index", "--binary",
-        "-U0", "--src-prefix=a/", "--dst-prefix=b/",
-    )  # fmt: skip
-    top = Path(_git(folder, "rev-parse", "--show-toplevel") or folder).resolve()
-    inside = (place for place in (one.resolve() for one in apart) if place.is_relative_to(top))
-    excluded = [f":(exclude,literal){place}" for place in inside]
-    text = _git(folder, "diff", *as_git_has_it, "HEAD", "--", ":/", *excluded)
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:12] if text else ""
 
 
 def changed_since(folder: Path, commit: str) -> frozenset[Path] | None:

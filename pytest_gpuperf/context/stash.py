@@ -22,15 +22,9 @@ STATIC_ONLY = "static only"
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
-SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
-"""Digest of which shard runs which test."""
-OTHER_SHARDS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
-"""Tests that other shards run."""
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_RECORD: pytest.StashKey[TestRecord] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
-STATUS: pytest.StashKey[int | None] = pytest.StashKey()
-"""Exit status that a run's verdicts give it, in the process that tells them; None until they are told."""
 
 
 def run_of(config: pytest.Config) -> Run:

@@ -1,4 +1,4 @@
-"""What one process collects, and how its tests end: so that a record without a test is missed.
+"""What one process collects, and how its tests end: so that a record without a test is missing.
 
 Every test is noted when it is collected, before anything deselects it.  Workers of pytest-xdist collect, and the
 controller does not: they hand over what they found when they end.
@@ -6,19 +6,27 @@ controller does not: they hand over what they found when they end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
 
+from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.foreign_code import foreign_here
-from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""
+
+
+class Ended(NamedTuple):
+    """How a test ended."""
+
+    how: Literal["passed", "failed", "skipped", "xfailed"]
+    reason: str = ""
+    """Why it was skipped, or expected to fail."""
 
 
 class TestsFound(Record, frozen=True):
@@ -29,8 +37,6 @@ class TestsFound(Record, frozen=True):
     tests: frozenset[str] = frozenset()
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
-    elsewhere: frozenset[str] = frozenset()
-    """Those that other shards of the run have."""
     users: Mapping[str, frozenset[str]] = {}
     """Tests that share a fixture which may compile kernels, by what it is called on record."""
     modules: frozenset[str] = frozenset()
@@ -38,26 +44,20 @@ class TestsFound(Record, frozen=True):
     """Files, folders and classes that could not be collected."""
     skipped: Mapping[str, str] = {}
     """Those that skipped themselves, with their reason."""
-    partial: bool = False
-    """Files were left out without a word: ``--lf`` knows of failures in others."""
     models: frozenset[str] = frozenset()
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: frozenset[str] = frozenset()
     """Architectures of the same GPUs."""
     foreign: tuple[str, ...] = ()
     """Of a comparison with a revision: modules that are not of the working tree, a line each."""
-    plan: str = ""
-    """Digest of which shard runs which test; empty without shards, and where there is no test to run."""
 
     def joined(self, other: TestsFound) -> TestsFound:
         """What either of two processes found."""
         return TestsFound(
             tests=self.tests | other.tests, selected=self.selected | other.selected,
-            elsewhere=self.elsewhere | other.elsewhere,
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
-            partial=self.partial or other.partial, models=self.models | other.models, archs=self.archs | other.archs,
-            plan=self.plan or other.plan,
+            models=self.models | other.models, archs=self.archs | other.archs,
             foreign=tuple(dict.fromkeys([*self.foreign, *other.foreign])),
         )  # fmt: skip
 
@@ -104,9 +104,7 @@ class FindingTests:
             return
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
-            elsewhere=session.config.stash.get(stash.OTHER_SHARDS, frozenset()),
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
-            partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),
         )  # fmt: skip
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -164,7 +162,13 @@ def failure_line(report: pytest.TestReport) -> str:
     return lines[0] if lines else ""
 
 
-def _only_last_failed(config: pytest.Config) -> bool:
-    if not getattr(config.option, "lf", False) or config.cache is None:
-        return False
-    return bool(config.cache.get("cache/lastfailed", {}))
+def searched_by(config: pytest.Config) -> Callable[[str], bool]:
+    """Whether this run was to collect every test of a module: none is with ``--lf``, which collects parts of files."""
+    given = [] if getattr(config.option, "lf", False) else config.args
+    places = [from_root(config, one) for one in given if "::" not in one]
+    return lambda module: covers(places, module)
+
+
+def covers(places: Iterable[str], module: str) -> bool:
+    """Whether the search of these files and folders, seen from the root, would meet every test of this module."""
+    return any(place in (".", module) or module.startswith(f"{place}/") for place in places)

@@ -10,12 +10,12 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.judge.continued import moved_workloads
 from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
 from pytest_gpuperf.judge.static_verdict import compare_static
@@ -104,23 +104,23 @@ class EvidenceDiff:
 
 def compare_evidence(
     before: Mapping[Key, WorkloadRecords], after: Mapping[Key, WorkloadRecords], rules: Sequence[Metric], *,
-    elsewhere: Collection[Key] = frozenset(),
+    elsewhere: Collection[Key] = frozenset(), renamed: Mapping[Key, Key] = MappingProxyType({}),
 ) -> EvidenceDiff:  # fmt: skip
     """Compare the records of every workload by name.
 
     ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
     ``elsewhere``: workloads that have records which are the same in both states and are in neither mapping.
+    ``renamed``: names of ``before`` by those of ``after``.
     """
     new = {key: after[key] for key in sorted(after) if key not in before and key not in elsewhere}
     gone = {key: before[key] for key in sorted(before) if key not in after and key not in elsewhere}
-    moved = moved_workloads(gone, new)
-    lost = gone.keys() - set(moved.values())
-    came = new.keys() - moved.keys()
+    lost = gone.keys() - set(renamed.values())
+    came = new.keys() - renamed.keys()
     coverage: Counter[Coverage] = Counter()
     found: list[WorkloadDiff] = []
     unseen = 0
     for key in sorted({*before, *after} - came - gone.keys()):
-        was = moved.get(key, key)
+        was = renamed.get(key, key)
         old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
         one_sided = list(_coverage(old, now))
         coverage.update(one_sided)

@@ -149,14 +149,10 @@ class Outcome:
     not_kept: str = ""
     """Why ``gpuperf explain`` will not know of this run; empty if it will."""
     nothing: str = ""
-    hidden: str = ""
-    """Tests whose verdicts are red and that pytest does not call failed; empty if there are none."""
-    vanished: tuple[str, ...] = ()
-    """Records that no test came to and that fail the run, a line for each cause."""
-    elsewhere: str = ""
-    """Which other folder has the baselines of the tests that ran, where theirs has none; it fails the run."""
+    missing: tuple[str, ...] = ()
+    """Missing records that fail the run, a line for each cause."""
     left_out: tuple[str, ...] = ()
-    """Records that no test came to and that fail nothing, and other remarks, a line each."""
+    """Missing records that fail nothing, and other remarks, a line each."""
     undecided: dict[str, int] = dataclasses.field(default_factory=dict)
     """Runs in a row in which a workload was INCONCLUSIVE, by its name; this one included."""
     machine: tuple[str, ...] = ()
@@ -175,10 +171,8 @@ class Outcome:
             text
             for text in (
                 self.problem,
-                self.hidden,
                 self.nothing,
-                self.elsewhere,
-                *self.vanished,
+                *self.missing,
             )
             if text
         ]

@@ -22,13 +22,10 @@ from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
-from pytest_gpuperf.report.run_part import RunPart
 from pytest_gpuperf.report.tables import static_cell, time_cells
 from pytest_gpuperf.report.verdict_order import NEEDS_A_WORD, RANK, rank_of, worst
 
 SCHEMA = 4
-"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards;
-4: figures beside the time."""
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters", *BESIDE)
 
 
@@ -62,10 +59,6 @@ class RunReport(Record, frozen=True):
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
     code: tuple[CodeDifference, ...] = ()
     """Machine code of what failed the gate, beside that on record."""
-    shard: tuple[int, int] | None = None
-    """Which part of how many this run is, from 1; null: it ran all its tests, or shards were merged to it."""
-    part: RunPart | None = None
-    """Of a shard: what ``gpuperf merge`` needs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,8 +127,7 @@ class Document:
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
     problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "", code: Sequence[CodeDifference] = (), shard: tuple[int, int] | None = None,
-    part: RunPart | None = None,
+    branch: str = "", code: Sequence[CodeDifference] = (),
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
@@ -147,7 +139,7 @@ def document_of(
         problems=tuple(problems), warnings=(*warnings, *shared_obstacles(judged).values()),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-        code=tuple(code), shard=shard, part=part,
+        code=tuple(code),
     ))  # fmt: skip
 
 

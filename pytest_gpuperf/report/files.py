@@ -75,18 +75,6 @@ def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str]
     return [place for place in written if place], problems
 
 
-def remove_reports(targets: Sequence[str]) -> None:
-    """Remove those of an earlier run, which are not to be taken for this one's if it is killed.
-
-    Raises ``NotWritten``.
-    """
-    for place in (Path(target) for target in targets if target != GITHUB):
-        try:
-            place.unlink(missing_ok=True)
-        except OSError as problem:
-            raise NotWritten(why_not_written("report", place, problem)) from problem
-
-
 def _content(document: Document, ending: str) -> bytes:
     if ending == ".json":
         return indented_json(document.report)

@@ -39,8 +39,6 @@ def header(options: Options) -> str:
     task = "measuring and gating" if options.enabled else "gating counters only"
     if options.update:
         task = f"updating baselines ({options.update})"
-    if options.shard is not None:
-        task += f", shard {options.shard[0]} of {options.shard[1]}"
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
@@ -197,7 +195,7 @@ def _explain_all(
     ]  # fmt: skip
     renamed = remarks.renamed_lines(evidence)
     _warn(reporter, renamed if reporter.verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
-    if new and not outcome.elsewhere:
+    if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
         options = reporter.config.stash[stash.OPTIONS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -23,20 +22,16 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session import run_parts, whole_run
+from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
-from pytest_gpuperf.session.missed_records import tell_vanished
+from pytest_gpuperf.session.note_missing import note_missing
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
-from pytest_gpuperf.session.taken_back import fail_hidden, has_red, looks_green
 from pytest_gpuperf.update.accept import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-EXIT_VANISHED = 13
-"""A run had no baselines, and another folder has those of its tests.  Under ``--gpuperf-open=fail`` also: no test of a
-full run reached what is on record, or a run ended before its last test."""
 
 UNWRITTEN = "the run was interrupted: no baseline was written"
 
@@ -50,8 +45,6 @@ def finish(session: pytest.Session) -> None:
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
-    if session.exitstatus and looks_green(session.exitstatus):  # pytest.exit(..., returncode=256)
-        session.exitstatus = pytest.ExitCode.INTERRUPTED
     if worker.options.against and (problem := ran_foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
     if worker.revision is not None:
@@ -67,15 +60,12 @@ def finish(session: pytest.Session) -> None:
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking:
             _end_with(session, pytest.ExitCode.TESTS_FAILED)
-    outcome.hidden = fail_hidden(book, worker.options)
-    if session.testsfailed or has_red(book, worker.options):  # pytest.exit(..., returncode=0) may have ended the run
-        _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(config, book, outcome)
     outcome.machine = whole_run.of_the_machine(book)
     _guard(session, book, outcome)
-    tell_vanished(session, book, outcome)
-    if outcome.vanished or outcome.elsewhere:
-        _end_with(session, EXIT_VANISHED)
+    note_missing(session, book, outcome)
+    if outcome.missing:
+        _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _report(session, book, outcome)
     if outcome.unwritten:
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
@@ -93,15 +83,12 @@ def _report(session: pytest.Session, book: Results, outcome: Outcome) -> None:
     if not options.reports:
         return
     evidence = book.evidence
-    shard, part, told = None, None, outcome
-    if options.shard is not None:  # what vanished, and whether anything was measured, is for all shards together
-        shard, part = options.shard, run_parts.part_of(session, book)
-        told = dataclasses.replace(outcome, left_out=(), vanished=(), elsewhere="")
     document = document_of(
         evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
-        exit_status=int(session.exitstatus), problems=told.errors, warnings=terminal.run_remarks(book, told, options),
+        exit_status=int(session.exitstatus), problems=outcome.errors,
+        warnings=terminal.run_remarks(book, outcome, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
-        branch=branch_of(session.config.rootpath), shard=shard, part=part,
+        branch=branch_of(session.config.rootpath),
         code=code_differences(stash.run_of(session.config).store, evidence),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)
@@ -147,16 +134,11 @@ def _explain(reporter: Screen, book: Results, worker: Run) -> None:
 
 
 def _guard(session: pytest.Session, book: Results, outcome: Outcome) -> None:
-    """A run that gathered nothing fails in its own words, whatever the reason; of a shard, all shards together do."""
+    """A run that gathered nothing fails in its own words, whatever the reason."""
     options = session.config.stash[stash.OPTIONS]
     passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    nothing = whole_run.nothing_measured(book, options, passed=passed)
-    if options.shard is not None and run_parts.has_tests(session.config):
-        outcome.left_out += (run_parts.LEFT_TO_MERGE.format(nothing),) if nothing else ()
-        session.exitstatus = pytest.ExitCode.OK if passed else session.exitstatus
-        return
-    outcome.nothing = nothing
-    if nothing and passed:
+    outcome.nothing = whole_run.nothing_measured(book, options, passed=passed)
+    if outcome.nothing and passed:
         session.exitstatus = EXIT_NOTHING_MEASURED
 
 

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.compare_revision import reworded
-from pytest_gpuperf.session.follow_renames import name_origins
+from pytest_gpuperf.session.name_renames import name_origins
 from pytest_gpuperf.session.not_reached import not_reached
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.config.parse_options import CI_VARIABLE, REVISION_FOLDER, ci_variable_of
+from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.context.xdist_groups import without_group
@@ -19,8 +19,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, missed_records
-from pytest_gpuperf.session.early_exit import note_early_exit
+from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run
 
 MOST_TESTS = 400
 LETTERS = 240
@@ -41,17 +40,12 @@ class Reporting:
         self._tests_per_letter = 1
         self._ended: Counter[str] = Counter()
         """Tests by the letter that they would have."""
-        self._read_ahead: set[str] = set()
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        if not self.options.is_child:
-            note_early_exit(self.config)
-            if self._runs_tests:
-                self.config.stash[stash.STATUS] = None
         if self.options.against and not self.options.is_child and self._runs_tests:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
@@ -63,8 +57,6 @@ class Reporting:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
-        if self.options.ci:
-            node.workerinput[CI_VARIABLE] = ci_variable_of(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
         if self.options.ncu:
@@ -78,8 +70,6 @@ class Reporting:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         stash.run_of(self.config).results.collect(report)
-        if self.options.gates and self.config.pluginmanager.hasplugin("dsession"):
-            self._get_ready(report.nodeid.partition("::")[0])
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -89,8 +79,6 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._runs_tests:
             end_of_run.finish(session)
-            if not self.options.is_child:
-                self.config.stash[stash.STATUS] = int(session.exitstatus)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Of thousands of tests, one letter in so many: the progress takes a few lines whatever their number."""
@@ -124,12 +112,6 @@ class Reporting:
         yield
         if groups:
             groups.for_short_summary()
-
-    def _get_ready(self, module: str) -> None:
-        """Do what the end would have to do first, while workers measure."""
-        if module not in self._read_ahead:
-            self._read_ahead.add(module)
-            missed_records.read_ahead(stash.run_of(self.config).store, module)
 
     def _count_tests(self, number: int, files: int = 1) -> None:
         if number <= MOST_TESTS or self.config.get_verbosity() > 0:

@@ -12,8 +12,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.foreign_code import foreign_code
 from pytest_gpuperf.context.revision_imports import imported
-from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.context.tests_found import Ended, TestsFound
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Results

@@ -1,7 +1,4 @@
-"""What the tests of a run show together: of the machine, and whether there was anything to measure at all.
-
-The same for the book of one run and for that of shards which were merged.
-"""
+"""What the tests of a run show together: of the machine, and whether there was anything to measure at all."""
 
 from __future__ import annotations
 

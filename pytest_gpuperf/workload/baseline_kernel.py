@@ -1,7 +1,7 @@
 """The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
 
 A stored cubin is a stranger's code: it is checked here before it is loaded.  It runs as it was launched when it was
-recorded, on the candidate's arrays; under CI not if the change brought it along (``context.baseline_trust``).
+recorded, on the candidate's arrays; under CI not if the default branch lacks it (``context.baseline_trust``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class NotLaunched(Exception):
 
 def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
     """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``."""
-    root, trust, slug = worker.store.root, worker.trust, launch.kernel.device.facts.slug
     if not record.cubin:
         raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
     try:
@@ -41,9 +40,9 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
     except MissingCubinError as problem:
         raise NotLaunched(f"the baseline's machine code cannot be run again: {problem}") from problem
     except (BaselineError, CompileProblem) as problem:
-        file = evidence_path(root, slug, key.module)
+        file = evidence_path(worker.store.root, launch.kernel.device.facts.slug, key.module)
         raise NotLaunched(f"{file}: the machine code of the record of {key} is refused: {problem}") from problem
-    if distrust := trust.why_not_launched(record.cubin):
+    if distrust := worker.trust.why_not_launched(record.cubin):
         raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
@@ -63,9 +62,6 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
         raise NotLaunched(why) from problem
     if configuration == launch.configuration:
         configuration = None
-    differs = configuration is not None or arguments is not None
-    if differs and (distrust := trust.why_not_launched_so(root, slug, key, record)):
-        raise NotLaunched(f"{distrust}. {_REMEDY}")
     return BaselineLaunch(binary, configuration, arguments)
 
 

@@ -37,7 +37,7 @@ def test_it_opens_no_gpu_where_a_worker_has(told):
 def test_it_misses_what_their_gpus_could_run(told):
     told.write("test_own.py", "def test_own():\n    pass\n")
     result = told.run(*TWO, subprocess=True)
-    result.stdout.fnmatch_lines(["*1 workload on record NOT-MEASURED on sm_90a: *"])
+    result.stdout.fnmatch_lines(["*1 workload NOT-MEASURED on sm_90a: *"])
     assert "None" not in (told.path / "opened").read_text().split()
 
 
@@ -50,7 +50,7 @@ def test_it_does_not_miss_what_their_gpus_could_not(told):
     result.stdout.no_fnmatch_line("*NOT-MEASURED on sm_100a*")
 
 
-def test_records_that_cannot_be_read_ahead_are_named_at_the_end(told):
+def test_records_that_cannot_be_read_are_named_at_the_end(told):
     file = told.path / "baselines" / "sm_90a" / "test_own.json"
     file.write_text(file.read_text().replace('"target"', '"tarjet"'))
     result = told.run(*TWO, subprocess=True)

@@ -13,7 +13,6 @@ from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.config.parse_options import ci_variable
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
-from pytest_gpuperf.model.task import ProfileTask, write_task
 
 
 @pytest.mark.parametrize(
@@ -46,42 +45,6 @@ def test_a_child_without_its_task_says_so(suite, text, words):
     result = suite.run("--gpuperf-task=task.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--gpuperf-task=task.json: *{words}*"])
-
-
-@pytest.mark.parametrize("part", ["reporting", "finding-tests", "isolation", "messages", "fixtures", "shared-fixtures"])
-def test_no_part_of_the_plugin_can_be_left_out(suite, part):
-    """Without its reporting a run would be green whatever its tests skip."""
-    suite.pytester.makeini(f"[pytest]\naddopts = -p no:gpuperf-{part}\n")
-    result = suite.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*-p no:gpuperf-{part}: *take it out of the command line*addopts*"])
-
-
-@pytest.mark.parametrize(
-    ("addopts", "named"),
-    [
-        ("--gpuperf-shard=1/2", "--gpuperf-shard"),
-        ("--gpuperf-against=HEAD", "--gpuperf-against"),
-        ("--gpuperf-against HEAD", "--gpuperf-against"),
-        ("--update-baselines --gpuperf-allow-ci-update", "--gpuperf-allow-ci-update"),
-        ("--gpuperf-task=task.json", "--gpuperf-task"),
-        ("@more.txt", "--gpuperf-shard"),
-        ("--collect-only", "--collect-only"),
-        ("--co", "--collect-only"),
-        ("--fixtures", "--fixtures"),
-        ("--fixtures-per-test", "--fixtures-per-test"),
-        ("--markers", "--markers"),
-    ],
-)
-def test_an_ini_file_gives_a_ci_run_no_flag_that_keeps_it_from_gating(suite, monkeypatch, addopts, named):
-    """A change under test may edit it, and the command of the job says nothing of it."""
-    monkeypatch.setenv("CI", "true")
-    suite.write("more.txt", "--gpuperf-shard=1/2\n")
-    write_task(ProfileTask(folder=suite.path, nodes=(), cache="cold", metrics=()), suite.path / "task.json")
-    suite.pytester.makeini(f"[pytest]\naddopts = {addopts}\n")
-    result = suite.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{named}: refused because CI is set and addopts of the ini file gives it, *"])
 
 
 @pytest.mark.parametrize("flag", ["--collect-only", "--fixtures", "--markers"])

@@ -6,7 +6,6 @@ import pytest
 
 from pytest_gpuperf.cli.command_line import main
 
-EXIT_VANISHED = 13
 LAUNCH = "    result = gpuperf(kernel.launch("
 TIMED = """\
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
@@ -34,8 +33,8 @@ def test_a_test_that_ends_between_its_kernel_and_its_time(under_ci, end, workers
     """Its workload has the kernel's name, under which its machine code was judged."""
     under_ci.edit("test_suite.py", LAUNCH, f"    {end}\n{LAUNCH}")
     result = under_ci.run("--gpuperf", *workers, subprocess=bool(workers))
-    assert result.ret == EXIT_VANISHED
-    result.stdout.fnmatch_lines(["ERROR: 2 workloads on record NOT-MEASURED on simulated-gpu: its test *"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ERROR: 2 workloads NOT-MEASURED on simulated-gpu: its test *"])
 
 
 def test_no_test_of_the_run_was_timed(under_ci):
@@ -43,8 +42,8 @@ def test_no_test_of_the_run_was_timed(under_ci):
     under_ci.write("test_suite.py", (under_ci.path / "test_suite.py").read_text().partition("def test_other")[0])
     under_ci.edit("test_suite.py", LAUNCH, f"    pytest.skip('needs a GPU')\n{LAUNCH}")
     result = under_ci.run("--gpuperf")
-    assert result.ret == EXIT_VANISHED
-    result.stdout.fnmatch_lines(["ERROR: 2 workloads on record NOT-MEASURED on simulated-gpu: its test *(needs a GPU*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ERROR: 2 workloads NOT-MEASURED on simulated-gpu: its test *(needs a GPU*"])
 
 
 @pytest.mark.parametrize("raised", ["check=lambda: False", "reset=lambda: 1 / 0"])

@@ -186,57 +186,10 @@ def test_without_git_nothing_is_launched(change: Suite, monkeypatch: pytest.Monk
     result.stdout.fnmatch_lines(["*nothing tells whether *Install git*"])
 
 
-def test_a_change_cannot_trust_itself_by_its_ini_file(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    change.write("pytest.ini", "[pytest]\naddopts = --gpuperf-trust-cubins\n")
-    result = change.run("--gpuperf", NODE)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because CI is set and addopts*"])
-    monkeypatch.delenv("CI")
-    monkeypatch.setenv("TF_BUILD", "True")
-    result = change.run("--gpuperf", NODE)
-    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because TF_BUILD is set and addopts*"])
-    monkeypatch.setenv("CI", "true")
-    change.write("pytest.ini", "[pytest]\n")
-    monkeypatch.setenv("PYTEST_ADDOPTS", "--gpuperf-trust-cubins")
-    change.run("--gpuperf", NODE)
-    assert was_launched(change)
-
-
 def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -> None:
     result = change.run("--gpuperf", "-n", "2", "-k", "test_work", "test_suite.py", subprocess=True)
     result.stdout.fnmatch_lines(["2 workloads: 2 NOT-COMPARABLE"])
     assert counted(change) == (0, 0)
-
-
-def edit_static(project: Suite, **figures: object) -> None:
-    """Of the records of ``work``."""
-    for path in (project.path / "baselines").glob("sm_*/test_suite.json"):
-        content = read_evidence(path)
-        for tests in content["toolchains"].values():
-            for test in ("test_work[1024]", "test_work[2048]"):
-                tests[test]["work"]["profile"].update(figures)
-        write_evidence(path, content)
-
-
-def test_a_record_that_gives_new_code_the_old_hash_is_not_believed(
-    change: Suite, project: Suite, recording: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The time on record is untouched and of the old hash; the hash of the new code is made from its own bytes."""
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path))
-    old = static_of(recording)["profile"]["code_hash"]
-    shutil.copytree(recording / "simulated-gpu", change.path / "baselines/simulated-gpu", dirs_exist_ok=True)
-    change.edit("test_suite.py", CHANGED, FORGED)  # whose cubin the forged record names
-    edit_static(change, code_hash=old)
-    commit(change.path)
-    quick = ("--gpuperf", "--gpuperf-changed", NODE)
-    result = change.run(*quick)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
-
-
-def static_of(folder: Path) -> dict[str, dict[str, object]]:
-    content = read_evidence(folder / "sm_90/test_suite.json")
-    return next(iter(content["toolchains"].values()))["test_work[1024]"]["work"]  # type: ignore[no-any-return]
 
 
 def edit_time(project: Suite, test: str, **fields: object) -> None:
@@ -256,20 +209,6 @@ def launching(project: Suite) -> Suite:
     project.edit("conftest.py", "return Counting(", "return Counting(block_ns=0.001, ")
     git(project.path, "checkout", "-q", "-b", "change")
     return project
-
-
-@pytest.mark.parametrize("told", [{}, {"launch": "grid=(4000000, 1, 1) block=(256, 1, 1) shared=0"}], ids=["", "told"])
-def test_a_recorded_launch_that_the_change_edited_lets_no_slower_code_pass(
-    launching: Suite, told: dict[str, object]
-) -> None:
-    """The project's own cubin would be launched with more blocks than it ever was, and be as slow as the new code."""
-    launching.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
-    edit_time(launching, "test_work[1024]", grid=[4_000_000, 1, 1], **told)
-    commit(launching.path)
-    launching.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
-    result = launching.run("--gpuperf", NODE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*the launch on record came with this change*"])
 
 
 def test_a_launch_that_changed_is_paired_though_the_change_recorded_a_neighbour_anew(launching: Suite) -> None:

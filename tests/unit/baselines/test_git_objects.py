@@ -68,12 +68,6 @@ def test_the_repository_of_the_folder_counts_not_that_of_a_hook(folder: Path, mo
     assert content(folder, "HEAD") == {"sm_90/test_x.json": b"second"}
 
 
-def test_a_commit_is_its_own_content_and_not_what_git_replace_puts_in_its_place(folder: Path) -> None:
-    """A clone of all refs brings refs/replace along, and a change could replace what it is compared with."""
-    git(folder.parent, "replace", "HEAD~1", "HEAD")
-    assert content(folder, "HEAD~1") == {"sm_90/test_x.json": b"first"}
-
-
 @pytest.mark.parametrize("revision", ["no-such-branch", "--all", "HEAD~9", ""])
 def test_an_unknown_revision_is_refused(folder: Path, revision: str) -> None:
     with pytest.raises(RevisionError, match="Name a commit, a branch or a tag"):

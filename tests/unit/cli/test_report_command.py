@@ -63,3 +63,29 @@ def test_what_cannot_be_reported_says_why(report, capsys, content, arguments, sa
         (report / "bad.json").write_text(content)
     assert main(["report", *arguments]) == 1
     assert says in capsys.readouterr().err
+
+
+def test_reports_of_jobs_that_divided_the_tests_are_joined(report, capsys):
+    other = document_of(
+        [msgspec.structs.replace(EVIDENCE, test="test_c")], date="2026-11-22T13:00:00Z", plugin="0.1.0", task="gating",
+        exit_status=0, problems=["red"], warnings=[], machines=["NVIDIA H200"],
+    )  # fmt: skip
+    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    assert main(["report", "run.json", "other.json", "--output", "whole.json"]) == 0
+    whole = json.loads((report / "whole.json").read_text())
+    assert [test["test"] for test in whole["tests"]] == ["test_b", "test_c"]
+    assert (whole["exit_status"], whole["date"], whole["problems"]) == (1, "2026-11-22T13:00:00Z", ["red"])
+    assert (whole["task"], whole["machines"]) == ("2 jobs: gating", ["NVIDIA H200"])
+
+
+def test_reports_that_judge_a_test_differently_are_not_joined(report, capsys):
+    better = msgspec.structs.replace(WORSE, verdict=Verdict.BETTER)
+    work = WorkloadEvidence(key=KEY, judgements=(better,))
+    other = document_of(
+        [msgspec.structs.replace(EVIDENCE, workloads=(work,))], date="2026-11-22T13:00:00Z", plugin="0.1.0",
+        task="gating", exit_status=0, problems=[], warnings=[], machines=[],
+    )  # fmt: skip
+    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    assert main(["report", "run.json", "run.json"]) == 0
+    assert main(["report", "run.json", "other.json"]) == 1
+    assert "run.json and other.json judge test_a.py::test_b differently" in capsys.readouterr().err

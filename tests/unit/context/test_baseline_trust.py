@@ -1,83 +1,121 @@
-"""What a run believes of its baselines under CI, by the repository around it."""
+"""Under CI no stored cubin is launched that the default branch lacks."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from git_samples import commit, git
+from git_samples import as_another_user, commit, git
 
+from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.revision.recorded import NotPaired, recorded_commit
+from pytest_gpuperf.context.baseline_trust import TARGETS, BaselineTrust
 
 CI = Options(ci=True)
+OWN, BROUGHT = (hashlib.sha256(content).hexdigest() for content in (b"own", b"brought"))
+
+
+def add_cubin(folder: Path, content: bytes) -> None:
+    path = cubin_path(folder / "baselines", hashlib.sha256(content).hexdigest())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    commit(folder)
+
+
+def launched(folder: Path) -> set[str]:
+    trust = BaselineTrust(CI, folder)
+    return {sha256 for sha256 in (OWN, BROUGHT) if not trust.why_not_launched(sha256)}
+
+
+@pytest.fixture(autouse=True)
+def no_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in TARGETS:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """On a branch of its own, with one commit beyond main."""
-    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
-    monkeypatch.delenv("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", raising=False)
-    git(tmp_path, "init", "-q", "-b", "main")
-    (tmp_path / "a.json").write_text("own")
-    commit(tmp_path)
-    git(tmp_path, "checkout", "-q", "-b", "change")
-    (tmp_path / "b.json").write_text("brought")
-    commit(tmp_path)
-    return tmp_path
+def project(tmp_path: Path) -> Path:
+    """Without a remote, with one cubin on its only branch, main."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    add_cubin(folder, b"own")
+    return folder
 
 
-def test_a_record_is_believed_by_its_content_and_not_by_its_name(project: Path) -> None:
-    (project / "a.json").rename(project / "c.json")
-    (project / "a.json").write_text("edited")
-    trust = BaselineTrust(CI, project)
-    assert [trust.believes(project / name) for name in ("a.json", "b.json", "c.json")] == [False, False, True]
+@pytest.fixture
+def clone(project: Path, tmp_path: Path) -> Path:
+    """With a change on a branch of its own, which brings a cubin along."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(project), str(folder))
+    git(folder, "checkout", "-q", "-b", "change")
+    add_cubin(folder, b"brought")
+    return folder
 
 
-def test_a_record_that_is_not_there_says_nothing_wrong(project: Path) -> None:
-    assert BaselineTrust(CI, project).believes(project / "none.json")
+def test_cubin_that_a_change_brought_is_not_launched(clone: Path, project: Path) -> None:
+    assert launched(clone) == {OWN}
+    why = BaselineTrust(CI, clone).why_not_launched(BROUGHT)
+    head = git(project, "rev-parse", "HEAD")[:12]
+    assert why == f"its baseline's cubin came with this change (it is not in {head} of origin/HEAD)"
 
 
-def test_a_record_that_cannot_be_read_is_not_believed(project: Path) -> None:
-    (project / "folder.json").mkdir()
-    assert not BaselineTrust(CI, project).believes(project / "folder.json")
+def test_without_a_remote_its_own_main_is_the_default_branch(project: Path) -> None:
+    git(project, "checkout", "-q", "-b", "change")
+    add_cubin(project, b"brought")
+    assert launched(project) == {OWN}
+    git(project, "checkout", "-q", "main")
+    git(project, "merge", "-q", "change")
+    assert launched(project) == {OWN, BROUGHT}
+
+
+@pytest.mark.parametrize("variable", TARGETS)
+def test_target_that_the_service_names_comes_first(
+    clone: Path, project: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(project, "checkout", "-q", "-b", "release/1.0")
+    add_cubin(project, b"brought")
+    git(clone, "fetch", "-q")
+    git(clone, "rebase", "-q", "origin/release/1.0")
+    assert launched(clone) == {OWN}
+    monkeypatch.setenv(variable, "release/1.0")
+    assert launched(clone) == {OWN, BROUGHT}
+
+
+@pytest.mark.parametrize("name", ["main", "master"])
+def test_usual_names_stand_in_for_an_unknown_head(clone: Path, project: Path, name: str) -> None:
+    git(project, "branch", "-m", name)
+    git(clone, "fetch", "-q", "--prune")
+    git(clone, "remote", "set-head", "origin", "--delete")
+    assert launched(clone) == {OWN}
+
+
+def test_own_refs_do_not_pass_for_the_default_branch(clone: Path) -> None:
+    for name in ("origin/main", "origin/HEAD", "main"):
+        git(clone, "tag", name, "change")
+    git(clone, "branch", "-f", "main", "change")
+    assert launched(clone) == {OWN}
+
+
+def test_nothing_is_launched_where_git_cannot_tell(
+    tmp_path: Path, clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{clone}", str(shallow))
+    git(shallow, "update-ref", "-d", "refs/remotes/origin/HEAD")
+    for folder, said in ((shallow, "this clone is shallow and git knows no origin/HEAD"), (tmp_path, "no git reposi")):
+        assert launched(folder) == set()
+        why = BaselineTrust(CI, folder).why_not_launched(OWN)
+        assert why.startswith("nothing tells whether its baseline's cubin came with this change (")
+        assert said in why
+    as_another_user(monkeypatch)
+    assert "of another user" in BaselineTrust(CI, project).why_not_launched(OWN)
 
 
 @pytest.mark.parametrize(
     ("options", "compiled_here"), [(Options(), False), (Options(ci=True, trust_cubins=True), False), (CI, True)]
 )
-def test_a_desk_the_flag_and_what_this_run_compiled_need_no_repository(
+def test_desk_flag_and_code_of_this_run_need_no_repository(
     tmp_path: Path, options: Options, compiled_here: bool
 ) -> None:
-    trust = BaselineTrust(options, tmp_path, compiled_here=compiled_here)
-    assert (trust.why_not_launched("ab" * 32), trust.why_not_run("ab" * 20)) == ("", "")
-    assert trust.believes(tmp_path / "a.json")
-
-
-def test_without_a_repository_nothing_is_believed(tmp_path: Path) -> None:
-    trust = BaselineTrust(CI, tmp_path)
-    assert "is in no git repository" in trust.why_not_launched("ab" * 32)
-    assert "is in no git repository" in trust.why_not_run("ab" * 20)
-    assert not trust.believes(tmp_path / "a.json")
-
-
-def test_a_commit_that_only_the_change_has_is_not_run(project: Path) -> None:
-    """A later commit of the change may hide what it did."""
-    trust = BaselineTrust(CI, project)
-    assert trust.why_not_run(git(project, "rev-parse", "main")) == ""
-    with pytest.raises(NotPaired, match=r"the commit of its record came with this change .*--gpuperf-trust-cubins"):
-        recorded_commit(*callable_recorded_at(project, git(project, "rev-parse", "change"), trust))
-
-
-def callable_recorded_at(project: Path, name: str, trust: BaselineTrust) -> Any:
-    session = SimpleNamespace(id="s", date="2026-11-20", commit=name, dirty=False)
-    baseline = SimpleNamespace(rounds=(SimpleNamespace(session="s"),))
-    worker = SimpleNamespace(
-        revision=None, trust=trust, config=SimpleNamespace(stash=pytest.Stash(), rootpath=project),
-        store=SimpleNamespace(sessions=lambda *_: (session,), time=lambda *_: baseline),
-        device=SimpleNamespace(facts=SimpleNamespace(slug="gpu")),
-    )  # fmt: skip
-    return worker, SimpleNamespace(module="m")
+    assert BaselineTrust(options, tmp_path, compiled_here=compiled_here).why_not_launched(BROUGHT) == ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.context import repository
-from pytest_gpuperf.context.repository import Commit, changed_since, changes_in, commit_of
+from pytest_gpuperf.context.repository import Commit, changed_since, commit_of
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -44,19 +44,6 @@ def test_baselines_that_an_update_rewrites_leave_the_tree_clean(tree: Path, tmp_
     assert not commit_of(tree, tree / "baselines").dirty
     assert commit_of(tree).dirty
     assert commit_of(tree, tmp_path_factory.mktemp("elsewhere")).dirty
-
-
-def test_what_the_tree_has_beyond_its_commit_has_a_digest(tree: Path, tmp_path_factory) -> None:
-    """All but one file, which may lie anywhere."""
-    assert changes_in(tree, [tree / "report.json"]) == ""
-    file = tree / "baselines/one.json"
-    found = []
-    for text in ("one", "two", "one"):
-        file.write_text(text)
-        found.append(changes_in(tree / "baselines", [tmp_path_factory.mktemp("elsewhere") / "report.json"]))
-    assert found[0] == found[2] != found[1]
-    assert all(found)
-    assert changes_in(tree, [file, tmp_path_factory.getbasetemp()]) == ""
 
 
 def test_a_hook_of_another_repository_leads_nobody_astray(tree: Path, tmp_path_factory, monkeypatch) -> None:

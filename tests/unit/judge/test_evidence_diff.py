@@ -140,20 +140,10 @@ def test_new_gone_and_moved_workloads() -> None:
     came, went = Key("test_a.py", "test_came", "k"), Key("test_a.py", "test_went", "k")
     before = {stays: records_of(), old_name: records_of(code="a1" * 32), went: records_of(code="b1" * 32)}
     after = {stays: records_of(), new_name: records_of(code="a1" * 32), came: records_of(code="e1" * 32)}
-    diff = compare_evidence(before, after, RULES)
+    diff = compare_evidence(before, after, RULES, renamed={new_name: old_name})
     assert [(one.key, one.was) for one in diff.workloads] == [(new_name, old_name)]
     assert [*diff.new] == [came]
     assert [*diff.gone] == [went]
-
-
-def test_what_changed_with_its_name_is_neither_new_nor_gone() -> None:
-    old_name, new_name = Key("test_a.py", "test_old", "k"), Key("test_a.py", "test_new", "k")
-    before = {old_name: WorkloadRecords({("sm_120", NVRTC): static_of()}, {})}
-    after = {new_name: WorkloadRecords({("sm_120", NVRTC): static_of(code="d1" * 32, spills=8)}, {})}
-    diff = compare_evidence(before, after, RULES)
-    assert [(one.key, one.was, bool(one.code)) for one in diff.workloads] == [(new_name, old_name, True)]
-    assert not diff.new
-    assert not diff.gone
 
 
 def test_records_of_a_target_more_are_no_new_workload() -> None:

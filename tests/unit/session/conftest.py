@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from missed_samples import NODE, old_key
-from run_samples import COMPILER, TEST, Run, static_record
+from run_samples import COMPILER, MODULE, TEST, Run, key, static_record
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.context.tests_found import Ended
 
 
 @pytest.fixture
@@ -30,6 +29,6 @@ def without_gpu(tmp_path: Path) -> Iterator[Run]:
 def gated(run: Run) -> Run:
     """A strict run of the whole project that has come to its end; the test of a record is gone."""
     run.with_options(open="fail", without_gpu="warn")
-    run.store.write(Update(static={("sm_90", COMPILER, old_key()): static_record()}))
-    run.collected(TEST).ends[NODE] = Ended("passed")
+    run.store.write(Update(static={("sm_90", COMPILER, key(test="test_old")): static_record()}))
+    run.collected(TEST).ends[f"{MODULE}::{TEST}"] = Ended("passed")
     return run

@@ -12,7 +12,7 @@ import pytest
 from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context import foreign_code
-from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.context.tests_found import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
@@ -43,7 +43,9 @@ def there(run: Run) -> Run:
 
 
 def left(run: Run, task: RevisionTask, *tests: TestEvidence, failures: Any = None) -> RevisionFound:
-    leave_revision(run.config, Results.merged(tests, failures or {}, len(tests)), task)
+    book = Results()
+    book.results, book._failed = {one.node_id: one for one in tests}, failures or {}
+    leave_revision(run.config, book, task)
     return msgspec.json.decode((task.folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
 

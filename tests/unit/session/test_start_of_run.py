@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,12 +14,10 @@ from run_samples import Run
 from pytest_gpuperf.context import child_process, stash
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.session import early_exit, interrupt, start_of_run
-from pytest_gpuperf.session.early_exit import note_early_exit
+from pytest_gpuperf.session import interrupt, start_of_run
 from pytest_gpuperf.session.start_of_run import begin
-from pytest_gpuperf.session.taken_back import UNTOLD, last_word
 
-FINDING, SHARDING, ISOLATION = "gpuperf-finding-tests", "gpuperf-sharding", "gpuperf-isolation"
+FINDING, ISOLATION = "gpuperf-finding-tests", "gpuperf-isolation"
 REPORTING = ["gpuperf-reporting", "gpuperf-messages"]
 
 
@@ -34,7 +31,6 @@ def done(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ):  # fmt: skip
         monkeypatch.setattr(module, name, lambda *given, name=name: calls.append((name, *given)))
     monkeypatch.setattr(start_of_run, "Isolation", lambda *given: given)
-    monkeypatch.setattr(start_of_run, "Sharding", lambda *given: given)
     run.config.pluginmanager.register = lambda plugin, name: calls.append((name, plugin))
     return calls
 
@@ -76,11 +72,9 @@ def test_a_run_that_counts_alone_finds_no_tests(run: Run, done: list[Any]) -> No
     assert stash.FINDING not in run.config.stash
 
 
-def test_a_plain_run_is_left_alone_and_may_be_a_shard(run: Run, done: list[Any]) -> None:
+def test_a_plain_run_is_left_alone(run: Run, done: list[Any]) -> None:
     nvrtc = Path("/opt/nvrtc")
     assert names(run, done, enabled=False, nvrtc=nvrtc) == []
-    assert names(run, done, enabled=False, shard=(1, 2)) == [SHARDING]
-    assert done == [(SHARDING, (run.config, (1, 2)))]
 
 
 def test_another_compiler_is_chosen_before_anything_compiles(run: Run, done: list[Any]) -> None:
@@ -138,78 +132,3 @@ def test_a_handler_of_somebody_elses_stays(run: Run) -> None:
     thread.start()
     thread.join()
     assert (signal.getsignal(signal.SIGTERM), ends) == (signal.SIG_DFL, [])
-
-
-# --- an exit in the middle -------------------------------------------------------------------------
-
-
-class Left(BaseException):
-    """Stands for the end of this process."""
-
-
-@pytest.fixture
-def statuses(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Statuses with which this process would have ended, after what was given back before."""
-    found: list[Any] = []
-
-    def leave(status: int) -> None:
-        found.append(status)
-        raise Left
-
-    monkeypatch.setattr(os, "_exit", leave)
-    run.config._ensure_unconfigure = lambda: found.append("given back")
-    return found
-
-
-def left(status: int) -> None:
-    with pytest.raises(Left):
-        os._exit(status)
-
-
-def test_an_exit_that_looks_green_has_the_status_of_the_verdicts(
-    run: Run, statuses: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends: list[Any] = []
-    run.config.add_cleanup = ends.append
-    before = os._exit
-    note_early_exit(run.config)
-    left(0)
-    run.config.stash[stash.STATUS] = 11
-    left(0)
-    left(3)
-    assert statuses == ["given back", UNTOLD, "given back", 11, 3]
-    monkeypatch.setattr(early_exit.os, "getpid", lambda: -1)
-    left(0)  # in a process that was forked off
-    assert statuses[-2:] == [3, 0]
-    ends[0]()
-    assert os._exit is before
-
-
-def test_what_goes_wrong_at_such_an_end_changes_nothing_and_a_later_function_stays(
-    run: Run, statuses: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken() -> None:
-        raise RuntimeError("no")
-
-    ends: list[Any] = []
-    run.config.add_cleanup = ends.append
-    run.config._ensure_unconfigure = broken
-    note_early_exit(run.config)
-    left(0)
-    assert statuses == [UNTOLD]
-
-    def later(status: int) -> None:
-        """Of a plugin that came after this one."""
-
-    monkeypatch.setattr(os, "_exit", later)
-    ends[0]()
-    assert os._exit is later
-
-
-def test_the_last_word_says_why_a_green_exit_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (last_word(0), capsys.readouterr().err) == (0, "")
-    assert last_word(None) == UNTOLD == 13
-    remedy = ": see to the test, conftest or plugin that ends it\n"
-    assert capsys.readouterr().err == f"gpuperf: this run ended before its verdicts were told{remedy}"
-    assert last_word(11) == 11
-    assert capsys.readouterr().err == f"gpuperf: this run ended as green, and its verdicts are not (status 11){remedy}"

@@ -1,0 +1,410 @@
+"""Honest mistakes: each is red under CI; and what is no mistake is green.
+
+One table of what must never turn a gate green, and one of the ways in which people run a part of their tests.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import warm_python
+from evidence_tree import read_evidence
+from git_samples import commit
+from suite_under_test import SIMULATED, Suite
+
+from pytest_gpuperf.cli.command_line import main
+
+ONE = "def test_other(cuda_kernel, gpu, gpuperf):"
+NOTHING_MEASURED = 10
+PLAIN = """
+def test_plain(cuda_kernel):
+    cuda_kernel('extern "C" __global__ void own(int *p) { *p = 7; }', "own")
+"""
+"""A test of a kernel that has no baseline."""
+
+
+@pytest.fixture
+def under_ci(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """The suite with its baselines under CI, on a simulated GPU."""
+    monkeypatch.setenv("CI", "true")
+    return recorded
+
+
+@pytest.fixture
+def without_gpu(under_ci: Suite) -> Suite:
+    under_ci.write("conftest.py", "")
+    return under_ci
+
+
+# --- what is red ---------------------------------------------------------------------------------
+
+
+def delete_test(suite: Suite) -> None:
+    text = (suite.path / "test_suite.py").read_text()
+    suite.write("test_suite.py", text[: text.index(ONE)])
+
+
+def delete_file(suite: Suite) -> None:
+    suite.write("test_plain.py", "def test_plain():\n    pass\n")
+    (suite.path / "test_suite.py").unlink()
+
+
+def rename_test(suite: Suite) -> None:
+    suite.edit("test_suite.py", "def test_other(", "def test_others(")
+
+
+def rename_with_other_code(suite: Suite) -> None:
+    rename_test(suite)
+    suite.edit("other.cu", "* 2.0f", "* 2.0f + a[0]")
+
+
+def rename_file(suite: Suite) -> None:
+    shutil.move(suite.path / "test_suite.py", suite.path / "test_kernels.py")
+
+
+def rename_workload(suite: Suite) -> None:
+    suite.edit("test_suite.py", 'name="doubling"', 'name="twice"')
+
+
+def mark(decorator: str) -> Callable[[Suite], None]:
+    return lambda suite: suite.edit("test_suite.py", ONE, f"{decorator}\n{ONE}")
+
+
+def begin(statement: str) -> Callable[[Suite], None]:
+    return lambda suite: suite.edit("test_suite.py", f"{ONE}\n", f"{ONE}\n    {statement}\n")
+
+
+def between(statement: str) -> Callable[[Suite], None]:
+    """Between a kernel and its measurement."""
+    line = "    gpuperf(kernel.launch(grid=2"
+    return lambda suite: suite.edit("test_suite.py", line, f"    {statement}\n{line}")
+
+
+def skip_module(suite: Suite) -> None:
+    suite.edit("test_suite.py", "import pytest\n", "import pytest\npytest.importorskip('no_such_module')\n")
+
+
+def no_kernel(suite: Suite) -> None:
+    delete_test(suite)
+    suite.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_other():\n    pass\n")
+
+
+def exit_early(suite: Suite) -> None:
+    begin("pytest.exit('enough', returncode=0)")(suite)
+
+
+def remove_target(suite: Suite) -> None:
+    shutil.rmtree(suite.path / "baselines" / "sm_90")
+
+
+def remove_manifest(suite: Suite) -> None:
+    (suite.path / "baselines" / "manifest.json").unlink()
+
+
+def leave_conflict(suite: Suite) -> None:
+    suite.write("baselines/manifest.json", "<<<<<<< ours\n")
+
+
+NOT_MEASURED = "ERROR: * NOT-MEASURED on *sm_90*: "
+MISTAKES = {
+    "deleted test": (delete_test, f"{NOT_MEASURED}its test was deleted or renamed: test_suite.py::test_other. *"),
+    "deleted file": (delete_file, f"{NOT_MEASURED}*: test_suite.py (the file is gone). To do: restore it, *"),
+    "renamed test": (rename_test, "*was test_suite.py::test_other *, with the same machine code: run `gpuperf mv *"),
+    "renamed, other code": (rename_with_other_code, f"{NOT_MEASURED}*deleted or renamed: test_suite.py::test_other. *"),
+    "renamed file": (rename_file, "*: run `gpuperf mv test_suite.py test_kernels.py` to take its record along"),
+    "renamed workload": (rename_workload, "*was test_suite.py::test_other [[]doubling[]], *"),
+    "skip": (mark("@pytest.mark.skip(reason='flaky')"), f"{NOT_MEASURED}*skipped*: test_suite.py::test_other (flaky)*"),
+    "skipif": (mark("@pytest.mark.skipif(True, reason='old')"), f"{NOT_MEASURED}*skipped*::test_other (old). *"),
+    "skip in its call": (begin("pytest.skip('flaky')"), f"{NOT_MEASURED}*skipped*::test_other (flaky). *"),
+    "expected failure": (mark("@pytest.mark.xfail(run=False, reason='old')"), f"{NOT_MEASURED}*::test_other (*old). *"),
+    "skipped module": (skip_module, "*NOT-MEASURED on *skipped*: test_suite.py::test_other (could not import *"),
+    "early return": (begin("return"), "doubling  NOT-MEASURED  on sm_90 (static)"),
+    "no kernel": (no_kernel, f"{NOT_MEASURED}its test did not reach it: test_suite.py::test_other. *"),
+    "exit": (exit_early, f"{NOT_MEASURED}*: test_suite.py::test_other (the run ended before it). *"),
+    "removed target": (remove_target, "ERROR: there are no baselines of sm_90, NOT-MEASURED: * To do: record them: *"),
+    "removed manifest": (remove_manifest, "ERROR: missing records cannot be found: *manifest.json*"),
+    "conflict": (leave_conflict, "*manifest.json*"),
+}
+
+
+@pytest.mark.parametrize("gpu", ["gpu", "no gpu"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str, gpu: str) -> None:
+    change, line = MISTAKES[mistake]
+    if gpu == "no gpu":
+        under_ci.write("conftest.py", "")
+    change(under_ci)
+    result = under_ci.run("--gpuperf")
+    nothing = mistake in ("deleted file", "skipped module")
+    assert result.ret == (NOTHING_MEASURED if nothing else pytest.ExitCode.TESTS_FAILED)
+    result.stdout.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize("statement", ["return", "pytest.skip('flaky')"])
+def test_stop_before_the_measurement_is_red_where_there_is_a_gpu(under_ci: Suite, statement: str) -> None:
+    between(statement)(under_ci)
+    result = under_ci.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*NOT-MEASURED *simulated-gpu*"])
+
+
+def test_mistakes_are_remarks_on_a_desk(recorded: Suite) -> None:
+    delete_test(recorded)
+    result = recorded.run("--gpuperf")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["1 workload NOT-MEASURED on sm_90, simulated-gpu: its test was deleted or renamed: *"])
+    assert recorded.run("--gpuperf", "--gpuperf-open=fail").ret == 1
+    assert recorded.run("--update-baselines", "--gpuperf-open=fail").ret == 0
+
+
+def test_other_compiler_is_red(without_gpu: Suite) -> None:
+    without_gpu.blame_another_compiler()
+    result = without_gpu.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ERROR: no workload could be compared with its record: *compiled by nvrtc 12.*"])
+
+
+@pytest.mark.parametrize("selection", ["nothing", "plain"])
+def test_nothing_measured_is_red(under_ci: Suite, selection: str) -> None:
+    under_ci.write("test_plain.py", "def test_plain():\n    pass\n")
+    result = under_ci.run("--gpuperf", "-k", selection)
+    assert result.ret == NOTHING_MEASURED
+    result.stdout.fnmatch_lines(["ERROR: nothing was measured: *"])
+
+
+def test_wrong_result_is_red(under_ci: Suite) -> None:
+    under_ci.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=3)
+
+
+def test_result_that_turns_wrong_after_the_timing_is_red(under_ci: Suite) -> None:
+    once = "    b[:] = 0 if runs else a\n    runs.append(n)"
+    under_ci.edit("conftest.py", "def work(a, b, n):\n    b[:] = a", f"def work(a, b, n, runs=[]):\n{once}")
+    result = under_ci.run("--gpuperf", "-k", "1024")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*work was right on its first run and wrong after * more, so none of its times *"])
+
+
+def test_one_code_on_both_sides_is_red(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of the working tree leads the revision's test to today's kernel."""
+    monkeypatch.setenv("CI", "true")
+    suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    suite.edit("test_suite.py", '"work.cu"', f'"{suite.path}/work.cu"')
+    commit(suite.path)
+    suite.change_code()
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", subprocess=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ran code that is not theirs, so nothing would be compared:*"])
+
+
+def test_update_is_refused(under_ci: Suite) -> None:
+    under_ci.change_code()
+    before = under_ci.baseline_files()
+    result = under_ci.run("--update-baselines")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert under_ci.baseline_files() == before
+    result.stderr.fnmatch_lines(["*--update-baselines: refused because CI is set*"])
+
+
+def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
+    delete_test(under_ci)
+    result = under_ci.run("--gpuperf", "-n", "2", subprocess=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.stdout.str().count("NOT-MEASURED on") == 1
+
+
+def test_rename_follows_by_the_command_that_is_named(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename_test(under_ci)
+    monkeypatch.chdir(under_ci.path)
+    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
+    assert under_ci.run("--gpuperf").ret == 0
+
+
+# --- what is green -------------------------------------------------------------------------------
+
+PARTS = {
+    "all": ((), 0),
+    "-k": (("-k", "other"), 2),
+    "-m": (("-m", "not parametrize"), 2),
+    "--deselect": (("--deselect", "test_suite.py::test_other"), 1),
+    "a path": (("test_plain.py",), 3),
+    "a node id": (("test_suite.py::test_other",), 2),
+    "--ignore": (("--ignore", "test_suite.py"), 3),
+}
+
+
+@pytest.mark.parametrize("gpu", ["gpu", "no gpu"])
+@pytest.mark.parametrize("part", PARTS)
+def test_part_of_the_tests_misses_nothing(under_ci: Suite, part: str, gpu: str) -> None:
+    flags, left_out = PARTS[part]
+    if gpu == "no gpu":
+        under_ci.write("conftest.py", "")
+    if left_out == 3:
+        under_ci.write("test_plain.py", PLAIN)
+    result = under_ci.run("--gpuperf", "--gpuperf-missing=warn", *flags)
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+    said = [line for line in result.stdout.lines if line.startswith("partial run: ")]
+    assert len(said) == bool(left_out)
+    assert all(f"left out {left_out} of 3 workloads" in line for line in said)
+
+
+def test_path_misses_what_was_below_it(under_ci: Suite) -> None:
+    """``pytest tests/kernels`` is what many CI jobs run."""
+    delete_test(under_ci)
+    assert under_ci.run("--gpuperf", "test_suite.py").ret == pytest.ExitCode.TESTS_FAILED
+    assert under_ci.run("--gpuperf", "test_suite.py::test_work").ret == 0
+
+
+def test_last_failed_is_a_part(under_ci: Suite) -> None:
+    under_ci.write("test_plain.py", "def test_red():\n    assert False\n")
+    run = under_ci.pytester.runpytest_inprocess
+    cached = ("-p", "cacheprovider", "--gpuperf")
+    run(*cached)
+    result = run(*cached, "--lf")
+    result.stdout.fnmatch_lines(["partial run: it left out 3 of 3 workloads *"])
+    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+
+
+def test_first_failure_ends_a_run_as_a_part(under_ci: Suite) -> None:
+    under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_red():\n    assert False\n")
+    result = under_ci.run("--gpuperf", "-x")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+
+
+def test_skip_for_want_of_a_gpu_is_a_remark_without_one(without_gpu: Suite) -> None:
+    mark("@pytest.mark.skipif(True, reason='needs a GPU')")(without_gpu)
+    result = without_gpu.run("--gpuperf")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["1 workload NOT-MEASURED on *: its test needs a GPU and was skipped: *needs no skip"])
+    without_gpu.write("conftest.py", SIMULATED)
+    assert without_gpu.run("--gpuperf").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_left_out_architecture_is_said(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI")
+    assert under_ci.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90").ret == 0
+    monkeypatch.setenv("CI", "true")
+    result = under_ci.run("--gpuperf", "--gpuperf-arch=sm_90")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["partial run: --gpuperf-arch leaves out sm_80, which have baselines"])
+
+
+def test_run_in_another_root_names_the_baselines_nearby(under_ci: Suite) -> None:
+    below = under_ci.path / "below"
+    below.mkdir()
+    for name in ("test_suite.py", "work.cu", "other.cu", "conftest.py"):
+        shutil.move(under_ci.path / name, below / name)
+    result = under_ci.run("--gpuperf", "below", "--rootdir=below")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([
+        f"there are no baselines in {below / 'baselines'} (rootdir {below}); there are some in "
+        f"{under_ci.path / 'baselines'}. To do: *"
+    ])  # fmt: skip
+
+
+# --- beside other plugins ------------------------------------------------------------------------
+
+PLUGINS = {
+    "pytest-xdist": ("xdist", ["-n", "4"]),
+    "pytest-randomly": ("pytest_randomly", ["-p", "randomly"]),
+    "pytest-rerunfailures": ("pytest_rerunfailures", ["--reruns=1"]),
+    "pytest-subtests": ("pytest_subtests", []),
+    "pytest-cov": ("pytest_cov", ["--cov=.", "--cov-report="]),
+    "pytest-timeout": ("pytest_timeout", ["--timeout=120"]),
+    "pytest-forked": ("pytest_forked", ["--forked"]),
+    "no terminal": ("pytest", ["-p", "no:terminal"]),
+    "importlib": ("pytest", ["--import-mode=importlib"]),
+}
+
+
+@pytest.fixture(params=list(PLUGINS))
+def beside(request: pytest.FixtureRequest) -> list[str]:
+    """The flags of another plugin, which has to be there."""
+    module, flags = PLUGINS[request.param]
+    pytest.importorskip(module)
+    return flags
+
+
+def run(suite: Suite, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", *arguments]
+    installed = not {"no:terminal", "--import-mode=importlib"} & set(arguments)  # is first of all where it starts
+    cold = {warm_python.COLD: "1"} if installed else {}
+    environment = {**os.environ, **cold, "PYTEST_ADDOPTS": ""}
+    return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_unchanged_code_is_green_beside_other_plugins(under_ci: Suite, beside: list[str]) -> None:
+    result = run(under_ci, "--gpuperf", *beside)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "no:terminal" in beside or "3 workloads: 3 UNCHANGED" in result.stdout, result.stdout
+
+
+def test_loss_is_red_and_confirmed_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    result = run(recorded, "--gpuperf", "--gpuperf-report=report.json", *beside)
+    assert result.returncode == 1, result.stdout + result.stderr
+    told = (recorded.path / "report.json").read_text(encoding="utf-8")
+    assert told.count("proven to be more than 0.5 % slower, in two processes") == 2
+
+
+def test_update_records_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    before = read_evidence(path)
+    result = run(recorded, "--update-baselines", "--gpuperf-force-update", *beside)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert read_evidence(path) != before
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pytest_split") is None, reason="pytest-split is not installed")
+def test_splitter_divides_the_tests_and_reports_are_joined(
+    under_ci: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = ("--gpuperf", "-p", "no:randomly", "--splits=2")  # which would divide them anew on each host
+    for group in ("1", "2"):
+        result = run(under_ci, *split, f"--group={group}", f"--gpuperf-report={group}.json")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "partial run: it left out " in result.stdout
+    monkeypatch.chdir(under_ci.path)
+    assert main(["report", "1.json", "2.json"]) == 0
+    assert "3 UNCHANGED" in capsys.readouterr().out
+    delete_test(under_ci)
+    assert run(under_ci, *split, "--group=1").returncode == pytest.ExitCode.TESTS_FAILED
+
+
+UNITTEST = """
+import unittest
+
+class Other(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def fixtures(self, cuda_kernel, gpu, gpuperf):
+        self.of_test = cuda_kernel, gpu, gpuperf
+
+    def test_it(self):
+        other(*self.of_test)
+"""
+
+
+def test_unittest_is_gated_and_missing_like_others(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (under_ci.path / "test_suite.py").read_text()
+    monkeypatch.delenv("CI")
+    under_ci.write("test_suite.py", f"{text.replace('def test_other(', 'def other(')}{UNITTEST}")
+    shutil.rmtree(under_ci.path / "baselines")
+    assert under_ci.run("--update-baselines=new", "--gpuperf-force-update").ret == 0
+    monkeypatch.setenv("CI", "true")
+    assert under_ci.run("--gpuperf").ret == 0
+    under_ci.edit("test_suite.py", "    def test_it", "    @unittest.skip('flaky')\n    def test_it")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"{NOT_MEASURED}*skipped*: test_suite.py::Other::test_it (flaky). *"])
