@@ -92,8 +92,6 @@ class Options:
     """Which part of how many this run is, from 1; None: it runs all its tests."""
     nvrtc: Path | None = None
     """Folder with the NVRTC to compile with, absolute; None: the environment's."""
-    toolchains: Path | None = None
-    """Folder whose folders have the NVRTCs of other declared toolchains, for which an update records too, absolute."""
     allow_ci_update: bool = False
     """Baselines may be written although ``ci``."""
     trust_cubins: bool = False

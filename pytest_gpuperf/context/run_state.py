@@ -45,14 +45,6 @@ class RunState:
         self.recorded_ns = 0.0
         """What the workload in hand took when it was recorded; 0 if that is not known."""
 
-    @property
-    def left_over(self) -> dict[str, int]:
-        """What a process that follows this one must know of it."""
-        return {"confirmed": self.confirmed}
-
-    def take_over(self, left: dict[str, int]) -> None:
-        self.confirmed = left["confirmed"]
-
     def begin_test(self, item: pytest.Item) -> None:
         """Note when a test began, and, before the first one, what this process's start took."""
         now = time.perf_counter()

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.fixture_keys import shared_keys
-from pytest_gpuperf.context.foreign_code import foreign_here
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 
@@ -45,8 +44,6 @@ class TestsFound(Record, frozen=True):
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: frozenset[str] = frozenset()
     """Architectures of the same GPUs."""
-    foreign: tuple[str, ...] = ()
-    """Of a comparison with a revision: modules that are not of the working tree, a line each."""
     plan: str = ""
     """Digest of which shard runs which test; empty without shards, and where there is no test to run."""
 
@@ -59,7 +56,6 @@ class TestsFound(Record, frozen=True):
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
             partial=self.partial or other.partial, models=self.models | other.models, archs=self.archs | other.archs,
             plan=self.plan or other.plan,
-            foreign=tuple(dict.fromkeys([*self.foreign, *other.foreign])),
         )  # fmt: skip
 
 
@@ -131,9 +127,7 @@ class FindingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-        options, opened = session.config.stash[stash.OPTIONS], stash.worker_of(session.config).opened
-        if self.found is not None and options.against and not options.is_child and self._chosen:
-            self.found = msgspec.structs.replace(self.found, foreign=tuple(foreign_here(session.config)))
+        opened = stash.worker_of(session.config).opened
         if opened is not None and self.found is not None:
             self.found = msgspec.structs.replace(
                 self.found, models=frozenset({opened.facts.slug}), archs=frozenset({opened.facts.arch})

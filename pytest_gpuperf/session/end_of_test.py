@@ -22,9 +22,11 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.process.gpu_fault import broken_by
+from pytest_gpuperf.process.gpu_memory import memory_words
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.revision.process import leave_test
-from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
+from pytest_gpuperf.session import exit_policy, taken_back
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -40,11 +42,11 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         problem = book.failed_in_thread or problem
     book.shared = tuple(one.book for one in stash.shared_fixtures_of(item))
     book.whole = problem is None and not book.subtest_stopped and worker.options.gates and worker.has_gpu
-    loss = gpu_loss.broken_by(item, worker, problem)
+    loss = broken_by(item, worker, problem)
     if loss is not None:
         problem, book.faulted, book.whole = loss, True, False
         stash.run_state_of(item.config).gpu_lost = item.nodeid
-    book.memory = gpu_loss.memory_words(worker, problem)
+    book.memory = memory_words(worker, problem)
     stopped = problem is not None and stops_early(item, problem)
     skipped = _is_skip(problem)
     if problem is not None and stopped:
@@ -211,8 +213,6 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
             report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
         elif report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[0] == __file__:
             report.longrepr = (*_place_of(item), report.longrepr[2])  # not the line here that raised it
-    if book.faulted:
-        report.gpuperf_fault = True  # type: ignore[attr-defined]
     if settings_of(item).xfail is None:
         taken_back.fail_expected(report, _all_judgements(book), worker.options)
     if report.failed and book.memory:

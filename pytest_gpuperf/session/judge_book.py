@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -15,8 +15,9 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.revision.compare import reworded
+from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.session import advise_test
-from pytest_gpuperf.session.compare_revision import reworded
 from pytest_gpuperf.session.follow_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
@@ -28,7 +29,6 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
     """
     try:
         if isinstance(worker.options.task, RevisionTask):
-            worker.visited.add(Path.cwd().resolve())
             _add_unlaunched(book, stopped=stopped)
             book.unrecorded = set(book.cubins)
         if worker.options.gates:
@@ -36,7 +36,7 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
             name_origins(config, worker, book, whole=whole)
             _judge_unreached(worker, book, stopped=stopped, whole=whole)
             if worker.revision is not None:
-                _in_words_of(worker.revision, book)
+                _in_words_of(worker.revision, book, foreign_files_of(config).lines())
         if not worker.options.is_child:
             _name_unoptimised(book)
             advise_test.advise_test(worker, book)
@@ -69,9 +69,9 @@ def _name_unoptimised(book: TestBook) -> None:
         book.add(msgspec.structs.replace(workload, unoptimised=option))
 
 
-def _in_words_of(revision: Revision, book: TestBook) -> None:
+def _in_words_of(revision: Revision, book: TestBook, foreign: Sequence[str]) -> None:
     for workload in list(book.workloads.values()):
-        judgements = tuple(reworded(revision, one) for one in workload.judgements)
+        judgements = tuple(reworded(revision, one, next(iter(foreign), "")) for one in workload.judgements)
         there = revision.tolerances.get(str(workload.key))
         book.add(msgspec.structs.replace(workload, judgements=judgements, tolerance_there=there))
 

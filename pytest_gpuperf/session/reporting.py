@@ -12,14 +12,15 @@ import pytest
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import CI_VARIABLE, REVISION_FOLDER, ci_variable_of
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run, missed_records
+from pytest_gpuperf.revision import compare
+from pytest_gpuperf.session import collect_counters, end_of_run, missed_records
 from pytest_gpuperf.session.early_exit import note_early_exit
 
 MOST_TESTS = 400
@@ -53,7 +54,7 @@ class Reporting:
             if self._runs_tests:
                 self.config.stash[stash.STATUS] = None
         if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
+            self.options = self.config.stash[stash.OPTIONS] = compare.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._count_tests(len(session.items), files=len({item.path for item in session.items}))

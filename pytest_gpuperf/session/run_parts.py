@@ -15,10 +15,10 @@ from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.repository import changes_in
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.process.repository import changes_in
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
 from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
 from pytest_gpuperf.session.run_scope import scope_of

@@ -10,11 +10,11 @@ import pytest
 from pytest_gpuperf.baselines.merging import Update, of_one_source
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
+from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.update.select import (
     counters_alone,
     figures_alone,

@@ -12,9 +12,9 @@ import pytest
 
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.compile.cache import default_folder
-from pytest_gpuperf.context import last_run
-from pytest_gpuperf.context.last_run import LastRun
 from pytest_gpuperf.model.revision import REVISION_FILE
+from pytest_gpuperf.process import last_run
+from pytest_gpuperf.process.last_run import LastRun
 
 
 def run_in(root: Path, baselines: Path) -> None:

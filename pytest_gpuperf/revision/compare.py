@@ -1,6 +1,6 @@
-"""Comparing with another revision: its tests run in a process of their own, and what they run is the baseline.
+"""Comparing with another revision: what its tests run takes the place of the baselines.
 
-``session.revision_side`` is what that process does.
+``revision.server`` is what its process does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,88 +22,86 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import from_root
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.child_command import revision_command
-from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
-from pytest_gpuperf.context.repository import commit_of
-from pytest_gpuperf.context.submodules import empty_submodules
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
-from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.session.revision_side import FOUND_FILE
+from pytest_gpuperf.process.children import progress_of
+from pytest_gpuperf.process.repository import commit_of
+from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
+from pytest_gpuperf.revision.worktree import check_out
+from pytest_gpuperf.timing.process_opponent import OtherSideLost
 
-LIMIT_S = 4 * 3600.0
-"""Bound of the process that runs the revision's tests, which compiles all its kernels: it is there for hangs alone."""
 KEPT_S = 24 * 3600.0
 """How long the evidence of a revision stays after its run: ``gpuperf explain`` reads it."""
+NOTHING = RevisionFound(tests=(), lacking={}, failed=frozenset(), device=None)
 
 
 def begin(config: pytest.Config, options: Options) -> Options:
     """Run the revision's tests and put what they run on record in a folder of its own: the options that name it.
 
-    Raises ``pytest.UsageError`` for a revision that is none, and where its tests cannot run, or not by themselves.
+    Raises ``pytest.UsageError`` for a revision that is none, and where its tests cannot run.
     """
+    worker = Worker(config, options)
     try:
-        top = repository_of(config.rootpath).top
-        commit = resolve(config.rootpath, options.against)
-        held = contextlib.ExitStack()
-        config.add_cleanup(held.close)
-        tree = held.enter_context(worktree_of(config.rootpath, commit))
-        name = described(top, commit)
-        others = tuple(one for one in working_trees(top) if one != tree)
-    except RevisionError as problem:
+        revision = check_out(config, options.against, worker.targets)
+        folder = _new_folder()
+        progress_of(config)(f"running the tests of {revision.name}")
+        named = _named(config)
+        found = _evidence(config, worker, revision, named)
+    except (RevisionError, OtherSideLost) as problem:
         raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
-    folder = _new_folder()
-    archs = Worker(config, options).targets
-    task = RevisionTask(folder=folder, top=top, others=others, tree=tree, named=_named(config))
-    progress_of(config)(f"running the tests of {name}")
-    found = _run(config, options, task, archs)
-    if found.leaks:
-        lines = "\n".join(f"  {line}" for line in found.leaks[:LOG_LINES])
-        raise pytest.UsageError(
-            f"--gpuperf-against={options.against}: the tests of {name} ran code that is not theirs, so nothing would "
-            f"be compared:\n{lines}"
-        )
+    lacking = found.lacking
+    if found.foreign:  # nothing that it ran is known to be its own
+        why = f"it used a file that is not its own: {found.foreign[0]}"
+        lacking, found = dict.fromkeys(found.collected, why), msgspec.structs.replace(found, tests=())
     BaselineStore(folder).write(_update(found))
-    root = tree / config.rootpath.resolve().relative_to(top)
-    submodules = {os.path.relpath(tree / path, root): _WITHOUT_IT.format(path) for path in empty_submodules(tree)}
-    tolerances = {
-        str(work.key): work.tolerance for test in found.tests for work in test.workloads if work.tolerance is not None
-    }
-    untimed = {
-        str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
-        for test in found.tests
-        for work in test.workloads
-        if work.identity is not None and work.cache is not None
-    }
-    revision = Revision(
-        tolerances=tolerances,
-        untimed=untimed,
-        commit=commit,
-        name=name,
-        archs=archs,
-        lacking={**found.lacking, **submodules},
-        collected=found.collected,
-        root=root,
-        by_name=bool(task.named or config.getoption("keyword") or config.getoption("markexpr")),
-        modules=found.modules,
-        top=top,
-        others=others,
-        tree=tree,
-    )
+    works = [work for test in found.tests for work in test.workloads]
+    revision = msgspec.structs.replace(
+        revision, lacking=lacking, collected=found.collected,
+        tolerances={str(work.key): work.tolerance for work in works if work.tolerance is not None},
+        untimed={
+            str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
+            for work in works
+            if work.identity is not None and work.cache is not None
+        },
+        by_name=bool(named or config.getoption("keyword") or config.getoption("markexpr")),
+    )  # fmt: skip
     write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
 
 
-_WITHOUT_IT = (
-    "it lies in the submodule {0}, whose commit of then this clone does not have (git submodule update --init {0}, and "
-    "git -C {0} fetch)"
-)
+def _evidence(config: pytest.Config, worker: Worker, revision: Revision, named: tuple[str, ...]) -> RevisionFound:
+    """What the revision's tests run, by a process that goes on for the callables of this one.
+
+    A controller of pytest-xdist ends it: each worker starts its own at its first callable.
+    Raises ``OtherSideLost`` with the last lines of its output.
+    """
+    if places_there(config, revision) is None:
+        return NOTHING
+    alone = not config.pluginmanager.hasplugin("dsession")
+    held = alone and worker.has_gpu  # then this process holds the GPU for both
+    with worker.device.lock() if held else contextlib.nullcontext():
+        environ = worker.child_environment() if held else os.environ
+        process = RevisionProcess(config, revision, environ, named, evidence=True)
+        try:
+            found = process.evidence()
+        except BaseException as problem:
+            why = process.explained(problem) if isinstance(problem, OtherSideLost) else ""
+            last = process.last_lines()
+            process.close(grace_s=0.0)
+            if not why:
+                raise
+            raise OtherSideLost(
+                f"its tests did not come to an end: {why}. The last lines of their run:{last}"
+            ) from None
+    if alone:
+        keep_running(config, revision.commit, process)
+    else:
+        process.close()
+    return found
 
 
 def _named(config: pytest.Config) -> tuple[str, ...]:
@@ -133,28 +130,6 @@ def _new_folder() -> Path:
         ) from None
 
 
-def _run(config: pytest.Config, options: Options, task: RevisionTask, archs: Sequence[str]) -> RevisionFound:
-    log = task.folder / "log"
-    command = revision_command(config, task, task.folder, options.against_python, archs)
-    if command is None:
-        return RevisionFound(tests=(), lacking={}, failed=frozenset(), device=None, leaks=(), modules=0)
-    start = task.tree / os.path.relpath(config.invocation_params.dir.resolve(), task.top)
-    try:
-        status = run_child(command, start if start.is_dir() else task.tree, log, LIMIT_S)
-    except OSError as problem:
-        raise pytest.UsageError(f"--gpuperf-against: {command[0]} cannot be started ({problem})") from None
-    left = task.folder / FOUND_FILE
-    if left.exists():
-        return msgspec.json.decode(left.read_bytes(), type=RevisionFound)
-    lines = log_lines(log)
-    why = next(iter(errors_in(lines)), f"pytest exit status {status}" if status is not None else "it hung")
-    said = "\n".join(f"  {line}" for line in lines[-LOG_LINES:])
-    raise pytest.UsageError(
-        f"--gpuperf-against={options.against}: its tests did not come to an end ({why}). The last lines of their run:\n"
-        f"{said}"
-    )
-
-
 def _update(found: RevisionFound) -> Update:
     """What the revision runs, as an update would record it; its single round says about how long that takes."""
     cubins = unpacked(found.tests)
@@ -172,13 +147,7 @@ def _update(found: RevisionFound) -> Update:
     return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
 
 
-def ran_foreign_code(config: pytest.Config) -> str:
-    """Why this side's tests ran code that is not theirs, in this process or in workers; empty if they did not."""
-    found = config.stash[stash.FINDING].found
-    if found is None or not found.foreign:
-        return ""
-    top = repository_of(config.rootpath).top
-    return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(found.foreign)}"
+# --- what a run says of the revision ---------------------------------------------------------------
 
 
 def with_itself(config: pytest.Config, revision: Revision) -> str:
@@ -202,15 +171,19 @@ def chosen_by_name(book: Book, revision: Revision) -> str:
     )
 
 
-def reworded(revision: Revision, judgement: Judgement) -> Judgement:
-    """A judgement in the words of a revision; NEW is NOT-COMPARABLE where the test failed there."""
-    if judgement.verdict is Verdict.NEW:
-        why = revision.why_lacking(judgement.key) or _left_out(revision, judgement.key.module)
-        if not why:
-            return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
-        reason = f"{revision.name} has nothing to compare with: {why}"
-        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    return judgement
+def reworded(revision: Revision, judgement: Judgement, foreign: str) -> Judgement:
+    """A judgement in the words of a revision; NEW is NOT-COMPARABLE where the test failed there.
+
+    So is every judgement of a process that used a ``foreign`` file, which is one of the other side.
+    """
+    why = f"this run used a file that is not its own: {foreign}" if foreign else ""
+    if not why and judgement.verdict is not Verdict.NEW:
+        return judgement
+    why = why or revision.why_lacking(judgement.key) or _left_out(revision, judgement.key.module)
+    if not why:
+        return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
+    reason = why if foreign else f"{revision.name} has nothing to compare with: {why}"
+    return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
 
 def _left_out(revision: Revision, module: str) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.process.repository import checkout_around
 
 SCHEMA = 3
 FOLDER = ".gpuperf"
@@ -105,31 +105,19 @@ def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, i
 
 
 def find(start: Path) -> Path | None:
-    """The last run of ``start`` or of the nearest folder above that has one.
-
-    One above the top of the repository counts only if it ran tests of this repository: pytest's root may lie there.
-    """
-    top = checkout_around(start)
-    found = (path for folder in (start, *start.parents) if (path := path_below(folder)).is_file())
-    return next((path for path in found if top is None or root_of(path).is_relative_to(top) or _ran(path, top)), None)
+    """The last run of ``start`` or of the nearest folder above that has one, up to the top of its repository."""
+    return next((path for folder in _searched(start) if (path := path_below(folder)).is_file()), None)
 
 
 def where(start: Path) -> str:
     """The folders in which ``find`` looks, in words."""
-    top = checkout_around(start)
-    if top is None:
-        return f"{start} or above"
-    if start == top:
-        return f"{start}, the top of its repository"
-    return f"{start} or above, up to its repository's top {top}"
+    top = _searched(start)[-1]
+    return f"{start}, the top of its repository" if start == top else f"{start} or above, up to {top}"
 
 
-def _ran(path: Path, top: Path) -> bool:
-    """Whether the run in ``path`` had tests below ``top``."""
-    try:
-        return any((root_of(path) / test.module).is_relative_to(top) for test in read(path).tests)
-    except LastRunError:
-        return False
+def _searched(start: Path) -> list[Path]:
+    folders, top = [start, *start.parents], checkout_around(start)
+    return folders[: folders.index(top) + 1] if top is not None else folders
 
 
 def read(path: Path) -> LastRun:
