@@ -9,8 +9,9 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``session``             a run from collection to exit
 ``api``, ``update``     what a test calls, and ``--update-baselines``
 ``workload``            one workload, from request to verdict
-``revision``            a callable beside that of another commit, each in its process
+``revision``            another commit: its worktree, and the process that runs its tests
 ``explain``, ``report`` causes of a change, and how a run reads
+``process``             child processes, signals, a GPU that a kernel broke, git's word, the last run
 ``context``             what one process shares; ``hookspecs`` are hooks for conftests
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute

@@ -22,7 +22,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.revision.compare import chosen_by_name, with_itself
+from pytest_gpuperf.revision.against import chosen_by_name, with_itself
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missed_records import tell_vanished

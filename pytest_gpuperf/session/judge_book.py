@@ -15,7 +15,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.revision.compare import reworded
+from pytest_gpuperf.revision.against import reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.session import advise_test
 from pytest_gpuperf.session.follow_renames import name_origins

@@ -19,7 +19,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.revision import compare
+from pytest_gpuperf.revision import against
 from pytest_gpuperf.session import collect_counters, end_of_run, missed_records
 from pytest_gpuperf.session.early_exit import note_early_exit
 
@@ -54,7 +54,7 @@ class Reporting:
             if self._runs_tests:
                 self.config.stash[stash.STATUS] = None
         if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = compare.begin(self.config, self.options)
+            self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._count_tests(len(session.items), files=len({item.path for item in session.items}))

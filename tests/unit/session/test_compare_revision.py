@@ -23,8 +23,8 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision, RevisionFound, read_revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.revision import compare, process
-from pytest_gpuperf.revision.compare import NOTHING, begin, reworded, with_itself
+from pytest_gpuperf.revision import against, process
+from pytest_gpuperf.revision.against import NOTHING, begin, reworded, with_itself
 from pytest_gpuperf.timing.process_opponent import OtherSideLost
 
 SHA = make_time(make_session()).cubin
@@ -85,7 +85,7 @@ class Comparing:
 def comparing(run: Run, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Comparing:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(compare, "RevisionProcess", Child)
+    monkeypatch.setattr(against, "RevisionProcess", Child)
     monkeypatch.setattr(Child, "problem", None)
     monkeypatch.setattr(Child, "made", [], raising=False)
     run.config.hook = SimpleNamespace(pytest_gpuperf_device=lambda **_: None)
@@ -252,7 +252,7 @@ def test_a_cache_that_cannot_be_written(comparing: Comparing, monkeypatch: pytes
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compare, "make_private", full)
+    monkeypatch.setattr(against, "make_private", full)
     place = Path(os.environ["GPUPERF_CACHE_DIR"]) / "revisions"
     assert comparing.refused() == (
         f"--gpuperf-against: nothing can be kept in {place} (No space left on device): let GPUPERF_CACHE_DIR name a "
@@ -269,7 +269,7 @@ def test_evidence_of_long_ago_goes_and_what_another_run_has_just_removed_is_no_e
     (place / "young").mkdir()
     (place / "removed").symlink_to(place / "nowhere")  # is listed, and not there when it is asked for its age
     os.utime(place / "old", (0, 0))
-    made = compare._new_folder()
+    made = against._new_folder()
     assert sorted(path.name for path in place.iterdir()) == sorted(["young", "removed", made.name])
 
 
