@@ -1,13 +1,11 @@
-"""Runs that are ended or killed at random moments: what they leave behind.
+"""Runs that are ended or killed at random moments: what they leave behind 5 s later.  Needs no GPU.
 
     python benchmarks/kill_runs.py [--runs 200] [--seed 1]
 
-SIGINT, SIGTERM and SIGKILL come at moments that are uniform over the length of a gate, an update, a run that confirms
-a loss and a comparison with a revision.  Needs no GPU: the simulated one of the tests, with the GPU's real lock.
-Exit status 1 if a file is torn, or a process, a lock or a green status is there 5 s later.
+SIGINT, SIGTERM and SIGKILL come at moments that are uniform over the length of a gate without a GPU and, with the
+simulated one of the tests and a GPU's real lock, of an update, a gate that confirms a loss and a comparison with a
+revision.  Exit status 1 if a file is torn, or a process, a lock or a green status is left.
 """
-
-from __future__ import annotations
 
 import argparse
 import contextlib
@@ -33,11 +31,14 @@ PATIENCE_S = 5.0
 MARK = "KILLED_RUN"
 """In the environment of a run and of all that it starts."""
 LOCKED = """
+import os
+from pytest_gpuperf.device.lock import GpuLock
+
 class Locked(SimulatedGpu):
     def lock(self):
-        from pytest_gpuperf.device.lock import GpuLock
         return GpuLock(self.facts.uuid).held()
-"""
+
+def work("""
 MODES = {
     "static gate": ("--gpuperf", "--gpuperf-arch=sm_90"),
     "update": ("--update-baselines=all", "--gpuperf-force-update"),
@@ -48,54 +49,43 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 WRONG = ("torn file", "orphan", "lock held", "status 0", "no end")
 
 
-def command(mode: str, folder: Path, mark: str) -> tuple[list[str], dict[str, str]]:
+def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
     own = {name: str(folder / name) for name in ("TMPDIR", "GPUPERF_LOCK_DIR", "GPUPERF_CACHE_DIR")}
     for place in own.values():
-        Path(place).mkdir(exist_ok=True)
+        Path(place).mkdir()
+    own |= {"CI": "", "CUDA_VISIBLE_DEVICES": "", MARK: folder.name, "NO_GPU": "1" * (mode == "static gate")}
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *MODES[mode]]
-    return words, {
-        **os.environ,
-        **own,
-        "CI": "",
-        "CUDA_VISIBLE_DEVICES": "",
-        MARK: mark,
-        "NO_GPU": "1" * (mode == "static gate"),
-    }
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(words, cwd=folder / "suite", env={**os.environ, **own}, stdout=log, stderr=log)
 
 
 def prepare(folder: Path) -> None:
     """A suite with baselines, in a repository, in which one kernel is slower than on record."""
     from suite_under_test import FILES, SIMULATED
 
-    conftest = SIMULATED.replace("\n\ndef work(", f"\nimport os\n{LOCKED}\n\ndef work(")
+    conftest = SIMULATED.replace("\ndef work(", LOCKED)
     conftest = conftest.replace("return SimulatedGpu", "return None if os.environ['NO_GPU'] else Locked")
     suite = folder / "suite"
     suite.mkdir(parents=True)
     for name, text in {**FILES, "conftest.py": conftest, ".gitignore": ".gpuperf\n__pycache__\n"}.items():
-        (suite / name).write_text(text, encoding="utf-8")
-    words, environment = command("update", folder, "first")
-    subprocess.run(words, cwd=suite, env=environment, check=True, stdout=subprocess.DEVNULL)
+        (suite / name).write_text(text)
+    assert started("update", folder).wait() == 0
     for git in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]):
         subprocess.run(["git", *git], cwd=suite, check=True)
     test = suite / "test_suite.py"
-    test.write_text(test.read_text(encoding="utf-8").replace("-DSTEPS=100", "-DSTEPS=120"), encoding="utf-8")
+    test.write_text(test.read_text().replace("-DSTEPS=100", "-DSTEPS=120"))
 
 
 def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> Iterator[str]:
     """What is wrong after one run that is sent a signal; ``over`` if it had ended by then."""
-    words, environment = command(mode, folder, folder.name)
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(
-        words, cwd=folder / "suite", env=environment, stdin=nothing, stdout=nothing, stderr=nothing
-    )
+    process = started(mode, folder)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(moment_s)
         yield "over"
         return
     process.send_signal(number)
     try:
-        if process.wait(60.0) == 0:
-            yield "status 0"
+        yield from ["status 0"] * (process.wait(60.0) == 0)
     except subprocess.TimeoutExpired:
         process.kill()
         yield "no end"
@@ -108,62 +98,46 @@ def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> 
             FileLock(lock).acquire(timeout=0.1).lock.release()
         except Timeout:
             yield "lock held"
-    yield from ["torn file"] * (not is_whole(folder / "suite/baselines"))
-
-
-def is_whole(baselines: Path) -> bool:
-    """Whether every record can be read, and no file is there that was being written."""
-    try:
-        read = [json.loads(path.read_text(encoding="utf-8")) for path in baselines.rglob("*.json")]
-    except ValueError:
-        return False
-    return bool(read) and not any(".part" in path.name for path in baselines.rglob("*"))
+    files = [path for path in (folder / "suite/baselines").rglob("*") if path.is_file()]
+    with contextlib.suppress(ValueError):
+        if [json.loads(path.read_text()) for path in files if path.suffix == ".json"]:
+            files = [path for path in files if ".part" in path.name]
+    yield from ["torn file"] * bool(files)
 
 
 def processes_with(mark: str) -> list[str]:
     found = []
-    for entry in filter(lambda one: one.name.isdigit(), Path("/proc").iterdir()):
+    for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            state = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-            if state != "Z" and f"{MARK}={mark}\0".encode() in (entry / "environ").read_bytes():
+            is_zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            if not is_zombie and f"{MARK}={mark}\0".encode() in (entry / "environ").read_bytes():
                 found.append(entry.name)
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
     draw, total = random.Random(given.seed), Counter[str]()
     cells = [(mode, number) for mode in MODES for number in SIGNALS]
-    with tempfile.TemporaryDirectory(prefix="kill-runs-") as name, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as pool:
         prepare(Path(name, "first"))
 
-        def one(number: int, mode: str, kind: signal.Signals, moment_s: float) -> list[str]:
-            folder = Path(name, f"run-{number}-")
+        def one(number: int, mode: str, kind: signal.Signals, moment_s: float) -> tuple[list[str], float]:
+            folder, began = Path(name, f"run-{number}-"), time.perf_counter()
             shutil.copytree(Path(name, "first", "suite"), folder / "suite")
-            found = list(killed(folder, mode, kind, moment_s))
-            shutil.rmtree(folder, ignore_errors=True)
-            return found
+            return list(killed(folder, mode, kind, moment_s)), time.perf_counter() - began
 
-        lengths = {}
-        for mode in MODES:
-            began = time.perf_counter()
-            one(-1, mode, signal.SIGKILL, 600.0)
-            lengths[mode] = time.perf_counter() - began
-        for cell, (mode, kind) in enumerate(cells):
-            numbers = range(cell, given.runs, len(cells))
-            moments = [draw.uniform(0.05, lengths[mode]) for _ in numbers]
-            each = list(pool.map(one, numbers, [mode] * len(moments), [kind] * len(moments), moments))
-            seen = Counter(word for words in each for word in words)
+        lengths_s = {mode: one(-1 - at, mode, signal.SIGKILL, 600.0)[1] for at, mode in enumerate(MODES)}
+        for at, (mode, kind) in enumerate(cells):
+            moments = [(run, draw.uniform(0.05, lengths_s[mode])) for run in range(at, given.runs, len(cells))]
+            ends = [pool.submit(one, run, mode, kind, moment_s) for run, moment_s in moments]
+            seen = Counter(word for end in ends for word in end.result()[0])
             total.update(seen)
-            print(
-                f"{mode:12} {kind.name:8} {len(each):3} runs, {len(each) - seen['over']:3} in time",
-                dict(seen),
-                flush=True,
-            )
+            print(f"{mode:12} {kind.name:8} {len(ends):3} runs {dict(seen)}", flush=True)
     wrong = {word: total[word] for word in WRONG}
     print(f"{given.runs} runs, {given.runs - total['over']} of them ended by the signal: {wrong}")
     return 1 if any(wrong.values()) else 0

@@ -57,10 +57,6 @@ class RunningChild:
         finally:
             os.close(theirs)
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def waited(self, patience_s: float) -> int | None:
         """Its exit status; None if it goes on for so long."""
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn
 
@@ -19,11 +18,10 @@ import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.xdist_groups import without_group
-from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.process.gpu_words import endless_message
 
 TIMES_RECORDED = 1000
 """Launches of its recorded time that a workload may wait for, where they take longer than the limit."""
@@ -211,47 +209,3 @@ def _is_idle(device: Device) -> bool:
     asking.start()
     asking.join(ANSWER_S)
     return bool(answers and answers[0])
-
-
-# --- messages --------------------------------------------------------------------------------------
-
-
-def endless_message(device: Device, seconds: float) -> str:
-    """What to say of a kernel that was ended after so many ``seconds``."""
-    lines = [
-        f"nothing came back from the GPU for {seconds:.0f} s: a kernel does not end",
-        *launched_lines(device),
-        "Its process was ended. A loop that waits for what no thread does, a barrier that not all threads reach, or "
-        "blocks that wait for blocks that have no room yet do not end; if it only takes this long, give it "
-        "--gpuperf-kernel-timeout=SECONDS",
-    ]
-    return "\n".join(lines)
-
-
-def launched_lines(device: Device) -> list[str]:
-    """The test's last launches, the newest first."""
-    last = device.launches.last
-    if not last:
-        return ["  none of its launches was this plugin's"]
-    return [f"  {'last launched' if number == 0 else 'before that'}: {one}" for number, one in enumerate(last)]
-
-
-def broken_by(item: pytest.Item, worker: Worker, problem: BaseException | None) -> BaseException | None:
-    """The failure of a test after which nothing runs on the GPU in this process any more; None if it still does.
-
-    ``problem`` is what the test raised, if anything: a fault is often seen first by the next call that waits.
-    """
-    device = worker.opened
-    fault = device.fault() if device is not None else ""
-    if device is None or not fault:
-        return None
-    frames = traceback.extract_tb(problem.__traceback__) if problem is not None else []
-    own = [frame.lineno for frame in frames if frame.filename == str(item.path)]
-    lines = [
-        str(problem) if isinstance(problem, GpuFault) else f"a kernel faulted on the GPU: {fault}",
-        *launched_lines(device),
-        *([f"  seen at {item.path.name}:{own[-1]}"] if own else []),
-        "Nothing more can run on the GPU in this process; no other test fails for it.",
-        f"The kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'",
-    ]
-    return pytest.fail.Exception("\n".join(lines), pytrace=False)

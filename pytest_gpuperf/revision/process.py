@@ -57,7 +57,8 @@ class RevisionProcess:
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
         to_read, to_write = os.pipe(), os.pipe()
-        self._link = Link(to_read[0], to_write[1])
+        self.link = Link(to_read[0], to_write[1])
+        """For the samples of the workload at which it waits."""
         task = RevisionTask(
             folder=self._folder, others=revision.others, tree=revision.tree, named=named, evidence=evidence,
             reading=to_write[0], writing=to_read[1],
@@ -74,25 +75,16 @@ class RevisionProcess:
             os.close(task.reading)
             os.close(task.writing)
 
-    @property
-    def link(self) -> Link:
-        """For the samples of the workload at which it waits."""
-        return self._link
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
     def evidence(self) -> RevisionFound:
         """What its tests run.  Raises ``OtherSideLost``."""
-        self._link.receive(Left, EVIDENCE_S)
+        self.link.receive(Left, EVIDENCE_S)
         return msgspec.json.decode((self._folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
     def arrive(self, key: Key) -> Ready:
         """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
         if self._test != key.node_id:
             self.leave()
-            self._link.send(RunTest(node_id=key.node_id))
+            self.link.send(RunTest(node_id=key.node_id))
             self._test = key.node_id
         found: Ready | TestEnded = self._at or self._next()
         while isinstance(found, Ready):
@@ -109,9 +101,9 @@ class RevisionProcess:
     def _next(self) -> Ready | TestEnded:
         """The next workload of its test, or how that ends."""
         if self._at is not None:
-            self._link.send(Resume())
+            self.link.send(Resume())
             self._at = None
-        found: Ready | TestEnded = self._link.receive(Ready | TestEnded, START_S)
+        found: Ready | TestEnded = self.link.receive(Ready | TestEnded, START_S)
         if isinstance(found, TestEnded):
             self._test = ""
         else:
@@ -121,9 +113,9 @@ class RevisionProcess:
     def close(self, grace_s: float = GRACE_S) -> None:
         """End it."""
         with contextlib.suppress(OtherSideLost):
-            self._link.send(Quit())
+            self.link.send(Quit())
         self._child.end(0.0 if self._test else grace_s)
-        self._link.close()
+        self.link.close()
         self._scratch.cleanup()
 
     def explained(self, problem: OtherSideLost) -> str:

@@ -133,7 +133,8 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     try:
         _check_out(repository, tree, commit)
         update_submodules(repository.top, tree)
-        _remove_old(repository, place)
+        with contextlib.suppress(FileNotFoundError):  # another run removes them too
+            _remove_old(repository, place)
         yield tree.resolve()
     finally:
         lock.release()
@@ -208,17 +209,8 @@ def _remove(repository: Repository, tree: Path) -> None:
 
 def _remove_old(repository: Repository, place: Path) -> None:
     """Remove the worktrees that nobody uses, but for the last used."""
-    used = []
-    for path in place.glob(f"*{_SUFFIX}"):
-        with contextlib.suppress(OSError):
-            used.append((path.stat().st_mtime, path))
-    for _, path in sorted(used, reverse=True)[KEPT:]:
-        lock = filelock.FileLock(path)
-        with contextlib.suppress(filelock.Timeout, OSError):
-            lock.acquire(timeout=0)
-            try:
-                if path.with_suffix("").exists():
-                    _remove(repository, path.with_suffix(""))
-            finally:
-                path.unlink(missing_ok=True)
-                lock.release()
+    locks = sorted(place.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    for path in locks[:-KEPT]:
+        with contextlib.suppress(filelock.Timeout, OSError), filelock.FileLock(path, timeout=0):
+            _remove(repository, path.with_suffix(""))
+            path.unlink(missing_ok=True)

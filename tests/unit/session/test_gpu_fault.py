@@ -13,7 +13,8 @@ from run_samples import Run
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.process import gpu_fault
-from pytest_gpuperf.process.gpu_fault import FAULT, FaultPlugin, endless_message, launched_lines
+from pytest_gpuperf.process.gpu_fault import FAULT, FaultPlugin
+from pytest_gpuperf.process.gpu_words import endless_message, launched_lines
 
 
 class Device:

@@ -11,8 +11,7 @@ from run_samples import Run
 
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.model.device_memory import DeviceMemory
-from pytest_gpuperf.process.gpu_fault import broken_by
-from pytest_gpuperf.process.gpu_memory import described, gib, memory_words
+from pytest_gpuperf.process.gpu_words import broken_by, described, gib, memory_words
 
 GIB = 2**30
 
