@@ -84,7 +84,9 @@ def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     yield "--maxfail=0"
     if config.pluginmanager.hasplugin("terminal"):  # they are its own, and -p no:terminal is for the child, too
         yield from ("--verbosity=-1", "--tb=short", "--color=no")
-    if config.pluginmanager.hasplugin("xdist") and (_has_workers(config) or not _other_environment(config)):
+    workers = config.getoption("numprocesses", None) or config.getoption("tx", None) or hasattr(config, "workerinput")
+    same_python = config.stash[stash.OPTIONS].against_python is None  # else the child's may lack pytest-xdist
+    if config.pluginmanager.hasplugin("xdist") and (workers or same_python):
         yield from ("-n", "0")
     if config.pluginmanager.hasplugin("_cov"):
         yield "--no-cov"
@@ -94,14 +96,3 @@ def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     if config.pluginmanager.hasplugin("logging") and config.getini("log_file"):
         named.add("--log-file")
     yield from (f"{flag}={own / flag.lstrip('-')}" for flag in sorted(named))
-
-
-def _has_workers(config: pytest.Config) -> bool:
-    return bool(
-        config.getoption("numprocesses", None) or config.getoption("tx", None) or hasattr(config, "workerinput")
-    )
-
-
-def _other_environment(config: pytest.Config) -> bool:
-    """Whether the child's Python may lack pytest-xdist."""
-    return config.stash[stash.OPTIONS].against_python is not None

@@ -45,7 +45,7 @@ class ForeignFiles:
         self._packages = _packages(tree)
         self._read: list[str] = []
         self._checking = False
-        self._checked: set[str] = set()
+        self._checked: set[tuple[str, str]] = set()
         self._found: dict[str, str] = {}
 
     def note_reads(self) -> None:
@@ -66,15 +66,16 @@ class ForeignFiles:
             for file in _libraries():
                 self._check("loaded", file)
             while self._read:
-                self._check("read", os.path.realpath(self._read.pop()))
+                self._check("read", self._read.pop())
         finally:
             self._checking = False
         return tuple(self._found.values())
 
-    def _check(self, how: str, file: str, module: str = "") -> None:
-        if f"{module}{file}" in self._checked:
+    def _check(self, how: str, path: str, module: str = "") -> None:
+        if (path, module) in self._checked:
             return
-        self._checked.add(f"{module}{file}")
+        self._checked.add((path, module))
+        file = os.path.realpath(path)
         if within(file, self._tree):
             return
         if not any(within(file, one) for one in self._installed):

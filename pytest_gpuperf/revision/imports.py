@@ -91,13 +91,10 @@ def installed_folders() -> tuple[str, ...]:
 
 
 def imported() -> dict[str, str]:
-    """File of every module that this process has imported, links resolved; those of this plugin aside."""
-    files = {}
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and name.partition(".")[0] not in (OWN, "__main__"):
-            files[name] = os.path.realpath(file)
-    return files
+    """File of every module that this process has imported, those of this plugin aside."""
+    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    apart = (OWN, "__main__")
+    return {name: file for name, file in files if isinstance(file, str) and name.partition(".")[0] not in apart}
 
 
 def imported_among(files: Collection[Path]) -> set[Path]:
