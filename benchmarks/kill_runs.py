@@ -1,13 +1,12 @@
 """Runs that are ended or killed at random moments: what they leave behind 5 s later.  Needs no GPU.
 
-    python benchmarks/kill_runs.py [--runs 200] [--seed 1]
+    python benchmarks/kill_runs.py [RUNS]
 
 SIGINT, SIGTERM and SIGKILL come at moments that are uniform over the length of a gate without a GPU and, with the
 simulated one of the tests and a GPU's real lock, of an update, a gate that confirms a loss and a comparison with a
 revision.  Exit status 1 if a file is torn, or a process, a lock or a green status is left.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -27,9 +26,8 @@ from filelock import FileLock, Timeout
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "plugin")]
-PATIENCE_S = 5.0
-MARK = "KILLED_RUN"
-"""In the environment of a run and of all that it starts."""
+PATIENCE_S, MARK = 5.0, "KILLED_RUN"
+"""The mark is in the environment of a run and of all that it starts."""
 LOCKED = """
 import os
 from pytest_gpuperf.device.lock import GpuLock
@@ -63,8 +61,8 @@ def prepare(folder: Path) -> None:
     """A suite with baselines, in a repository, in which one kernel is slower than on record."""
     from suite_under_test import FILES, SIMULATED
 
-    conftest = SIMULATED.replace("\ndef work(", LOCKED)
-    conftest = conftest.replace("return SimulatedGpu", "return None if os.environ['NO_GPU'] else Locked")
+    given = "return None if os.environ['NO_GPU'] else Locked"
+    conftest = SIMULATED.replace("\ndef work(", LOCKED).replace("return SimulatedGpu", given)
     suite = folder / "suite"
     suite.mkdir(parents=True)
     for name, text in {**FILES, "conftest.py": conftest, ".gitignore": ".gpuperf\n__pycache__\n"}.items():
@@ -72,8 +70,7 @@ def prepare(folder: Path) -> None:
     assert started("update", folder).wait() == 0
     for git in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]):
         subprocess.run(["git", *git], cwd=suite, check=True)
-    test = suite / "test_suite.py"
-    test.write_text(test.read_text().replace("-DSTEPS=100", "-DSTEPS=120"))
+    (suite / "test_suite.py").write_text(FILES["test_suite.py"].replace("-DSTEPS=100", "-DSTEPS=120"))
 
 
 def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> Iterator[str]:
@@ -105,23 +102,18 @@ def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> 
     yield from ["torn file"] * bool(files)
 
 
-def processes_with(mark: str) -> list[str]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            is_zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            if not is_zombie and f"{MARK}={mark}\0".encode() in (entry / "environ").read_bytes():
-                found.append(entry.name)
+def processes_with(mark: str) -> list[Path]:
+    found: list[Path] = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # another user's, or over; that of a zombie is empty
+            found += [entry] * (f"{MARK}={mark}\0".encode() in entry.read_bytes())
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
-    draw, total = random.Random(given.seed), Counter[str]()
+    draw, total = random.Random(1), Counter[str]()
     cells = [(mode, number) for mode in MODES for number in SIGNALS]
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as pool:
         prepare(Path(name, "first"))
@@ -133,13 +125,13 @@ def main() -> int:
 
         lengths_s = {mode: one(-1 - at, mode, signal.SIGKILL, 600.0)[1] for at, mode in enumerate(MODES)}
         for at, (mode, kind) in enumerate(cells):
-            moments = [(run, draw.uniform(0.05, lengths_s[mode])) for run in range(at, given.runs, len(cells))]
+            moments = [(run, draw.uniform(0.05, lengths_s[mode])) for run in range(at, runs, len(cells))]
             ends = [pool.submit(one, run, mode, kind, moment_s) for run, moment_s in moments]
             seen = Counter(word for end in ends for word in end.result()[0])
             total.update(seen)
             print(f"{mode:12} {kind.name:8} {len(ends):3} runs {dict(seen)}", flush=True)
     wrong = {word: total[word] for word in WRONG}
-    print(f"{given.runs} runs, {given.runs - total['over']} of them ended by the signal: {wrong}")
+    print(f"{runs} runs, {runs - total['over']} of them ended by the signal: {wrong}")
     return 1 if any(wrong.values()) else 0
 
 

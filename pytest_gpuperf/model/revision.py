@@ -14,8 +14,8 @@ from pytest_gpuperf.model.result import TestEvidence
 REVISION_FILE = "revision.json"
 FOUND_FILE = "found.json"
 """In the folder of the process that runs its tests: what it found."""
-REVISIONS_FOLDER = "revisions"
-"""In the cache folder: evidence of revisions, a folder for each run."""
+EVIDENCE = ".evidence"
+"""Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
 
 
 class UntimedWork(Record, frozen=True):

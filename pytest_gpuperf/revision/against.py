@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
-import time
 from pathlib import Path
 
 import msgspec
@@ -19,14 +17,13 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import unpacked
-from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
+from pytest_gpuperf.model.revision import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
@@ -34,20 +31,17 @@ from pytest_gpuperf.revision.process import RevisionProcess, keep_running, place
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.timing.process_opponent import OtherSideLost
 
-KEPT_S = 24 * 3600.0
-"""How long the evidence of a revision stays after its run: ``gpuperf explain`` reads it."""
 NOTHING = RevisionFound(tests=(), lacking={}, failed=frozenset(), device=None)
 
 
 def begin(config: pytest.Config, options: Options) -> Options:
-    """Run the revision's tests and put what they run on record in a folder of its own: the options that name it.
+    """Run the revision's tests and put what they run on record beside its worktree: the options that name the folder.
 
     Raises ``pytest.UsageError`` for a revision that is none, and where its tests cannot run.
     """
     worker = Worker(config, options)
     try:
         revision = check_out(config, options.against, worker.targets)
-        folder = _new_folder()
         progress_of(config)(f"running the tests of {revision.name}")
         named = _named(config)
         found = _evidence(config, worker, revision, named)
@@ -57,6 +51,9 @@ def begin(config: pytest.Config, options: Options) -> Options:
     if found.foreign:  # nothing that it ran is known to be its own
         why = f"it used a file that is not its own: {found.foreign[0]}"
         lacking, found = dict.fromkeys(found.collected, why), msgspec.structs.replace(found, tests=())
+    folder = revision.tree.with_suffix(EVIDENCE)  # this process's own, as the worktree is
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     BaselineStore(folder).write(_update(found))
     works = [work for test in found.tests for work in test.workloads]
     revision = msgspec.structs.replace(
@@ -110,24 +107,6 @@ def _named(config: pytest.Config) -> tuple[str, ...]:
     whole = [Path(from_root(config, path)) for path, mark, _ in given if not mark]
     named = [(from_root(config, path), test) for path, mark, test in given if mark]
     return tuple(f"{path}::{test}" for path, test in named if not any(map(Path(path).is_relative_to, whole)))
-
-
-def _new_folder() -> Path:
-    """For the evidence of one run; those of runs long ago are removed."""
-    place = default_folder() / REVISIONS_FOLDER
-    try:
-        make_private(default_folder())
-        place.mkdir(parents=True, exist_ok=True)
-        for old in place.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # another run has just removed it
-                if time.time() - old.stat().st_mtime > KEPT_S:
-                    shutil.rmtree(old, ignore_errors=True)
-        return Path(tempfile.mkdtemp(dir=place))
-    except OSError as problem:
-        raise pytest.UsageError(
-            f"--gpuperf-against: nothing can be kept in {place} ({problem.strerror or problem}): let GPUPERF_CACHE_DIR "
-            "name a folder that can be written"
-        ) from None
 
 
 def _update(found: RevisionFound) -> Update:

@@ -28,7 +28,7 @@ from pytest_gpuperf.baselines.git_objects import (
     said,
 )
 from pytest_gpuperf.compile.cache import default_folder, make_private
-from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.revision import EVIDENCE, Revision
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
@@ -213,4 +213,5 @@ def _remove_old(repository: Repository, place: Path) -> None:
     for path in locks[:-KEPT]:
         with contextlib.suppress(filelock.Timeout, OSError), filelock.FileLock(path, timeout=0):
             _remove(repository, path.with_suffix(""))
+            shutil.rmtree(path.with_suffix(EVIDENCE), ignore_errors=True)
             path.unlink(missing_ok=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,7 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision, RevisionFound, read_revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.revision import against, process
+from pytest_gpuperf.revision import against, process, worktree
 from pytest_gpuperf.revision.against import NOTHING, begin, reworded, with_itself
 from pytest_gpuperf.timing.process_opponent import OtherSideLost
 
@@ -70,6 +70,8 @@ class Comparing:
         terminal = SimpleNamespace(ensure_newline=lambda: None, write_line=self.lines.append)
         run.config.pluginmanager.get_plugin = {"terminalreporter": terminal}.get
         run.config.inipath = None
+        self.ends = contextlib.ExitStack()
+        run.config.add_cleanup = self.ends.callback
 
     def begun(self, found: RevisionFound = NOTHING, **options: Any) -> Options:
         Child.found = found
@@ -82,14 +84,18 @@ class Comparing:
 
 
 @pytest.fixture
-def comparing(run: Run, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Comparing:
+def comparing(
+    run: Run, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Comparing]:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(against, "RevisionProcess", Child)
     monkeypatch.setattr(Child, "problem", None)
     monkeypatch.setattr(Child, "made", [], raising=False)
     run.config.hook = SimpleNamespace(pytest_gpuperf_device=lambda **_: None)
-    return Comparing(run)
+    made = Comparing(run)
+    yield made
+    made.ends.close()
 
 
 def test_the_options_name_what_the_revisions_tests_left(comparing: Comparing) -> None:
@@ -103,7 +109,7 @@ def test_the_options_name_what_the_revisions_tests_left(comparing: Comparing) ->
     assert (revision.top, revision.others) == (comparing.root.resolve(), (comparing.root.resolve(),))
     assert (revision.tree / MODULE).is_file()
     assert comparing.lines == [f"gpuperf: running the tests of {revision.name}"]
-    assert options.baselines.parent == Path(os.environ["GPUPERF_CACHE_DIR"]) / "revisions"
+    assert options.baselines == revision.tree.with_suffix(".evidence")
 
 
 @pytest.mark.parametrize(("plugins", "ends"), [(set(), False), ({"dsession"}, True)], ids=["alone", "xdist"])
@@ -252,25 +258,16 @@ def test_a_cache_that_cannot_be_written(comparing: Comparing, monkeypatch: pytes
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(against, "make_private", full)
-    place = Path(os.environ["GPUPERF_CACHE_DIR"]) / "revisions"
-    assert comparing.refused() == (
-        f"--gpuperf-against: nothing can be kept in {place} (No space left on device): let GPUPERF_CACHE_DIR name a "
-        "folder that can be written"
-    )
+    monkeypatch.setattr(worktree, "make_private", full)
+    said = comparing.refused()
+    assert "(No space left on device): let GPUPERF_CACHE_DIR name a folder that can be written" in said
 
 
-def test_evidence_of_long_ago_goes_and_what_another_run_has_just_removed_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path))
-    place = tmp_path / "revisions"
-    (place / "old").mkdir(parents=True)
-    (place / "young").mkdir()
-    (place / "removed").symlink_to(place / "nowhere")  # is listed, and not there when it is asked for its age
-    os.utime(place / "old", (0, 0))
-    made = against._new_folder()
-    assert sorted(path.name for path in place.iterdir()) == sorted(["young", "removed", made.name])
+def test_evidence_of_a_run_before_is_replaced(comparing: Comparing) -> None:
+    with_evidence = msgspec.structs.replace(NOTHING, tests=(evidence(),))
+    assert BaselineStore(comparing.begun(with_evidence).baselines).static("sm_90", key(), COMPILER).record is not None
+    comparing.ends.close()  # the run is over, and the next one has its worktree
+    assert BaselineStore(comparing.begun().baselines).static("sm_90", key(), COMPILER).record is None
 
 
 # --- judgements in the words of the revision -------------------------------------------------------
