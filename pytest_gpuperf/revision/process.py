@@ -70,6 +70,7 @@ class RevisionProcess:
                 (task.reading, task.writing),
             )  # fmt: skip
         except OSError as problem:
+            self.link.close()
             raise OtherSideLost(f"it cannot be started ({problem})") from None
         finally:
             os.close(task.reading)

@@ -63,8 +63,13 @@ class RevisionServer:
         stash.worker_of(self._config).give_memory_back()
 
     def _serve(self, items: Mapping[str, pytest.Item]) -> None:
-        stash.run_state_of(self._config).link = self._link
-        while not isinstance(request := self._link.receive(RunTest | Resume | Quit, PATIENCE_S), Quit):
+        """Run tests that are asked for; a process that has lost its GPU ends, and another is started for the next."""
+        state = stash.run_state_of(self._config)
+        state.link = self._link
+        while not state.gpu_lost:
+            request = self._link.receive(RunTest | Resume | Quit, PATIENCE_S)
+            if isinstance(request, Quit):
+                return
             if isinstance(request, RunTest):
                 self._link.send(TestEnded(why=self._run(items.get(request.node_id), request.node_id)))
 
