@@ -1,10 +1,10 @@
 """Kernels that break the GPU, never end or find no memory, each followed by ten healthy tests.
 
-    python benchmarks/faults.py [--output docs/results/faults.md] [--workers]
+    python benchmarks/faults.py [--output docs/results/faults.md]
 
-Needs a GPU.  Each case is a run of its own: a healthy test, the culprit, ten tests of one copy kernel that must pass
-with the time that it has before the culprit.  Exit status 1 if a test fails for another's error, a culprit passes, a
-time is off by more than ``TIME_OFF``, or a run does not end.
+Needs a GPU.  Each case is a run of its own, with one worker of pytest-xdist: a healthy test, the culprit, ten tests of
+one copy kernel that must pass with the time that it has before the culprit.  Exit status 1 if a test fails for
+another's error, a culprit passes, a time is off by more than ``TIME_OFF``, or a run does not end.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ OTHERS = (
         "15", "`tests/plugin/test_isolation.py`",
     ),
     (
-        "SIGINT, SIGTERM and SIGKILL at random moments of five kinds of run",
-        "[interrupts.md](interrupts.md)", "`tests/plugin/test_interrupts.py`",
+        "SIGINT, SIGTERM and SIGKILL at random moments of four kinds of run",
+        "[kill_runs.md](kill_runs.md)", "`tests/plugin/test_interrupts.py`",
     ),
     ("a host that dies in the middle of a run", "[two_hosts.md](two_hosts.md)", "`tests/plugin/test_two_hosts.py`"),
     (
@@ -157,7 +157,7 @@ class Seen(NamedTuple):
         return self.status == 1 and self.culprit == "failed" and self.passed == AFTER and self.off <= TIME_OFF
 
 
-def run(case: str, culprit: str, more: Sequence[str]) -> Seen:
+def run(case: str, culprit: str) -> Seen:
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
         (folder / "faults.cu").write_text(SOURCE, encoding="utf-8")
@@ -165,7 +165,7 @@ def run(case: str, culprit: str, more: Sequence[str]) -> Seen:
         (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
         command = [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-report=report.json",
-            f"--gpuperf-kernel-timeout={TIMEOUT_S}", *more,
+            f"--gpuperf-kernel-timeout={TIMEOUT_S}", "-n", "1",
         ]  # fmt: skip
         began = time.perf_counter()
         try:
@@ -205,12 +205,12 @@ def pytest_sessionfinish(session):
 """
 
 
-def table(rows: Sequence[Seen], arguments: Sequence[str]) -> str:
+def table(rows: Sequence[Seen]) -> str:
     lines = [
         "# Kernels that break the GPU",
         "",
         f"Each case is one run on a GPU: a healthy test, the culprit, and {AFTER} tests of one copy of 64 MiB, by",
-        f"`python benchmarks/faults.py{''.join(' ' + one for one in arguments)}`. The last column is the largest",
+        "`python benchmarks/faults.py`. The last column is the largest",
         "difference of the ten tests' times from the time before the culprit.",
         "",
         "| case | run | exit status | the culprit | it says | passed after it | their times |",
@@ -229,12 +229,9 @@ def table(rows: Sequence[Seen], arguments: Sequence[str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, metavar="FILE")
-    parser.add_argument("--workers", action="store_true", help="with a worker of pytest-xdist, too")
     given = parser.parse_args(arguments)
-    rows = [run(case, culprit, ()) for case, culprit in CASES.items()]
-    if given.workers:
-        rows += [run(f"{case}, `-n 1`", CASES[case], ("-n", "1")) for case in ("wild address", "endless kernel")]
-    text = table(rows, ["--workers"] if given.workers else [])
+    rows = [run(case, culprit) for case, culprit in CASES.items()]
+    text = table(rows)
     print(text)
     if given.output is not None:
         given.output.write_text(text, encoding="utf-8")

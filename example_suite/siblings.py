@@ -22,7 +22,7 @@ import pytest
 from pairs import PAIRS, Pair
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.model.task import OpponentTask, RevisionTask, read_task
+from pytest_gpuperf.model.task import RevisionTask, read_task
 
 ALL = "all"
 FOR_CHILDREN = "EXAMPLE_SUITE_NAIVE_SIBLINGS"
@@ -154,4 +154,4 @@ def configure(config: pytest.Config, file: Path | None) -> None:
 def _is_other_side(config: pytest.Config) -> bool:
     """Whether this process runs what the run is compared with (``--gpuperf-against``), which is not turned."""
     file = config.getoption("--gpuperf-task", None)
-    return file is not None and isinstance(read_task(Path(file)), RevisionTask | OpponentTask)
+    return file is not None and isinstance(read_task(Path(file)), RevisionTask)

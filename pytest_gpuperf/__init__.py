@@ -9,10 +9,11 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``session``             a run from collection to exit
 ``api``, ``update``     what a test calls, and ``--update-baselines``
 ``workload``            one workload, from request to verdict
-``revision``            a callable beside that of another commit, each in its process
+``revision``            another commit: its worktree, and the process that runs its tests
 ``explain``, ``report`` causes of a change, and how a run reads
 ``run``, ``results``    what one process shares, and what the tests of a run found
-``context``             where it is kept, children and git; ``hookspecs`` are hooks for conftests
+``process``             child processes, signals, a GPU that a kernel broke, git's word, the last run
+``context``             where it is kept; ``hookspecs`` are hooks for conftests
 ``test_record``         what one test found; ``endings`` are the ways in which it may end
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute

@@ -13,16 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-SCRATCH_VARIABLE = "GPUPERF_SCRATCH"
-"""Names the folder that a run has for what it puts down for a while."""
 PART = ".part"
 """Ending of a file that is being written, or that was left by a process which was killed meanwhile."""
 
 
 def scratch_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder that only this user can enter, in the run's folder if there is a run, else in the temporary folder."""
-    place = os.environ.get(SCRATCH_VARIABLE)
-    return tempfile.TemporaryDirectory(prefix=prefix, dir=place if place and Path(place).is_dir() else None)
+    """A folder that only this user can enter, in the temporary folder."""
+    return tempfile.TemporaryDirectory(prefix=prefix)
 
 
 def write_whole(path: Path, content: bytes, ending: str = PART, folder: Path | None = None) -> None:

@@ -75,9 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marker.settings_of(item)
     task = config.stash[stash.OPTIONS].task
     if task is not None:
-        from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run has no children
+        from pytest_gpuperf.process import children  # noqa: PLC0415 a plain run has no children
 
-        child_process.select(config, items, task)
+        children.select(config, items, task)
 
 
 @pytest.hookimpl(trylast=True)
@@ -85,10 +85,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.stash[stash.OPTIONS].active:
         xdist_groups.take_off(session.items)
-    if config.stash[stash.OPTIONS].task is not None and session.items:
-        from pytest_gpuperf.revision import process  # noqa: PLC0415 a plain run has no children
-
-        process.set_out_early(config)
 
 
 @pytest.hookimpl(wrapper=True)

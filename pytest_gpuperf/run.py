@@ -27,7 +27,6 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.given_by_hooks import device_given
-from pytest_gpuperf.context.repository import Commit, commit_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -40,7 +39,8 @@ from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.revision import Revision, read_revision
-from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
+from pytest_gpuperf.model.task import ProfileTask, RevisionTask
+from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
 
 if TYPE_CHECKING:
@@ -65,10 +65,6 @@ class Run:
         """Why there is no GPU; None while there is one, or before the first question."""
         self.profiles_on_record: dict[tuple[str, ...], tuple[tuple[StaticTests, ...], OnRecord]] = {}
         """By module and architectures: the records that they are of, and profiles by cubin and symbol."""
-        self.sources: set[Path] = set()
-        """Files that kernels were compiled from, and folders that headers of theirs may lie in; links resolved."""
-        self.visited: set[Path] = set()
-        """Current folders at the end of tests, links resolved; of a process that stands for another revision."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
         self.archs_of_workers: frozenset[str] = frozenset()
@@ -111,8 +107,7 @@ class Run:
     def store(self) -> BaselineStore:
         """The baselines; a process of another revision has none, whatever its working tree holds."""
         task = self.options.task
-        no_baselines = isinstance(task, OpponentTask | RevisionTask)
-        return BaselineStore(task.folder / "no-baselines" if no_baselines and task else self.options.baselines)
+        return BaselineStore(task.folder / "no-baselines" if isinstance(task, RevisionTask) else self.options.baselines)
 
     @cached_property
     def revision(self) -> Revision | None:

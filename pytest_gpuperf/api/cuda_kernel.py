@@ -87,7 +87,6 @@ class KernelCompiler:
             name_expression=None if name_expression is None else plain_text(name_expression),
             headers=header_places(site, headers), compiler=compiler,
         )  # fmt: skip
-        self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
         by_nvcc = [f"compiler={NVCC}"] if compiler == NVCC else []
         return self._compiled(source, arch, [*options, *(f"headers={header}" for header in headers), *by_nvcc])
 

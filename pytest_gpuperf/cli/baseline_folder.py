@@ -6,10 +6,9 @@ import itertools
 from pathlib import Path
 
 from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
-from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.config.flags import USUAL_FOLDER
-from pytest_gpuperf.context import last_run
-from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER
+from pytest_gpuperf.model.revision import EVIDENCE
+from pytest_gpuperf.process import last_run
 
 
 class NoFolderError(Exception):
@@ -42,12 +41,7 @@ def _of_last_run(start: Path) -> Path | None:
         folder = last_run.baselines_of(path, last_run.read(path))
     except last_run.LastRunError:  # whose remedy is to read the baselines instead
         return None
-    return None if _is_of_a_revision(folder) else folder
-
-
-def _is_of_a_revision(folder: Path) -> bool:
-    """Whether it holds the evidence of a revision, or held it until it was removed."""
-    return folder.parent == (default_folder() / REVISIONS_FOLDER).absolute() or (folder / REVISION_FILE).exists()
+    return None if folder.suffix == EVIDENCE else folder
 
 
 def _is_another_project(start: Path, root: Path) -> bool:

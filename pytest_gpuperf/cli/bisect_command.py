@@ -26,15 +26,15 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.cli.bisect_trial import Trial, trial_of
 from pytest_gpuperf.cli.node_ids import below_top, seen_from
-from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
-from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
-from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
+from pytest_gpuperf.process.children import RunningChild, errors_in, log_lines
+from pytest_gpuperf.process.signals import command_in_order
 from pytest_gpuperf.report.document import RunReport
-from pytest_gpuperf.session.interrupt import command_in_order
+from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
 Write = Callable[[str], object]
 STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}

@@ -14,7 +14,6 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.context import last_run
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import explained
 from pytest_gpuperf.explain.lines import explain_all
@@ -22,6 +21,7 @@ from pytest_gpuperf.explain.workload_comparison import recorded_side
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.process import last_run
 
 CLOSE_MATCHES = 5
 

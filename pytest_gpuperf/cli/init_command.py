@@ -18,8 +18,8 @@ from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissi
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS
+from pytest_gpuperf.process.repository import checkout_around
 
 MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""

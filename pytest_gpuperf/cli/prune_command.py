@@ -18,12 +18,12 @@ from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
-from pytest_gpuperf.context import last_run
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.process import last_run
 
 SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""

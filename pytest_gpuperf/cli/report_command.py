@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.context import last_run
-from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.base_record import schema_of
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.process import last_run
+from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report
 from pytest_gpuperf.report.markdown import as_markdown

@@ -188,14 +188,12 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target DIR "
          "nvidia-cuda-nvrtc==VERSION)",
          str, ini=False, metavar="DIR"),
-    Flag("--gpuperf-toolchains", "toolchains", "with an update: record static evidence of all declared compilers, "
-         "whose NVRTCs lie in folders of DIR", str, ini=False, metavar="DIR"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-trust-cubins", "trust_cubins", "under CI, also believe and launch baselines that the change "
          "under test brought along", ini=False),
     Flag("--gpuperf-force-update", "force_update", "also record measurements that were disturbed", ini=False),
     Flag("--gpuperf-kernel-timeout", "kernel_timeout_s", "seconds after which a kernel that has not ended is taken for "
-         "endless (default 60): its test fails, and the others run in a fresh process",
+         "endless (default 60): its test fails, and the run ends; with -n 1 the others run in a fresh process",
          number(1, 86400, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),
 )  # fmt: skip

@@ -90,8 +90,6 @@ class Options:
     """Files to write what the run found to, absolute, by their ending; ``github`` is the summary of a GitHub job."""
     nvrtc: Path | None = None
     """Folder with the NVRTC to compile with, absolute; None: the environment's."""
-    toolchains: Path | None = None
-    """Folder whose folders have the NVRTCs of other declared toolchains, for which an update records too, absolute."""
     allow_ci_update: bool = False
     """Baselines may be written although ``ci``."""
     trust_cubins: bool = False

@@ -108,9 +108,8 @@ def read_options(config: pytest.Config) -> Options:
         values.update(_against(config, values))
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
-    for field in ("nvrtc", "toolchains"):
-        if field in values:
-            values[field] = _folder(config, field, values[field])
+    if "nvrtc" in values:
+        values["nvrtc"] = _folder(config, "nvrtc", values["nvrtc"])
     values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
     values["without_gpu"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     is_open = values.setdefault("open", "fail" if values["ci"] else "warn")

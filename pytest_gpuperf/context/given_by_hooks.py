@@ -1,7 +1,4 @@
-"""What a conftest or another plugin gives through the hooks of this plugin, checked where it is given.
-
-Errors name the files or plugins that implement the hook.
-"""
+"""What a conftest or another plugin gives through the hooks of this plugin, checked where it is given."""
 
 from __future__ import annotations
 
@@ -16,33 +13,27 @@ if TYPE_CHECKING:
 
 def device_given(config: pytest.Config, worker: int | None) -> Device | None:
     """What ``pytest_gpuperf_device`` returns; None if nothing.  Raises ``pytest.UsageError``."""
-    given: Device | None = _asked(config, "pytest_gpuperf_device", worker=worker)
-    if given is not None and (isinstance(given, type) or not hasattr(given, "facts")):
-        raise _returned(config, "pytest_gpuperf_device", given, "a device, an object with facts")
+    given: Device | None = _given(
+        config, "pytest_gpuperf_device", "a device, an object with facts", "facts", worker=worker
+    )
     return given
 
 
 def reader_given(config: pytest.Config) -> Reader | None:
     """What ``pytest_gpuperf_ncu_reader`` returns; None if nothing.  Raises ``pytest.UsageError``."""
-    given: Reader | None = _asked(config, "pytest_gpuperf_ncu_reader")
-    if given is not None and not callable(given):
-        raise _returned(config, "pytest_gpuperf_ncu_reader", given, "a function that reads a report")
+    given: Reader | None = _given(config, "pytest_gpuperf_ncu_reader", "a function that reads a report", "__call__")
     return given
 
 
-def _asked(config: pytest.Config, hook: str, **arguments: Any) -> Any:
+def _given(config: pytest.Config, hook: str, takes: str, attribute: str, **arguments: Any) -> Any:
+    """What the hook returns.  An error names the files or plugins that implement it."""
+    caller = getattr(config.hook, hook)
     try:
-        return getattr(config.hook, hook)(config=config, **arguments)
-    except (Exception, pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception) as problem:
-        raise pytest.UsageError(
-            f"{hook} of {_places(config, hook)} raised {type(problem).__name__}: {problem}. To do: let it return None "
-            "where it has nothing to give"
-        ) from problem
-
-
-def _returned(config: pytest.Config, hook: str, given: object, takes: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{hook} of {_places(config, hook)} returned {given!r}: it returns {takes}, or None")
-
-
-def _places(config: pytest.Config, hook: str) -> str:
-    return " or ".join(one.plugin_name for one in getattr(config.hook, hook).get_hookimpls())
+        given = caller(config=config, **arguments)
+    except (Exception, pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception) as problem:  # noqa: BLE001 any error of theirs
+        what = f"raised {type(problem).__name__}: {problem}. To do: let it return None where it has nothing to give"
+    else:
+        if given is None or (hasattr(given, attribute) and not isinstance(given, type)):
+            return given
+        what = f"returned {given!r}: it returns {takes}, or None"
+    raise pytest.UsageError(f"{hook} of {' or '.join(one.plugin_name for one in caller.get_hookimpls())} {what}")

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.foreign_code import foreign_here
 from pytest_gpuperf.model.base_record import Record
 
 HANDED_OVER = "gpuperf_tests_found"
@@ -48,8 +47,6 @@ class TestsFound(Record, frozen=True):
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: frozenset[str] = frozenset()
     """Architectures of the same GPUs."""
-    foreign: tuple[str, ...] = ()
-    """Of a comparison with a revision: modules that are not of the working tree, a line each."""
 
     def joined(self, other: TestsFound) -> TestsFound:
         """What either of two processes found."""
@@ -58,7 +55,6 @@ class TestsFound(Record, frozen=True):
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
             models=self.models | other.models, archs=self.archs | other.archs,
-            foreign=tuple(dict.fromkeys([*self.foreign, *other.foreign])),
         )  # fmt: skip
 
 
@@ -124,9 +120,7 @@ class FindingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-        options, opened = session.config.stash[stash.OPTIONS], stash.run_of(session.config).opened
-        if self.found is not None and options.against and not options.is_child and self._chosen:
-            self.found = msgspec.structs.replace(self.found, foreign=tuple(foreign_here(session.config)))
+        opened = stash.run_of(session.config).opened
         if opened is not None and self.found is not None:
             self.found = msgspec.structs.replace(
                 self.found, models=frozenset({opened.facts.slug}), archs=frozenset({opened.facts.arch})

@@ -38,8 +38,6 @@ class Suspect:
     settle: Callable[[Sequence[Confirmation]], Judgement | None]
     """The final judgement, from what the other processes so far found; None: another one has to speak."""
     budget_s: float
-    by_process: bool = False
-    """Whether it was paired with another revision's process."""
 
     @property
     def place(self) -> SuspectPlace:

@@ -141,8 +141,6 @@ class Outcome:
     """What the end of a run has to tell its summary."""
 
     recorded: list[Recorded] = dataclasses.field(default_factory=list)
-    other_toolchains: tuple[str, ...] = ()
-    """What became of the records of other declared compilers, a line for each."""
     updated: bool = False
     """An update came to its end."""
     problem: str = ""

@@ -12,8 +12,10 @@ from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, is_below
 from pytest_gpuperf.model.result import TestEvidence
 
 REVISION_FILE = "revision.json"
-REVISIONS_FOLDER = "revisions"
-"""In the cache folder: evidence of revisions, a folder for each run."""
+FOUND_FILE = "found.json"
+"""In the folder of the process that runs its tests: what it found."""
+EVIDENCE = ".evidence"
+"""Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
 
 
 class UntimedWork(Record, frozen=True):
@@ -50,8 +52,6 @@ class Revision(Record, frozen=True):
     """pytest's in ``tree``."""
     by_name: bool = False
     """The run chose tests by their names, so that those of other names did not run there."""
-    modules: int = 0
-    """Python modules of its own that its tests imported, none of them from the working tree."""
 
     def launched_by(self, module: str, test: str) -> list[str]:
         """Names of the workloads that this test would run there on a GPU."""
@@ -73,9 +73,8 @@ class RevisionFound(Record, frozen=True):
     failed: frozenset[str]
     """Node ids of tests that failed: what they ran is known, and not whether it is right."""
     device: DeviceFacts | None
-    leaks: tuple[str, ...]
-    """Why it may have run code of the working tree, a line each."""
-    modules: int
+    foreign: tuple[str, ...] = ()
+    """Modules, libraries and files of another working tree that it used, a line each."""
     collected: frozenset[str] = frozenset()
     """Test files, as in node ids."""
 

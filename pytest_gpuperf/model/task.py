@@ -29,10 +29,6 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
     folder: Path
     places: tuple[SuspectPlace, ...]
     """What to measure; what is found of each goes to the file of its number."""
-    by_process: tuple[Key, ...] = ()
-    """Those of them to pair with another revision's process."""
-    together: bool = False
-    """Whether the GPU has room for both processes to reach their test at the same time."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -62,19 +58,23 @@ class ProfileTask(Record, frozen=True, tag="profile"):
 
 
 class RevisionTask(Record, frozen=True, tag="revision"):
-    """Tell what the tests of another revision run: their machine code, launches and arguments."""
+    """Stand for another revision: run its tests when told, and interleave the samples of its callables."""
 
     takes_times: ClassVar[bool] = True
     folder: Path
-    """Where this process leaves what it found."""
-    top: Path
-    """Of the repository's working tree that is compared."""
+    """Where this process leaves what it finds."""
     others: tuple[Path, ...]
-    """That and all other working trees of the repository but ``tree``: of none of them anything may be used."""
+    """All working trees of the repository but ``tree``: of none of them anything may be used."""
     tree: Path
     """Of the worktree that this process runs in, links resolved."""
+    reading: int
+    """File descriptor of the pipe that says what to do."""
+    writing: int
+    """File descriptor of the pipe that takes the answers."""
     named: tuple[str, ...] = ()
     """Tests that the run was given by name, by node id; of files without one it takes all."""
+    evidence: bool = False
+    """Whether to run all tests first and leave what they run: machine code, launches and arguments."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -88,23 +88,7 @@ class RevisionTask(Record, frozen=True, tag="revision"):
         )
 
 
-class OpponentTask(Record, frozen=True, tag="opponent"):
-    """Stand for another revision in pairs of processes: run its tests when told, and take turns in them."""
-
-    takes_times: ClassVar[bool] = True
-    folder: Path
-    top: Path
-    others: tuple[Path, ...]
-    tree: Path
-    """As of a ``RevisionTask``."""
-    reading: int
-    """File descriptor of the pipe that says what to do."""
-    writing: int
-    """File descriptor of the pipe that takes the answers."""
-    nodes: ClassVar[tuple[str, ...]] = ()
-
-
-ChildTask = ConfirmTask | ProfileTask | RevisionTask | OpponentTask
+ChildTask = ConfirmTask | ProfileTask | RevisionTask
 
 
 def write_task(task: ChildTask, path: Path) -> None:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.formatting import describe, duration
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.code_difference import CodeDifference
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, TimeFigures, Verdict
+from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature

@@ -234,6 +234,5 @@ def _update(reporter: Screen, outcome: Outcome, book: Results, options: Options)
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
-        _warn(reporter, outcome.other_toolchains)
     elif outcome.updated and not outcome.nothing:
         reporter.write_line(none_written(book, options, reporter.config.args))

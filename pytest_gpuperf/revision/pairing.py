@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections.abc import Callable
 from typing import Any
 
-from pytest_gpuperf.context.revision_imports import foreign_imports
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
-from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.process import give_up, process_for
 from pytest_gpuperf.revision.recorded import NotPaired, revision_for
 from pytest_gpuperf.run import Run
@@ -48,17 +46,11 @@ def compare_with_revision(
         raise NotPaired(why) from None
 
 
-def wait_for_revision(worker: Run, key: Key) -> None:
-    """Wait until the revision's process is at the callable; ``compare_with_revision`` reports its problems."""
-    with contextlib.suppress(NotPaired, OtherSideLost):
-        process_for(worker, revision_for(worker, key)).arrive(key)
-
-
 def _require_same_work(identity: Identity, there: Ready) -> None:
     """Raise ``NotPaired`` if the other side's workload is not this one."""
     differs = other_arguments(there.identity, identity)
-    if there.leaks:
-        raise NotPaired(f"the revision's process ran code that is not its own: {there.leaks[0]}")
+    if there.foreign:
+        raise NotPaired(f"the revision's process used a file that is not its own: {there.foreign[0]}")
     if there.identity.launch != identity.launch:
         raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
     if differs:
@@ -75,13 +67,5 @@ def serve(
 
     Raises ``OtherSideLost`` if the process that gates has ended.
     """
-    link.send(Ready(workload=name, identity=identity, leaks=_leaks(worker)))
+    link.send(Ready(workload=name, identity=identity, foreign=foreign_files_of(worker.config).lines()))
     serve_samples(link, worker.device, worker.timer, run, reset)
-
-
-def _leaks(worker: Run) -> tuple[str, ...]:
-    """Why this process may run code of another working tree."""
-    config, task = worker.config, worker.options.task
-    if not isinstance(task, OpponentTask):
-        return ()
-    return tuple(foreign_imports(config.rootpath.resolve(), config.getini("pythonpath"), task.others, task.tree))

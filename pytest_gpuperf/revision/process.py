@@ -1,25 +1,37 @@
-"""The process that runs another revision's tests beside this one: started at its first use, one for the whole run."""
+"""The process that runs another revision's tests: started at its first use, one for each process that gates.
+
+``revision.server`` is its other side.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder
+from pytest_gpuperf.config.parse_options import place_of
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_command import revision_command
-from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import ConfirmTask, OpponentTask
-from pytest_gpuperf.revision.recorded import NotPaired, revision_for
+from pytest_gpuperf.model.revision import FOUND_FILE, Revision, RevisionFound
+from pytest_gpuperf.model.task import TASK_FILE, RevisionTask, write_task
+from pytest_gpuperf.process.children import LOG_LINES, RunningChild, errors_in, log_lines
+from pytest_gpuperf.process.command import given_options, given_places, is_module, own_options
+from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.revision.recorded import NotPaired
+from pytest_gpuperf.revision.worktree import renamed_since
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
+from pytest_gpuperf.timing.process_opponent import Left, Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
 
+EVIDENCE_S = 4 * 3600.0
+"""Bound of all tests of a revision, whose kernels are compiled: it is there for hangs alone."""
 START_S = 300.0
 """For its start, imports and collection included, and for a test to reach its workload, compilation included."""
 GRACE_S = 10.0
@@ -29,55 +41,58 @@ GRACE_S = 10.0
 class RevisionProcess:
     """One revision's process; it waits at a workload in the middle of a test, or between two tests."""
 
-    def __init__(self, config: pytest.Config, worker: Run, revision: Revision) -> None:
-        """Start it.  Raises ``OtherSideLost`` if it cannot be started."""
-        self._folder = scratch_folder("gpuperf-opponent-")
-        self._log = Path(self._folder.name) / "log"
+    def __init__(
+        self, config: pytest.Config, revision: Revision, environ: Mapping[str, str], named: tuple[str, ...] = (), *,
+        evidence: bool = False,
+    ) -> None:  # fmt: skip
+        """Start it, with ``evidence`` to run all tests, or those that are ``named``, before any that it is told to.
+
+        Raises ``OtherSideLost`` if it cannot be started, and ``pytest.UsageError`` as ``_command`` does.
+        """
+        self._scratch = scratch_folder("gpuperf-revision-")
+        self._folder = Path(self._scratch.name)
+        self._log = self._folder / "log"
         self._test = ""
         """Node id of the test that it is in; empty between two."""
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
-        task = OpponentTask(
-            folder=Path(self._folder.name), top=revision.top, others=revision.others, tree=revision.tree,
+        """For the samples of the workload at which it waits."""
+        task = RevisionTask(
+            folder=self._folder, others=revision.others, tree=revision.tree, named=named, evidence=evidence,
             reading=to_write[0], writing=to_read[1],
         )  # fmt: skip
-        command = revision_command(config, task, task.folder, worker.options.against_python, revision.archs)
+        start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
         try:
-            if command is None:
-                raise OtherSideLost(f"{revision.name} has none of these test files")
-            start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
             self._child = RunningChild(
-                command, start if start.is_dir() else revision.tree, self._log, worker.child_environment(),
+                _command(config, revision, task), start if start.is_dir() else revision.tree, self._log, environ,
                 (task.reading, task.writing),
             )  # fmt: skip
         except OSError as problem:
+            self.link.close()
             raise OtherSideLost(f"it cannot be started ({problem})") from None
         finally:
             os.close(task.reading)
             os.close(task.writing)
 
-    @property
-    def pid(self) -> int:
-        return self._child.pid
+    def evidence(self) -> RevisionFound:
+        """What its tests run.  Raises ``OtherSideLost``."""
+        self.link.receive(Left, EVIDENCE_S)
+        return msgspec.json.decode((self._folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
     def arrive(self, key: Key) -> Ready:
         """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
-        self.set_out(key.node_id)
+        if self._test != key.node_id:
+            self.leave()
+            self.link.send(RunTest(node_id=key.node_id))
+            self._test = key.node_id
         found: Ready | TestEnded = self._at or self._next()
         while isinstance(found, Ready):
             if found.workload == key.workload:
                 return found
             found = self._next()
         raise NotPaired(found.why or "its test passes there and does not reach this workload")
-
-    def set_out(self, node_id: str) -> None:
-        """Let it run this test as far as its first callable, without waiting for it.  Raises ``OtherSideLost``."""
-        if self._test != node_id:
-            self.leave()
-            self.link.send(RunTest(node_id=node_id))
-            self._test = node_id
 
     def leave(self) -> None:
         """Let it end its test: it has no work in flight then, and holds no arrays.  Raises ``OtherSideLost``."""
@@ -96,13 +111,13 @@ class RevisionProcess:
             self._at = found
         return found
 
-    def close(self) -> None:
+    def close(self, grace_s: float = GRACE_S) -> None:
         """End it."""
         with contextlib.suppress(OtherSideLost):
             self.link.send(Quit())
-        self._child.end(0.0 if self._test else GRACE_S)
+        self._child.end(0.0 if self._test else grace_s)
         self.link.close()
-        self._folder.cleanup()
+        self._scratch.cleanup()
 
     def explained(self, problem: OtherSideLost) -> str:
         """How it ended, if it did, and its first error."""
@@ -111,34 +126,33 @@ class RevisionProcess:
         errors = errors_in(log_lines(self._log))
         return f"{problem}{ended}{f': {errors[0]}' if errors else ''}"
 
+    def last_lines(self) -> str:
+        """The end of its output."""
+        return "".join(f"\n  {line}" for line in log_lines(self._log)[-LOG_LINES:])
+
+
+# --- the one of this process -----------------------------------------------------------------------
 
 RUNNING: pytest.StashKey[tuple[str, RevisionProcess]] = pytest.StashKey()
 """The one that runs, and the commit that it stands for."""
 
 
+def keep_running(config: pytest.Config, commit: str, process: RevisionProcess) -> None:
+    """Let it be this process's partner until the end of the run."""
+    config.stash[RUNNING] = commit, process
+    config.add_cleanup(functools.partial(give_up, config))
+
+
 def process_for(worker: Run, revision: Revision) -> RevisionProcess:
-    """This process's partner, started at its first use.  Raises ``OtherSideLost``."""
+    """This process's partner, started at its first use.  Raises ``OtherSideLost`` and ``NotPaired``."""
     config = worker.config
     if RUNNING in config.stash and config.stash[RUNNING][0] != revision.commit:
         give_up(config)
     if RUNNING not in config.stash:
-        config.stash[RUNNING] = revision.commit, RevisionProcess(config, worker, revision)
-        config.add_cleanup(functools.partial(give_up, config))
+        if places_there(config, revision) is None:
+            raise NotPaired(f"{revision.name} has none of these test files")
+        keep_running(config, revision.commit, RevisionProcess(config, revision, worker.child_environment()))
     return config.stash[RUNNING][1]
-
-
-def set_out_early(config: pytest.Config) -> None:
-    """In a process that confirms callables, start the partner: both reach the test at the same time.
-
-    A problem is reported when it is waited for.
-    """
-    task = config.stash[stash.OPTIONS].task
-    if not isinstance(task, ConfirmTask) or not task.by_process or not task.together:
-        return
-    worker, key = stash.run_of(config), task.by_process[0]
-    if worker.has_gpu:
-        with contextlib.suppress(NotPaired, OtherSideLost):
-            process_for(worker, revision_for(worker, key)).set_out(key.node_id)
 
 
 def leave_test(config: pytest.Config) -> None:
@@ -156,3 +170,53 @@ def give_up(config: pytest.Config) -> None:
         process = config.stash[RUNNING][1]
         del config.stash[RUNNING]
         process.close()
+
+
+# --- its command line ------------------------------------------------------------------------------
+
+
+def _command(config: pytest.Config, revision: Revision, task: RevisionTask) -> list[str]:
+    """The command line of this run for the worktree of another revision, which is configured by its own ini file."""
+    write_task(task, task.folder / TASK_FILE)
+    root = revision.tree / config.rootpath.resolve().relative_to(revision.top)
+    ini = None if config.inipath is None else root / config.inipath.name
+    own = own_options(config, task.folder, root, ini if ini is not None and ini.is_file() else None)
+    return [
+        str(config.stash[stash.OPTIONS].against_python or sys.executable), "-c", BOOTSTRAP,
+        *bootstrap_arguments(task.others, task.tree, as_module=is_module(config)), *given_options(config), *own,
+        "--continue-on-collection-errors", f"--gpuperf-task={task.folder / TASK_FILE}",
+        f"--gpuperf-arch={','.join(revision.archs)}", *(places_there(config, revision) or ()),
+    ]  # fmt: skip
+
+
+def places_there(config: pytest.Config, revision: Revision) -> list[str] | None:
+    """Where the worktree has the places that the run was given: empty for its own usual ones, None if it has none.
+
+    Raises ``pytest.UsageError`` for a place outside of the repository.
+    """
+    given = given_places(config)
+    found = list(dict.fromkeys(place for one in given for place in _place_there(config, revision, one)))
+    return None if given and not found else found
+
+
+def _place_there(config: pytest.Config, revision: Revision, place: str) -> list[str]:
+    """Where the worktree has a file or folder, under this name or what git says that was renamed."""
+    given = place_of(config, place.partition("::")[0])
+    start = config.invocation_params.dir
+    seen = (given, start.resolve() / os.path.relpath(given, start), given.resolve())  # links inside of it are kept
+    paths = [path for path in map(Path, map(os.path.normpath, seen)) if path.is_relative_to(revision.top)]
+    inside = next((path.relative_to(revision.top) for path in (*filter(Path.exists, paths), *paths)), None)
+    if inside is None:
+        raise pytest.UsageError(
+            f"{place} lies outside of the repository {revision.top}, so --gpuperf-against has no other revision of it: "
+            "start pytest in the repository that the tests belong to"
+        )
+    if (revision.tree / inside).exists():
+        return [str(revision.tree / inside)]
+    origins = sorted(renamed_since(revision.top, revision.tree).items())
+    patterns = config.getini("python_files")
+    return [
+        str(revision.tree / was)
+        for name, was in origins
+        if name == inside or (inside in name.parents and any(fnmatch.fnmatch(was.name, one) for one in patterns))
+    ]

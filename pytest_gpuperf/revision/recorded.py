@@ -6,20 +6,19 @@ that would tell.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
+from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.repository import changed_since
-from pytest_gpuperf.context.revision_imports import imported_among
-from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.process.repository import changed_since
+from pytest_gpuperf.revision.imports import imported_among
+from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 
 PROSE = frozenset({".md", ".rst"})
@@ -41,7 +40,10 @@ def revision_for(worker: Run, key: Key) -> Revision:
     commit = recorded_commit(worker, key)
     known = worker.config.stash.setdefault(CHECKED_OUT, {})
     if commit not in known:
-        known[commit] = _checked_out(worker, commit)
+        try:
+            known[commit] = check_out(worker.config, commit, worker.targets)
+        except RevisionError as problem:
+            known[commit] = f"the commit of its record cannot be checked out: {problem}"
     found = known[commit]
     if isinstance(found, str):
         raise NotPaired(found)
@@ -93,19 +95,3 @@ def _of_other_tests(worker: Run, key: Key) -> set[Path]:
     finding = worker.config.stash.get(stash.FINDING, None)
     modules = {node_id.partition("::")[0] for node_id in finding.tests} if finding is not None else set()
     return {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
-
-
-def _checked_out(worker: Run, commit: str) -> Revision | str:
-    """Its worktree, held until the end of this process's run; why there is none, if there is none."""
-    config = worker.config
-    held = contextlib.ExitStack()
-    try:
-        top = repository_of(config.rootpath).top
-        tree = held.enter_context(worktree_of(config.rootpath, GitFolder(top).commit(commit)))
-        others = tuple(one for one in working_trees(top) if one != tree)
-        name = described(top, commit)
-    except RevisionError as problem:
-        held.close()
-        return f"the commit of its record cannot be checked out: {problem}"
-    config.add_cleanup(held.close)
-    return Revision(commit=commit, name=name, archs=worker.targets, top=top, others=others, tree=tree)

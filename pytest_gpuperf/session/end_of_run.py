@@ -7,27 +7,24 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import last_run, stash
-from pytest_gpuperf.context.child_process import progress_of
-from pytest_gpuperf.context.repository import branch_of, commit_of
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import utc_now
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.process import last_run
+from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.results import Results
+from pytest_gpuperf.revision.against import chosen_by_name, with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_code, with_itself
 from pytest_gpuperf.session.note_missing import note_missing
-from pytest_gpuperf.session.other_toolchains import record_others
-from pytest_gpuperf.session.revision_side import leave_revision
 from pytest_gpuperf.update.accept import accept
 
 EXIT_NOTHING_MEASURED = 10
@@ -41,14 +38,11 @@ def finish(session: pytest.Session) -> None:
     config = session.config
     worker, book = stash.run_of(config), stash.run_of(config).results
     outcome = worker.outcome
-    if isinstance(worker.options.task, RevisionTask):
-        leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
-    if worker.options.against and (problem := ran_foreign_code(config)):
-        outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
     if worker.revision is not None:
-        words = (with_itself(config, worker.revision), chosen_by_name(book, worker.revision))
+        itself = "" if worker.options.against_python else with_itself(config, worker.revision)
+        words = (itself, chosen_by_name(book, worker.revision))
         outcome.left_out += tuple(filter(None, words))
     if worker.options.ncu:
         outcome.counter_notes, outcome.unwritten = counters_at_end(config)
@@ -148,8 +142,6 @@ def _update(session: pytest.Session, worker: Run, book: Results, outcome: Outcom
     try:
         outcome.recorded += accept(config, worker, book)
         outcome.updated = True
-        lines = record_others(config, worker.options, worker.store, outcome.recorded, progress_of(config))
-        outcome.other_toolchains = tuple(lines)
     except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)
     except KeyboardInterrupt:

@@ -18,10 +18,11 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.process.gpu_words import broken_by, memory_words
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session import exit_policy, gpu_loss
+from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.test_record import TestRecord
 
 SKIPS = (pytest.skip.Exception, unittest.SkipTest, pytest.xfail.Exception)
@@ -43,11 +44,11 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         test.shared_kernels += fixture.kernels
         test.cubins |= fixture.cubins
     test.whole = problem is None and not test.subtest_stopped and run.options.gates and run.has_gpu
-    loss = gpu_loss.broken_by(item, run, problem)
+    loss = broken_by(item, run, problem)
     if loss is not None:
         problem, test.faulted, test.whole = loss, True, False
         run.gpu_lost = item.nodeid
-    test.memory = gpu_loss.memory_words(run, problem)
+    test.memory = memory_words(run, problem)
     stopped = problem is not None and stops_early(item, problem)
     if problem is not None and stopped:
         _note_early_stop(run, test, problem)
@@ -189,8 +190,6 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
             report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
         elif report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[0] == __file__:
             report.longrepr = (*_place_of(item), report.longrepr[2])  # not the line here that raised it
-    if test.faulted:
-        report.gpuperf_fault = True  # type: ignore[attr-defined]
     for judgement in (*test.judgements, *test.unreached):
         kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}"

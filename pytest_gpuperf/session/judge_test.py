@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -17,8 +17,9 @@ from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, expla
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.revision.against import reworded
+from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session.compare_revision import reworded
 from pytest_gpuperf.session.name_renames import name_origins
 from pytest_gpuperf.session.not_reached import not_reached
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
@@ -35,7 +36,6 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
     """
     try:
         if isinstance(run.options.task, RevisionTask):
-            run.visited.add(Path.cwd().resolve())
             _add_unlaunched(test, stopped=stopped)
             test.unrecorded = set(test.cubins)
         if run.options.gates:
@@ -45,7 +45,7 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
             name_origins(config, run, test, whole=whole)
             _judge_unreached(run, test, stopped=stopped, whole=whole)
             if run.revision is not None:
-                _in_words_of(run.revision, test)
+                _in_words_of(run.revision, test, foreign_files_of(config).lines())
         if not run.options.is_child:
             _name_unoptimised(test)
             explain_test(run, test)
@@ -87,9 +87,9 @@ def _name_unoptimised(test: TestRecord) -> None:
         test.add(msgspec.structs.replace(workload, unoptimised=option))
 
 
-def _in_words_of(revision: Revision, test: TestRecord) -> None:
+def _in_words_of(revision: Revision, test: TestRecord, foreign: Sequence[str]) -> None:
     for workload in list(test.workloads.values()):
-        judgements = tuple(reworded(revision, one) for one in workload.judgements)
+        judgements = tuple(reworded(revision, one, next(iter(foreign), "")) for one in workload.judgements)
         there = revision.tolerances.get(str(workload.key))
         test.add(msgspec.structs.replace(workload, judgements=judgements, tolerance_there=there))
 

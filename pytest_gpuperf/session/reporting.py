@@ -12,14 +12,15 @@ import pytest
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run
+from pytest_gpuperf.revision import against
+from pytest_gpuperf.session import collect_counters, end_of_run
 
 MOST_TESTS = 400
 LETTERS = 240
@@ -47,7 +48,7 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
+            self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._count_tests(len(session.items), files=len({item.path for item in session.items}))

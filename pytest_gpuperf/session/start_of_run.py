@@ -5,38 +5,37 @@ One module, so that a plain run can do without all that comes with it.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.toolkit import choose_nvrtc
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context import child_process, stash
-from pytest_gpuperf.context.foreign_code import note_device_code
-from pytest_gpuperf.context.run_folder import open_run_folder
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.session.interrupt import end_in_order
-from pytest_gpuperf.session.isolation import Isolation
-from pytest_gpuperf.session.other_toolchains import choose
+from pytest_gpuperf.process.children import end_with_parent
+from pytest_gpuperf.process.gpu_fault import FaultPlugin
+from pytest_gpuperf.process.signals import end_in_order
 
 
 def begin(config: pytest.Config, options: Options) -> None:
     """Set up what the options ask for, and register the plugins that have its hooks."""
-    if options.is_child or child_process.PARENT_VARIABLE in os.environ:  # a whole run, if gpuperf bisect started it
-        child_process.end_with_parent(config)
-    if options.is_child:
-        child_process.serve_if_opponent(config, options.task)
+    end_with_parent()
     if isinstance(options.task, RevisionTask):
-        note_device_code(stash.run_of(config).sources, options.task.others)
+        from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
+
+        config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
     if options.nvrtc is not None and options.active:
-        choose(options.nvrtc)
+        try:
+            choose_nvrtc(options.nvrtc)
+        except ToolchainMissing as problem:
+            raise pytest.UsageError(f"--gpuperf-nvrtc: {problem}") from None
     if options.gates or options.is_child:
         config.stash[stash.FINDING] = FindingTests()
         config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active:
-        end_in_order(config)  # first, so that it lasts until the folder is gone
-        open_run_folder(config)
-        config.pluginmanager.register(Isolation(config, options), "gpuperf-isolation")
+        end_in_order(config)
+        config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
     if options.active and not hasattr(config, "workerinput"):
         _report(config, options)
 

@@ -70,6 +70,10 @@ class Resume(Record, frozen=True, tag="resume"):
     """Lets the other side go on with its test."""
 
 
+class Left(Record, frozen=True, tag="left"):
+    """The other side has run all its tests, and left what they run in its folder."""
+
+
 class Quit(Record, frozen=True, tag="quit"):
     """Lets the other process end."""
 
@@ -79,8 +83,8 @@ class Ready(Record, frozen=True, tag="ready"):
 
     workload: str
     identity: Identity
-    leaks: tuple[str, ...] = ()
-    """Why it may have run code of another working tree, a line each."""
+    foreign: tuple[str, ...] = ()
+    """Modules, libraries and files of another working tree that it used, a line each."""
 
 
 class RemoteSamples(Record, frozen=True, tag="samples"):

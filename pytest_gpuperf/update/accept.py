@@ -9,10 +9,10 @@ import pytest
 
 from pytest_gpuperf.baselines.merging import Update, of_one_source
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.judge.counters import Counts
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
+from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.update.select import (

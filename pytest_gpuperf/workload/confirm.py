@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
+from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
@@ -99,13 +99,8 @@ def _in_another_process(
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * worker.seconds_of_this_test(item)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
-    memory = worker.device.memory()
     with scratch_folder("gpuperf-confirm-") as name:
-        task = ConfirmTask(
-            folder=Path(name), places=tuple(one.place for one in suspects),
-            together=2 * memory.peak <= memory.free + memory.unused,  # of what this test held at its most
-            by_process=tuple(one.judgement.key for one in suspects if one.by_process),
-        )  # fmt: skip
+        task = ConfirmTask(folder=Path(name), places=tuple(one.place for one in suspects))
         problem = _run(item, worker, task, limit_s)
         found = {}
         for file in task.files():

@@ -25,10 +25,9 @@ from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
 from pytest_gpuperf.model.evidence import TimeRecord, rounds_on
 from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision, wait_for_revision
+from pytest_gpuperf.revision.pairing import compare_with_revision
 from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
@@ -164,8 +163,6 @@ def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Let the baseline's revision run the callable beside this one, each in its process."""
     worker, options = work.worker, work.worker.options
-    if isinstance(options.task, ConfirmTask) and work.key in options.task.by_process:
-        wait_for_revision(worker, work.key)  # not while rounds are taken
     taken = take(work, budget_s=work.request.budget_s / 4)
     now_ns = taken.time_ns
     if record.identity.launch != work.identity.launch:
@@ -193,7 +190,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         return judged and _with_kernels(judged, kernels)
 
     judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
-    suspect = _suspect(work, judgement, settle, first.seconds, by_process=True)
+    suspect = _suspect(work, judgement, settle, first.seconds)
     return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
 
 
@@ -242,8 +239,8 @@ def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
 
 def _suspect(
     work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
-    seconds: float = 0.0, *, by_process: bool = False,
+    seconds: float = 0.0,
 ) -> Suspect | None:  # fmt: skip
     if judgement.verdict is not Verdict.SLOWER or work.confirms:
         return None
-    return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds), by_process)
+    return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds))

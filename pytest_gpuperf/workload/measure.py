@@ -16,7 +16,7 @@ import msgspec
 from pytest_gpuperf.endings import CheckedOnly, StaticOnly
 from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RevisionTask
+from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RevisionTask
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
@@ -126,10 +126,10 @@ def _timed(work: TimedWorkload) -> Timed:
     from pytest_gpuperf.workload import gate, timed_workload  # noqa: PLC0415 and with these
 
     worker, request, task = work.worker, work.request, work.worker.options.task
-    if isinstance(task, OpponentTask) and worker.link is not None and request.launch is None:
+    if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, ConfirmTask) and not task.confirms(work.key)
-    if passed_over or isinstance(task, OpponentTask | RevisionTask):
+    if passed_over or isinstance(task, RevisionTask):
         return gate.Timed(timed_workload.one_round(work).rounds)
     timed = gate.gate_time(work)
     if worker.options.update is not None and timed.rounds:

@@ -14,10 +14,10 @@ from suite_under_test import HOG, KERNEL, SIMULATED
 
 from pytest_gpuperf.cli.bisect_trial import trial_of
 from pytest_gpuperf.cli.command_line import main
-from pytest_gpuperf.context.worktree import resolve
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.revision.worktree import resolve
 
 TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):

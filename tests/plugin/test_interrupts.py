@@ -29,12 +29,11 @@ def temporary(tmp_path, monkeypatch):
     """A machine's folder for what is put down for a while."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv(warm_python.COLD, "1")  # a forked process knows of another one
-    monkeypatch.delenv("GPUPERF_SCRATCH", raising=False)
     return tmp_path
 
 
 def left_in(temporary):
-    return sorted(path.name for path in temporary.glob("gpuperf-runs-*/*"))
+    return sorted(path.name for path in temporary.glob("gpuperf-*"))
 
 
 def end(suite, where, number, *arguments):
@@ -73,7 +72,7 @@ def test_an_update_that_is_ended_says_so_and_writes_nothing(recorded, temporary,
     assert left_in(temporary) == []
 
 
-def test_a_killed_run_takes_its_children_with_it_and_its_folder_goes_with_the_next(recorded, temporary):
+def test_a_killed_run_takes_its_children_with_it(recorded, temporary):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     status, _ = end(recorded, CONFIRMING, signal.SIGKILL, "--gpuperf", "-k", "1024")
     assert status == -signal.SIGKILL
@@ -81,31 +80,6 @@ def test_a_killed_run_takes_its_children_with_it_and_its_folder_goes_with_the_ne
     while (found := children_in(recorded.path)) and time.monotonic() < until:
         time.sleep(0.05)
     assert found == []
-    (folder,) = (path for path in temporary.glob("gpuperf-runs-*/*"))
-    os.utime(folder, (0, 0))
-    recorded.run("--gpuperf", "--collect-only", subprocess=True)
-    assert left_in(temporary) == []
-
-
-def test_the_folder_of_a_run_that_goes_on_is_left_alone(recorded, temporary, monkeypatch):
-    recorded.write("test_in.py", (
-        "import os, pathlib, subprocess, sys\n"
-        "def test_another_run():\n"
-        "    mine = pathlib.Path(os.environ.pop('GPUPERF_SCRATCH'))\n"
-        "    os.utime(mine, (0, 0))\n"
-        "    command = [sys.executable, '-m', 'pytest', '--gpuperf', '--collect-only', '-p', 'no:cacheprovider']\n"
-        "    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)\n"
-        "    assert mine.is_dir()\n"
-    ))  # fmt: skip
-    recorded.run("--gpuperf", "test_in.py", subprocess=True).assert_outcomes(passed=1)
-
-
-def test_a_folder_of_runs_that_others_may_write_is_not_used(recorded, temporary):
-    place = temporary / f"gpuperf-runs-{os.getuid()}"
-    place.mkdir()
-    place.chmod(0o777)
-    assert recorded.run("--gpuperf", subprocess=True).ret == 0
-    assert list(place.iterdir()) == []
 
 
 def children_in(folder):
@@ -151,7 +125,7 @@ def test_a_bisection_that_is_ended_leaves_no_process_and_no_folder(temporary, mo
     assert "Traceback" not in output
     if number != signal.SIGKILL:
         assert children_in(cache) == []
-        assert [path.name for path in temporary.glob("gpuperf-bisect-*")] == left_in(temporary) == []
+        assert left_in(temporary) == []
     until = time.monotonic() + 5
     while children_in(cache) and time.monotonic() < until:
         time.sleep(0.05)

@@ -1,10 +1,9 @@
-"""A kernel that breaks the GPU, never ends or finds no memory costs its own test, and the ten that follow pass."""
+"""A kernel that breaks the GPU, never ends or finds no memory fails its own test, and none after it lies."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -50,11 +49,6 @@ def pytest_gpuperf_device(config, worker):
     kernels = (work, wild, wild_later, endless, hungry)
     THE_GPU.append(SimulatedGpu(implementations={{one.__name__: one for one in kernels}}))
     return THE_GPU[0]
-
-def pytest_runtest_logreport(report):
-    if report.when == "call" and not hasattr(report, "node"):
-        with open("pids.txt", "a") as file:
-            file.write(f"{{report.nodeid}} {{os.getpid()}}\\n")
 """
 
 TESTS = """
@@ -132,11 +126,10 @@ WORDS = {
 
 
 @pytest.mark.parametrize("culprit", list(WORDS))
-@pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_the_ten_tests_after_a_culprit_pass(pytester, culprit_suite, culprit, arguments):
+def test_with_a_worker_the_ten_tests_after_a_culprit_pass(pytester, culprit_suite, culprit):
     culprit_suite(culprit)
-    flags = "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json"
-    result = run(pytester, *flags, *arguments, environment={})
+    flags = "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json", "-n", "1"
+    result = run(pytester, *flags, environment={})
     assert result.returncode == 1, result.stdout + result.stderr
     assert cases(pytester) == ALL_BUT_ONE
     for words in WORDS[culprit]:
@@ -144,6 +137,42 @@ def test_the_ten_tests_after_a_culprit_pass(pytester, culprit_suite, culprit, ar
     assert "1 failed, 11 passed" in result.stdout.splitlines()[-1]
     told = json.loads((pytester.path / "report.json").read_text())
     assert len([one for one in told["tests"] if "test_after" in one["test"]]) == 10
+
+
+@pytest.mark.parametrize("culprit", ["wild", "wild_later", "hungry"])
+def test_without_a_worker_tests_after_a_lost_gpu_are_not_measured(pytester, culprit_suite, culprit):
+    culprit_suite(culprit)
+    result = run(pytester, "--gpuperf", "-rs", environment={})
+    assert result.returncode == 1, result.stdout + result.stderr
+    after = "passed" if culprit == "hungry" else "skipped"
+    assert cases(pytester) == {one: after if "after" in one else how for one, how in ALL_BUT_ONE.items()}
+    for words in WORDS[culprit]:
+        assert words in result.stdout, result.stdout
+    lost = "the GPU's context is lost (by test_kernels.py::test_culprit); -n 1 goes on in a fresh process"
+    assert (lost in result.stdout) == (after == "skipped")
+
+
+def test_without_a_worker_an_endless_kernel_ends_the_run_with_its_name(pytester, culprit_suite):
+    culprit_suite("endless")
+    result = run(pytester, "--gpuperf", "--gpuperf-kernel-timeout=2", environment={})
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "gpuperf: FAILED test_kernels.py::test_culprit: nothing came back from the GPU for 2 s" in result.stderr
+    for words in WORDS["endless"]:
+        assert words in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_fault_of_a_fixtures_end_fails_its_test(pytester, culprit_suite, arguments):
+    file = culprit_suite("work")
+    ends = (
+        "\n@pytest.fixture\ndef late():\n    yield\n    import conftest\n    conftest.THE_GPU[0].broken = 'illegal'\n"
+    )
+    file.write_text(file.read_text().replace("def test_culprit(cuda", f"\n{ends}\ndef test_culprit(late, cuda"))
+    result = run(pytester, "--gpuperf", *arguments, environment={})
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "after this test the GPU was lost to its process: illegal" in result.stdout
+    assert "1 error" in result.stdout.splitlines()[-1]
+    assert ("12 passed" if arguments else "2 passed, 10 skipped") in result.stdout.splitlines()[-1]
 
 
 BREAKS = """
@@ -173,50 +202,11 @@ def test_a_baseline_whose_own_code_breaks_the_gpu_is_named(recorded):
     result.assert_outcomes(failed=1, skipped=2)
 
 
-def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, culprit_suite):
-    """pytest's own process is replaced: who waits for it waits on."""
-    culprit_suite("wild")
-    result = run(pytester, "--gpuperf")
-    pids = {line.split()[1] for line in (pytester.path / "pids.txt").read_text().splitlines()}
-    assert len(pids) == 1
-    assert re.search(r"test_culprit broke the GPU for this process: the tests that follow run in a fresh process",
-                     result.stdout)  # fmt: skip
-
-
-def test_the_fresh_process_of_a_ci_run_is_one_of_ci(pytester, culprit_suite):
-    """Whatever a conftest of the process before it did to the environment that it has."""
-    culprit_suite("wild")
-    pytester.makeconftest(f"{DEVICE}\nos.environ.pop('CI', None)\n")
-    run(pytester, "--gpuperf", environment={**COLD, "CI": "true"})
-    assert set(cases(pytester).values()) == {"failure"}  # NEW, but for the culprit
-
-
 def test_a_run_that_stops_at_its_first_failure_stops(pytester, culprit_suite):
     culprit_suite("wild")
     result = run(pytester, "--gpuperf", "-x")
     assert result.returncode == 1
-    assert "fresh process" not in result.stdout
     assert cases(pytester) == {"test_before": "passed", "test_culprit": "failure"}
-
-
-def test_where_the_process_is_not_pytests_own_tests_after_a_fault_are_not_measured(pytester, culprit_suite):
-    culprit_suite("wild")
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--gpuperf", "-rs")
-    result.assert_outcomes(passed=1, failed=1, skipped=10)
-    result.stdout.fnmatch_lines(["*not measured: test_kernels.py::test_culprit broke the GPU for this process*"])
-
-
-def test_where_the_process_is_not_pytests_own_an_endless_kernel_ends_it(pytester, culprit_suite):
-    culprit_suite("endless")
-    program = pytester.makepyfile(
-        program="import sys, pytest\nsys.exit(pytest.main(['-p', 'no:cacheprovider', *sys.argv[2:]]))"
-    )
-    command = [sys.executable, str(program), "-", "--gpuperf", "--gpuperf-kernel-timeout=2"]
-    result = subprocess.run(
-        command, cwd=pytester.path, capture_output=True, text=True, timeout=60, env={**os.environ, **COLD}
-    )
-    assert result.returncode == 70, result.stdout
-    assert "gpuperf: test_kernels.py::test_culprit: nothing came back from the GPU" in result.stderr
 
 
 def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, culprit_suite):

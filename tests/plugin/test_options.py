@@ -271,17 +271,6 @@ def test_a_locale_in_which_a_name_is_no_text_is_told(suite, monkeypatch):
     result.stderr.fnmatch_lines(["ERROR: *: in this locale Python reads names of files as ascii, *set PYTHONUTF8=1 *"])
 
 
-@pytest.mark.parametrize("content", [None, "{"])
-def test_a_process_that_continues_none_says_so(suite, monkeypatch, content):
-    left = suite.path / "left.json"
-    if content is not None:
-        left.write_text(content)
-    monkeypatch.setenv("GPUPERF_RESUME", str(left))
-    result = suite.run("--gpuperf")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: GPUPERF_RESUME={left} names no file that a process before this one left *"])
-
-
 @pytest.mark.parametrize(
     ("environment", "found"),
     [

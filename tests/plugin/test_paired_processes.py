@@ -46,39 +46,6 @@ def test_a_slower_one_is_slower_in_two_pairs_of_processes(project: Suite) -> Non
     )
 
 
-BEGINS = """
-
-def pytest_configure(config):
-    import os
-    import simulated_gpu
-    from pytest_gpuperf.model.device_facts import DeviceMemory
-    simulated_gpu.SimulatedGpu.memory = lambda self: DeviceMemory(free=int(os.environ["FREE"]), peak=1000)
-
-def pytest_runtest_call(item):
-    import os, time
-    with open(os.environ["BEGAN"], "a") as file:
-        file.write(f"{task_of(item.config).get('type')} {time.time()}\\n")
-    time.sleep(2)
-"""
-
-
-@pytest.mark.parametrize(("free", "together"), [(2000, True), (1999, False)])
-def test_both_sides_of_a_second_pair_come_to_the_test_together_where_there_is_room(
-    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, together: bool
-) -> None:
-    project.write("conftest.py", (project.path / "conftest.py").read_text() + BEGINS)
-    commit(project.path)
-    project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
-    monkeypatch.setenv("FREE", str(free))
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 1, result.stdout.str()
-    began = [line.split() for line in (tmp_path / "began").read_text().splitlines()]
-    second = {who: float(when) for who, when in began[3:]}
-    assert [who for who, _ in began[:3]] == ["revision", "None", "opponent"]
-    assert (second["opponent"] < second["confirm"] + 2) == together
-
-
 WITH_INPUTS = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n").replace(
     "lambda: gpu.assert_equal(b, a)", "lambda inputs: gpu.assert_equal(b, inputs[0])"
 )
@@ -126,7 +93,7 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.parametrize("who", ["opponent", "confirm"])
+@pytest.mark.parametrize("who", ["revision", "confirm"])
 def test_a_side_that_is_killed_is_never_green(project: Suite, monkeypatch: pytest.MonkeyPatch, who: str) -> None:
     monkeypatch.setenv("CI", "true")
     conftest = (project.path / "conftest.py").read_text()
@@ -136,14 +103,14 @@ def test_a_side_that_is_killed_is_never_green(project: Suite, monkeypatch: pytes
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 1
     said = {
-        "opponent": ["*NOT-COMPARABLE*", "*the other process has ended (pytest exit status -9)*"],
+        "revision": ["*NOT-COMPARABLE*", "*the other process has ended (pytest exit status -9)*"],
         "confirm": ["*SLOWER*", "*not confirmed: the second process failed (pytest exit status -9)*"],
     }
     result.stdout.fnmatch_lines(said[who])
 
 
-def test_a_killed_run_takes_its_opponent_along(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = project.path.parent / f"{project.path.name}-opponent"
+def test_a_killed_run_ends_the_process_of_its_revision(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = project.path.parent / f"{project.path.name}-noted"
     monkeypatch.setenv("NOTED", str(noted))
     conftest = (project.path / "conftest.py").read_text()
     project.write("conftest.py", conftest + NOTES)
@@ -153,7 +120,7 @@ def test_a_killed_run_takes_its_opponent_along(project: Suite, monkeypatch: pyte
     pid = int(noted.read_text())
     end = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-        assert time.monotonic() < end, "the opponent outlived the run"
+        assert time.monotonic() < end, "the process of the revision outlived the run"
         time.sleep(0.02)
     assert os.getpid() != pid
 
@@ -168,7 +135,7 @@ def pytest_configure(config):
 
     def measure(self, slots, cache):
         taken.append(1)
-        if task.get("type") == "opponent":
+        if task.get("type") == "revision":
             with open(os.environ["NOTED"], "w") as file:
                 file.write(str(os.getpid()))
         elif not task and os.path.exists(os.environ["NOTED"]):
@@ -204,7 +171,7 @@ SCATTER = """
 def pytest_configure(config):
     import os, pathlib
     import simulated_gpu
-    if task_of(config).get("type") == "opponent" or "SCALES" not in os.environ:
+    if task_of(config).get("type") == "revision" or "SCALES" not in os.environ:
         return
     count = pathlib.Path(os.environ["COUNTED"])
     number = len(count.read_text()) if count.exists() else 0

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import warm_python
 
-from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST, module_command
+from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 
 
 @pytest.fixture(scope="module")

@@ -385,7 +385,7 @@ def test_the_hook_of_this_repository_is_a_command_that_the_parser_takes() -> Non
 def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "scratch"
     place.mkdir()
-    monkeypatch.setenv("GPUPERF_SCRATCH", str(place))
+    monkeypatch.setattr("tempfile.tempdir", str(place))
     audit(release("a", built()), "--against", release("b", built(LARGE)))
     audit(release("a", {"p/a.so": built()[:500]}))
     assert list(place.iterdir()) == []

@@ -12,9 +12,8 @@ import pytest
 
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.compile.cache import default_folder
-from pytest_gpuperf.context import last_run
-from pytest_gpuperf.context.last_run import LastRun
-from pytest_gpuperf.model.revision import REVISION_FILE
+from pytest_gpuperf.process import last_run
+from pytest_gpuperf.process.last_run import LastRun
 
 
 def run_in(root: Path, baselines: Path) -> None:
@@ -100,12 +99,7 @@ def test_the_one_given_comes_before_that_of_the_last_run(project: Path) -> None:
 
 
 def test_the_evidence_of_a_revision_is_no_baseline(project: Path) -> None:
-    (project / "recorded" / REVISION_FILE).write_text("{}")
-    assert folder_of(None, project / "sub") == project / "baselines"
-
-
-def test_the_evidence_of_a_revision_that_is_gone_by_now_is_passed_over_too(project: Path) -> None:
-    run_in(project, default_folder() / "revisions" / "tmp1234")
+    run_in(project, default_folder() / "worktrees" / "3f9a-0.evidence")
     assert folder_of(None, project) == project / "baselines"
 
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.cli.command_line import main
-from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report.document import document_of
 
 KEY = Key(module="test_a.py", test="test_b", workload="scan")

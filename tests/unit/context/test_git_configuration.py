@@ -9,8 +9,8 @@ from git_samples import commit, git
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.past_records import commits_of
-from pytest_gpuperf.context.repository import branch_of, changed_since, commit_of
-from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
+from pytest_gpuperf.process.repository import branch_of, changed_since, commit_of
+from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
 FAKE_GPG = """#!/bin/sh
 case "$*" in

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.formatting import visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report import markdown, page
 from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, why_not_written, write_report, write_reports

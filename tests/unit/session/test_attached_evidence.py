@@ -29,15 +29,6 @@ def evidence(said: Any) -> TestEvidence:
     return msgspec.json.decode(said.gpuperf, type=TestEvidence)
 
 
-def test_a_test_that_broke_the_gpu_says_so_to_who_reads_the_report(run: Run) -> None:
-    item, said = run.item(), report()
-    end_of_test.attach(item, said)
-    assert not hasattr(said, "gpuperf_fault")
-    stash.record_of(item).faulted = True
-    end_of_test.attach(item, said)
-    assert said.gpuperf_fault is True
-
-
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_failure_shows_who_held_the_memory_and_what_it_has_in_common_with_others(run: Run, failed: bool) -> None:
     item, said = run.item(), report(failed=failed)

@@ -12,11 +12,12 @@ import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import last_run, stash
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import end_of_run
 from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED

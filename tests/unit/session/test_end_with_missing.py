@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,6 @@ from run_samples import COMPILER, H200, MODULE, TEST, Run, static_record, worklo
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, USAGE_ERROR = 0, 1, 2, 4
@@ -67,36 +67,15 @@ def test_partial_run_says_so_and_misses_nothing(gated: Run) -> None:
 # --- a revision ------------------------------------------------------------------------------------
 
 
-def test_the_process_of_a_revision_leaves_what_it_found_and_tells_nothing(
-    gated: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("python", "told"), [(None, True), (Path("/opt/python"), False)])
+def test_a_comparison_with_itself_is_told_unless_its_environment_is_another(
+    gated: Run, monkeypatch: pytest.MonkeyPatch, python: Path | None, *, told: bool
 ) -> None:
-    left: list[Any] = []
-    monkeypatch.setattr(end_of_run, "leave_revision", lambda *given: left.append(given))
-    folder = gated.config.rootpath
-    task = RevisionTask(folder=folder, top=folder, others=(), tree=folder)
+    gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
     came(gated, MEASURED)
-    status, outcome = finished(gated.with_options(task=task))
-    assert (status, outcome) == (OK, Outcome())
-    assert left == [(gated.config, stash.run_of(gated.config).results, task)]
-
-
-def test_a_comparison_of_foreign_code_or_with_itself_is_told(gated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    foreign = {"said": "these tests ran code that is not theirs"}
-    monkeypatch.setattr(
-        end_of_run, "ran_foreign_code", lambda config: foreign["said"] if config is gated.config else ""
-    )
-    revision = gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
-    words = lambda config, of: "it is itself" if (config, of) == (gated.config, revision) else ""  # noqa: E731
-    monkeypatch.setattr(end_of_run, "with_itself", words)
-    came(gated, MEASURED)
-    gated.with_options(against="HEAD")
-    status, outcome = finished(gated)
-    assert (status, outcome.problem) == (USAGE_ERROR, "these tests ran code that is not theirs")
-    assert outcome.left_out[0] == "it is itself"
-    foreign["said"] = ""
-    gated.worker.outcome = Outcome()
-    status, outcome = finished(gated)
-    assert (status, outcome.problem) == (OK, "")
+    status, outcome = finished(gated.with_options(against="HEAD", against_python=python))
+    assert (status, "it is itself" in outcome.left_out) == (OK, told)
 
 
 # --- an update -------------------------------------------------------------------------------------
@@ -111,19 +90,3 @@ def test_an_update_that_is_interrupted_while_it_records_says_so(gated: Run, monk
     status, outcome = finished(gated.with_options(update="all"))
     assert (status, outcome.updated) == (INTERRUPTED, False)
     assert outcome.problem == "the run was interrupted while it recorded: no baseline is half written; see git status"
-
-
-def test_an_update_records_for_other_compilers_with_what_it_recorded(
-    gated: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(end_of_run, "accept", lambda *given: ["recorded"])
-    monkeypatch.setattr(end_of_run, "record_others", lambda *given: asked.append(given) or iter(["a", "b"]))
-    monkeypatch.setattr(end_of_run, "progress_of", lambda config: (config, "progress"))
-    monkeypatch.setattr(end_of_run.terminal, "run_remarks", lambda *given: ())
-    gated.with_options(update="all")
-    outcome = Outcome()
-    end_of_run._update(gated.session(), gated.worker, stash.run_of(gated.config).results, outcome)
-    assert (outcome.recorded, outcome.other_toolchains, outcome.updated) == (["recorded"], ("a", "b"), True)
-    progress = (gated.config, "progress")
-    assert asked == [(gated.config, gated.options, gated.worker.store, ["recorded"], progress)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test, not_reached
 from pytest_gpuperf.test_record import TestRecord
 
@@ -24,6 +26,8 @@ def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None:
     run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    foreign: Any = SimpleNamespace(lines=lambda: ())
+    run.config.stash[FOREIGN] = foreign
     book = TestRecord(MODULE, TEST)
     for name in ("copy", "scale"):
         book.add(workload(name, judgement(Verdict.NEW, workload=name), judgement(Verdict.SLOWER, workload=name)))
@@ -54,8 +58,7 @@ def test_a_record_that_a_renamed_workload_continues_is_open_only_where_new_is_no
 
 def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
     folder = run.config.rootpath
-    run.with_options(enabled=False, task=RevisionTask(folder=folder, top=folder, others=(), tree=folder))
-    run.worker.visited = set()
+    run.with_options(enabled=False, task=RevisionTask(folder=folder, others=(), tree=folder, reading=3, writing=4))
     for stopped in (True, False):
         book = TestRecord(MODULE, TEST)
         for code in ("c0", "c1"):
@@ -65,7 +68,6 @@ def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: 
         assert judge_test.judge_test(run.config, run.worker, book, stopped=stopped, whole=True) == ""
         assert len(book.workloads) == 2
         assert book.unrecorded == {"ab"}
-    assert run.worker.visited == {Path.cwd().resolve()}
 
 
 # --- records that a change brought along -----------------------------------------------------------

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from run_samples import Run
 
-from pytest_gpuperf.context import child_process, stash
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.session import interrupt, start_of_run
+from pytest_gpuperf.process import signals
+from pytest_gpuperf.session import start_of_run
 from pytest_gpuperf.session.start_of_run import begin
 
-FINDING, ISOLATION = "gpuperf-finding-tests", "gpuperf-isolation"
+FINDING, FAULTS = "gpuperf-finding-tests", "gpuperf-faults"
 REPORTING = ["gpuperf-reporting", "gpuperf-messages"]
 
 
@@ -26,11 +28,10 @@ def done(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was set up, and the names of the plugins that were registered, in their order."""
     calls: list[Any] = []
     for module, name in (
-        (child_process, "end_with_parent"), (child_process, "serve_if_opponent"), (start_of_run, "choose"),
-        (start_of_run, "end_in_order"), (start_of_run, "open_run_folder"),
+        (start_of_run, "end_with_parent"), (start_of_run, "choose_nvrtc"), (start_of_run, "end_in_order"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, lambda *given, name=name: calls.append((name, *given)))
-    monkeypatch.setattr(start_of_run, "Isolation", lambda *given: given)
+    monkeypatch.setattr(start_of_run, "FaultPlugin", lambda *given: given)
     run.config.pluginmanager.register = lambda plugin, name: calls.append((name, plugin))
     return calls
 
@@ -38,37 +39,31 @@ def done(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def names(run: Run, done: list[Any], **options: Any) -> list[str]:
     done.clear()
     begin(run.config, run.with_options(**options).options)
+    assert done.pop(0) == ("end_with_parent",)
     return [name for name, *_ in done]
 
 
 def test_a_gated_run_finds_tests_can_be_ended_and_reports(run: Run, done: list[Any]) -> None:
-    order = [FINDING, "end_in_order", "open_run_folder", ISOLATION, *REPORTING]
+    order = [FINDING, "end_in_order", FAULTS, *REPORTING]
     assert names(run, done) == order
     found = dict(done)
     assert found[FINDING] is run.config.stash[stash.FINDING]
     assert isinstance(found[FINDING], FindingTests)
-    assert found["end_in_order"] is found["open_run_folder"] is run.config
-    assert found[ISOLATION] == (run.config, run.options)
+    assert found["end_in_order"] is run.config
+    assert found[FAULTS] == (run.config, run.options)
     assert found["gpuperf-messages"] is found["gpuperf-reporting"].messages
     assert found["gpuperf-reporting"].config is run.config
     assert found["gpuperf-reporting"].options is run.options
 
 
-def test_a_whole_run_ends_with_the_bisection_that_started_it(
-    run: Run, done: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(child_process.PARENT_VARIABLE, "7")
-    assert names(run, done)[:2] == ["end_with_parent", FINDING]
-
-
 def test_a_worker_of_pytest_xdist_does_not_report(run: Run, done: list[Any]) -> None:
     run.config.workerinput = {}
-    assert names(run, done) == [FINDING, "end_in_order", "open_run_folder", ISOLATION]
+    assert names(run, done) == [FINDING, "end_in_order", FAULTS]
 
 
 def test_a_run_that_counts_alone_finds_no_tests(run: Run, done: list[Any]) -> None:
     asked = names(run, done, enabled=False, ncu=("full",))
-    assert asked == ["end_in_order", "open_run_folder", ISOLATION, *REPORTING]
+    assert asked == ["end_in_order", FAULTS, *REPORTING]
     assert stash.FINDING not in run.config.stash
 
 
@@ -78,15 +73,23 @@ def test_a_plain_run_is_left_alone(run: Run, done: list[Any]) -> None:
 
 
 def test_another_compiler_is_chosen_before_anything_compiles(run: Run, done: list[Any]) -> None:
-    assert names(run, done, nvrtc=Path("/opt/nvrtc"))[:2] == ["choose", FINDING]
-    assert done[0] == ("choose", Path("/opt/nvrtc"))
+    assert names(run, done, nvrtc=Path("/opt/nvrtc"))[:2] == ["choose_nvrtc", FINDING]
+    assert done[0] == ("choose_nvrtc", Path("/opt/nvrtc"))
 
 
-def test_a_child_ends_with_its_parent_and_finds_tests(run: Run, done: list[Any]) -> None:
-    task = ConfirmTask(folder=Path("/task"), places=())
-    found = names(run, done, enabled=False, task=task)
-    assert found[:3] == ["end_with_parent", "serve_if_opponent", FINDING]
-    assert done[:2] == [("end_with_parent", run.config), ("serve_if_opponent", run.config, task)]
+def test_a_folder_without_a_compiler_is_a_usage_error(
+    run: Run, done: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(folder: Path) -> None:
+        raise ToolchainMissing("it holds none")
+
+    monkeypatch.setattr(start_of_run, "choose_nvrtc", missing)
+    with pytest.raises(pytest.UsageError, match=r"^--gpuperf-nvrtc: it holds none$"):
+        names(run, done, nvrtc=Path("/opt/nvrtc"))
+
+
+def test_a_child_finds_tests(run: Run, done: list[Any]) -> None:
+    assert names(run, done, enabled=False, task=ConfirmTask(folder=Path("/task"), places=()))[0] == FINDING
 
 
 # --- SIGTERM ---------------------------------------------------------------------------------------
@@ -104,13 +107,13 @@ def handler() -> Iterator[None]:
 def test_sigterm_is_an_interrupt_once_while_the_run_lasts(run: Run) -> None:
     ends: list[Any] = []
     run.config.add_cleanup = ends.append
-    interrupt.end_in_order(run.config)
+    signals.end_in_order(run.config)
     with pytest.raises(KeyboardInterrupt, match=r"^SIGTERM$"):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN  # a second one would cut the end short
     ends[0]()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    interrupt.end_in_order(run.config)
+    signals.end_in_order(run.config)
     ends[1]()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
@@ -123,12 +126,12 @@ def test_a_handler_of_somebody_elses_stays(run: Run) -> None:
     ends: list[Any] = []
     run.config.add_cleanup = ends.append
     signal.signal(signal.SIGTERM, own)
-    interrupt.end_in_order(run.config)
+    signals.end_in_order(run.config)
     assert (signal.getsignal(signal.SIGTERM), ends) == (own, [])
-    interrupt._give_back()
+    signals._give_back()
     assert signal.getsignal(signal.SIGTERM) == own
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    thread = threading.Thread(target=interrupt.end_in_order, args=(run.config,))
+    thread = threading.Thread(target=signals.end_in_order, args=(run.config,))
     thread.start()
     thread.join()
     assert (signal.getsignal(signal.SIGTERM), ends) == (signal.SIG_DFL, [])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import filelock
+import pytest
 
 from pytest_gpuperf.baselines.git_objects import (
     NO_HOOKS,
@@ -27,7 +28,7 @@ from pytest_gpuperf.baselines.git_objects import (
     said,
 )
 from pytest_gpuperf.compile.cache import default_folder, make_private
-from pytest_gpuperf.context.submodules import fill_submodules
+from pytest_gpuperf.model.revision import EVIDENCE, Revision
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
@@ -88,6 +89,22 @@ def described(folder: Path, commit: str) -> str:
     return f"{commit[:12]} ({words[:80]})" if told.returncode == 0 and words else commit[:12]
 
 
+def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revision:
+    """The revision ``ref`` in a worktree that this process holds until the end of its run.  Raises ``RevisionError``.
+
+    ``archs`` are the architectures that its machine code is to be made for.
+    """
+    root = config.rootpath.resolve()
+    top, commit = repository_of(root).top, resolve(root, ref)
+    held = contextlib.ExitStack()
+    tree = held.enter_context(worktree_of(root, commit))
+    config.add_cleanup(held.close)
+    return Revision(
+        commit=commit, name=described(top, commit), archs=archs, top=top, tree=tree, root=tree / root.relative_to(top),
+        others=tuple(one for one in working_trees(top) if one != tree),
+    )  # fmt: skip
+
+
 def renamed_since(top: Path, tree: Path) -> dict[Path, Path]:
     """Tracked files of the working tree ``top`` that the worktree ``tree`` has under other names: those, by today's."""
     commit = os.fsdecode(run_git(tree, "rev-parse", "HEAD").stdout).strip()
@@ -115,8 +132,9 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
         ) from None
     try:
         _check_out(repository, tree, commit)
-        fill_submodules(repository.top, tree)
-        _remove_old(repository, place)
+        update_submodules(repository.top, tree)
+        with contextlib.suppress(FileNotFoundError):  # another run removes them too
+            _remove_old(repository, place)
         yield tree.resolve()
     finally:
         lock.release()
@@ -147,6 +165,28 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
         )
 
 
+def update_submodules(top: Path, tree: Path) -> None:
+    """Check out the submodules of ``tree`` that the working tree ``top`` has, from there: no network is needed.
+
+    Raises ``RevisionError`` where one cannot be had.
+    """
+    listed = run_git(tree, "config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
+    for entry in filter(None, os.fsdecode(listed.stdout).split("\0")):  # submodule.NAME.path<newline>PATH
+        variable, path = entry.split("\n", 1)
+        name = variable.removesuffix(".path")
+        if not (top / path / ".git").exists() or not (tree / path).is_dir():
+            continue
+        source = ("-c", "protocol.file.allow=always", "-c", f"{name}.url={top / path}")
+        done = run_git(tree, *NO_HOOKS, *source, "submodule", "update", "--init", "--force", "--", path)
+        if done.returncode:
+            last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise RevisionError(
+                f"the submodule {path} cannot be checked out at its commit of then ({last}). To do: fetch that commit, "
+                f"git -C {top / path} fetch --all"
+            )
+        update_submodules(top / path, tree / path)
+
+
 def _is_as_committed(tree: Path, commit: str) -> bool:
     """Whether a run before has left a whole worktree here; what that run made and git does not ignore goes."""
     if not (tree / ".git").is_file():
@@ -169,17 +209,9 @@ def _remove(repository: Repository, tree: Path) -> None:
 
 def _remove_old(repository: Repository, place: Path) -> None:
     """Remove the worktrees that nobody uses, but for the last used."""
-    used = []
-    for path in place.glob(f"*{_SUFFIX}"):
-        with contextlib.suppress(OSError):
-            used.append((path.stat().st_mtime, path))
-    for _, path in sorted(used, reverse=True)[KEPT:]:
-        lock = filelock.FileLock(path)
-        with contextlib.suppress(filelock.Timeout, OSError):
-            lock.acquire(timeout=0)
-            try:
-                if path.with_suffix("").exists():
-                    _remove(repository, path.with_suffix(""))
-            finally:
-                path.unlink(missing_ok=True)
-                lock.release()
+    locks = sorted(place.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
+    for path in locks[:-KEPT]:
+        with contextlib.suppress(filelock.Timeout, OSError), filelock.FileLock(path, timeout=0):
+            _remove(repository, path.with_suffix(""))
+            shutil.rmtree(path.with_suffix(EVIDENCE), ignore_errors=True)
+            path.unlink(missing_ok=True)

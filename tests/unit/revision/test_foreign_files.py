@@ -1,4 +1,4 @@
-"""Paths turned towards a worktree, leaks by name, the tests that a revision is asked for: the parts by themselves."""
+"""Paths turned towards a worktree, files of the other side, the tests that a revision is asked for."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from git_samples import commit
 
-from pytest_gpuperf.context import revision_imports
-from pytest_gpuperf.context.revision_imports import enter, leaks
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import REVISION_FILE, Revision, read_revision
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.revision import foreign_files, imports
+from pytest_gpuperf.revision.foreign_files import ForeignFiles
+from pytest_gpuperf.revision.imports import enter
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def test_what_leads_into_the_working_tree_leads_into_the_worktree(
     top, tree = sides
     venv = top / ".venv/lib/site-packages"
     (tmp_path / "link").symlink_to(top)
-    monkeypatch.setattr(revision_imports, "installed_folders", lambda: (str(venv),))
+    monkeypatch.setattr(imports, "installed_folders", lambda: (str(venv),))
     sys.path[:] = [str(top), str(top / "src"), str(tmp_path / "link/src"), str(venv), str(tree), "/usr/lib", ""]
     monkeypatch.setenv("PYTHONPATH", f"{top / 'src'}{os.pathsep}/opt")
     finder = ModuleType("__editable___pkg_finder")
@@ -47,28 +49,50 @@ def test_what_leads_into_the_working_tree_leads_into_the_worktree(
     assert vars(finder)["NAMESPACES"] == {"ns": [str(tree / "ns"), "/opt/ns"]}
 
 
-def named(sides: tuple[Path, Path], **files: str) -> list[str]:
+def foreign(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str = "", **modules: str) -> list[str]:
+    """Why a process in the worktree does not run its own code, with these modules imported and this file read."""
     top, tree = sides
-    modules = {name.replace("__", "."): file.format(top=top, tree=tree) for name, file in files.items()}
-    return leaks(modules, [top], tree, [tree, tree / "src"], [str(top / ".venv")])
+    files = {name.replace("__", "."): file.format(top=top, tree=tree) for name, file in modules.items()}
+    monkeypatch.setattr(foreign_files, "imported", lambda: files)
+    found = ForeignFiles(tree, (), (top,), tree)
+    found.note_reads()
+    if read:
+        (top / read).read_bytes()
+    return list(found.lines())
 
 
-def test_the_worktrees_own_modules_and_installed_ones_are_no_leak(sides: tuple[Path, Path]) -> None:
-    (sides[1] / "src/pkg/__init__.py").write_text("")
-    assert named(sides, pkg="{tree}/src/pkg/__init__.py", numpy="{top}/.venv/numpy/__init__.py", re="/usr/re.py") == []
+@pytest.fixture
+def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Both trees in git, with one file that is the same and one that differs; a library of the environment is none."""
+    top, _ = sides
+    monkeypatch.setattr(foreign_files, "installed_folders", lambda: (str(top / "venv"),))
+    for side in sides:
+        (side / "same.py").write_text("1")
+        (side / "kern.cu.j2").write_text(str(side))
+        commit(side)
+    (top / "venv").mkdir()
+    (top / "venv/lib.py").touch()
+    return sides
 
 
-def test_a_module_of_the_working_tree_is_one(sides: tuple[Path, Path]) -> None:
-    python, compiled = named(sides, a="{top}/a.py", b__core="{top}/b/core.so")
-    assert "a was imported from the working tree" in python
-    assert "built in place" in compiled
-
-
-def test_a_module_that_the_revision_has_and_that_came_from_elsewhere_is_one(sides: tuple[Path, Path]) -> None:
-    (sides[1] / "src/pkg/deep.py").write_text("")
-    (sides[1] / "types.py").write_text("")
-    (leak,) = named(sides, pkg__deep="/site/pkg/deep.py", pkg__other="/site/pkg/other.py", types="/usr/types.py")
-    assert leak.startswith("pkg.deep was imported from /site/pkg/deep.py, though the revision has src/pkg/deep.py")
+@pytest.mark.parametrize(
+    ("read", "modules", "said"),
+    [
+        ("", {"same": "{tree}/same.py", "re": "/usr/re.py", "lib": "{top}/venv/lib.py"}, ""),
+        ("same.py", {}, ""),
+        ("", {"same": "{top}/same.py"}, ""),
+        ("kern.cu.j2", {}, "/top/kern.cu.j2, of another working tree, was read and differs from kern.cu.j2 of this"),
+        ("", {"pkg__core": "{top}/core.so"}, "/core.so, of another working tree, was imported and is not in the tree"),
+        (".git/HEAD", {}, ""),
+        ("", {"same": "/site/same.py"}, "/site/same.py was imported as same, though this side has same.py"),
+    ],
+)
+def test_the_content_of_a_file_of_another_working_tree_decides(
+    compared: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str, modules: dict[str, str], said: str
+) -> None:
+    lines = foreign(compared, monkeypatch, read, **modules)
+    assert len(lines) == (1 if said else 0)
+    assert all(said in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +110,7 @@ def test_a_module_that_the_revision_has_and_that_came_from_elsewhere_is_one(side
     ],
 )
 def test_the_revision_runs_what_the_run_was_given(named: tuple[str, ...], node: str, *, takes: bool) -> None:
-    task = RevisionTask(folder=Path(), top=Path(), others=(), tree=Path(), named=named)
+    task = RevisionTask(folder=Path(), others=(), tree=Path(), reading=3, writing=4, named=named)
     assert task.takes(node) is takes
 
 

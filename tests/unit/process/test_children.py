@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.context.child_process import RunningChild, errors_in
+from pytest_gpuperf.process.children import RunningChild, errors_in
 
 
 def test_a_line_of_progress_is_no_error() -> None:

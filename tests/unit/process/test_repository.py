@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.context import repository
-from pytest_gpuperf.context.repository import Commit, changed_since, commit_of
+from pytest_gpuperf.process import repository
+from pytest_gpuperf.process.repository import Commit, changed_since, commit_of
 
 
 def git(folder: Path, *arguments: str) -> str:

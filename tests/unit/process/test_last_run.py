@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import last_run
-from pytest_gpuperf.context.last_run import LastRun, LastRunError
 from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.process import last_run
+from pytest_gpuperf.process.last_run import LastRun, LastRunError
 
 Method = Literal["identity", "paired", "record"]
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
@@ -38,28 +38,16 @@ def test_it_is_found_from_below(tmp_path: Path) -> None:
     assert last_run.find(deep) == last_run.path_below(tmp_path)
 
 
-@pytest.mark.parametrize(("module", "is_its_own"), [("test_a.py", False), ("repository/test_a.py", True)])
-def test_a_run_from_above_the_repository_is_its_own_if_it_ran_its_tests(
-    tmp_path: Path, module: str, is_its_own: bool
-) -> None:
-    """An ini file above a repository makes the folder above pytest's root."""
-    tests = (TestEvidence(module=module, test="test_a", workloads=(WorkloadEvidence(key=KEY),)),)
-    last_run.keep(tmp_path, msgspec.structs.replace(run(), tests=tests))
+def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> None:
+    last_run.keep(tmp_path, run())
     top, deep = tmp_path / "repository", tmp_path / "repository" / "a"
     deep.mkdir(parents=True)
     (top / ".git").mkdir()
-    assert last_run.find(deep) == (last_run.path_below(tmp_path) if is_its_own else None)
+    assert last_run.find(deep) is None
     assert last_run.where(top) == f"{top}, the top of its repository"
-    assert last_run.where(deep) == f"{deep} or above, up to its repository's top {top}"
+    assert last_run.where(deep) == f"{deep} or above, up to {top}"
     last_run.keep(top, run())
     assert last_run.find(deep) == last_run.path_below(top)
-
-
-def test_a_damaged_run_above_the_repository_is_none_of_its_own(tmp_path: Path) -> None:
-    last_run.keep(tmp_path, run())
-    last_run.path_below(tmp_path).write_text("{")
-    (tmp_path / "repository" / ".git").mkdir(parents=True)
-    assert last_run.find(tmp_path / "repository") is None
 
 
 def test_a_run_too_large_is_not_kept_and_the_one_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

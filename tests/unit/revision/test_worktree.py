@@ -12,8 +12,8 @@ import pytest
 from git_samples import as_another_user, commit, git
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.context import worktree
-from pytest_gpuperf.context.worktree import described, resolve, worktree_of
+from pytest_gpuperf.revision import worktree
+from pytest_gpuperf.revision.worktree import described, resolve, worktree_of
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_two_runs_have_one_each(repository: Path) -> None:
 def test_a_killed_run_leaves_one_that_the_next_takes_over(repository: Path) -> None:
     script = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from pytest_gpuperf.context.worktree import resolve, worktree_of\n"
+        "from pytest_gpuperf.revision.worktree import resolve, worktree_of\n"
         "folder = Path(sys.argv[1])\n"
         "with worktree_of(folder, resolve(folder, 'HEAD')) as tree:\n"
         "    print(tree, flush=True)\n    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -11,7 +11,7 @@ from run_samples import Run
 
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.model.device_facts import DeviceMemory
-from pytest_gpuperf.session.gpu_loss import broken_by, described, gib, memory_words
+from pytest_gpuperf.process.gpu_words import broken_by, described, gib, memory_words
 
 GIB = 2**30
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.model.base_record import Record, schema_of
+from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.process.repository import checkout_around
 
 SCHEMA = 3
 FOLDER = ".gpuperf"
@@ -69,83 +70,58 @@ def keep(root: Path, run: LastRun) -> None:
     if target.parent.is_symlink():
         raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
-        make_folder(target.parent)
+        target.parent.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
+            ignore.write("*\n")
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
         raise LastRunError(words) from problem
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder that this plugin has below pytest's root, of which git takes nothing.  Raises ``OSError``."""
-    folder.mkdir(exist_ok=True)
-    with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
-        ignore.write("*\n")
-
-
 def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
     """``LastRun.undecided`` of a run that found this, before it is kept in the place of the one before."""
-    undecided = [
-        work
-        for test in tests
-        for work in test.workloads
-        if work.time_judgement is not None and work.time_judgement.is_undecided
-    ]
-    if not undecided:
-        return {}
-    try:
-        before = read(path_below(root))
-    except LastRunError:
-        return {str(work.key): 1 for work in undecided}
-    same_work = {(work.key, work.identity) for test in before.tests for work in test.workloads}
-    return {
-        str(work.key): 1 + (before.undecided.get(str(work.key), 0) if (work.key, work.identity) in same_work else 0)
-        for work in undecided
-    }
+    works = [work for test in tests for work in test.workloads]
+    undecided = [work for work in works if work.time_judgement is not None and work.time_judgement.is_undecided]
+    before: dict[tuple[Key, Identity | None], int] = {}
+    if undecided:
+        with contextlib.suppress(LastRunError):
+            run = read(path_below(root))
+            those = (work for test in run.tests for work in test.workloads)
+            before = {(work.key, work.identity): run.undecided.get(str(work.key), 0) for work in those}
+    return {str(work.key): 1 + before.get((work.key, work.identity), 0) for work in undecided}
 
 
 def find(start: Path) -> Path | None:
-    """The last run of ``start`` or of the nearest folder above that has one.
-
-    One above the top of the repository counts only if it ran tests of this repository: pytest's root may lie there.
-    """
-    top = checkout_around(start)
-    found = (path for folder in (start, *start.parents) if (path := path_below(folder)).is_file())
-    return next((path for path in found if top is None or root_of(path).is_relative_to(top) or _ran(path, top)), None)
+    """The last run of ``start`` or of the nearest folder above that has one, up to the top of its repository."""
+    return next((path for folder in _searched(start) if (path := path_below(folder)).is_file()), None)
 
 
 def where(start: Path) -> str:
     """The folders in which ``find`` looks, in words."""
-    top = checkout_around(start)
-    if top is None:
-        return f"{start} or above"
-    if start == top:
-        return f"{start}, the top of its repository"
-    return f"{start} or above, up to its repository's top {top}"
+    top = _searched(start)[-1]
+    return f"{start}, the top of its repository" if start == top else f"{start} or above, up to {top}"
 
 
-def _ran(path: Path, top: Path) -> bool:
-    """Whether the run in ``path`` had tests below ``top``."""
-    try:
-        return any((root_of(path) / test.module).is_relative_to(top) for test in read(path).tests)
-    except LastRunError:
-        return False
+def _searched(start: Path) -> list[Path]:
+    folders, top = [start, *start.parents], checkout_around(start)
+    return folders[: folders.index(top) + 1] if top is not None else folders
 
 
 def read(path: Path) -> LastRun:
     """The last run in ``path``.  Raises ``LastRunError`` for a file that is damaged or of another version."""
-    remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
     try:
         with path.open("rb") as opened:
             content = opened.read(LARGEST_BYTES + 1)
-    except OSError as problem:
-        raise LastRunError(f"{path} cannot be read ({problem}): {remedy}") from problem
-    if len(content) > LARGEST_BYTES:
-        raise LastRunError(f"{path} is larger than {LARGEST_BYTES} bytes, so no run has written it: {remedy}")
-    try:
-        schema = schema_of(content)
-        if schema != SCHEMA:
-            raise LastRunError(f"{path} was written by another version (schema {schema}, this is {SCHEMA}): {remedy}")
-        return msgspec.json.decode(content, type=LastRun)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise LastRunError(f"{path} is damaged ({problem}): {remedy}") from problem
+        if len(content) > LARGEST_BYTES:
+            problem = f"is larger than {LARGEST_BYTES} bytes, so no run has written it"
+        elif (schema := schema_of(content)) != SCHEMA:
+            problem = f"was written by another version (schema {schema}, this is {SCHEMA})"
+        else:
+            return msgspec.json.decode(content, type=LastRun)
+    except OSError as error:
+        problem = f"cannot be read ({error})"
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        problem = f"is damaged ({error})"
+    remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
+    raise LastRunError(f"{path} {problem}: {remedy}")
