@@ -56,7 +56,7 @@ def pytest_runtest_setup(item):
 """
 MODES = {
     "gate": ("--gpuperf",),
-    "update": ("--update-baselines=all", "--gpuperf-force-update"),
+    "update": ("--update-baselines=all", "--gpuperf-disturbed"),
     "confirm": ("--gpuperf", "-k", "1024"),
     "count": ("--gpuperf", "--gpuperf-ncu", "-k", "1024"),
     "against": ("--gpuperf", "--gpuperf-against=HEAD"),

@@ -16,7 +16,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
 ``baselines``, ``advise`` the committed files, and differences to causes
 ``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
-``config``              flags, ini keys and call arguments
+``options``, ``read_options``  flags and ini keys; ``arguments``: what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
 ``formatting``, ``atomic_write``  numbers as text, and files that are never seen half written
 """
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler as KernelCompiler
     from pytest_gpuperf.api.gpu_perf import GpuPerf as GpuPerf
     from pytest_gpuperf.api.kernel_files import MissingSource as MissingSource
+    from pytest_gpuperf.arguments import BadArgument as BadArgument
     from pytest_gpuperf.compile.compile_errors import BadCubin as BadCubin
     from pytest_gpuperf.compile.compile_errors import BadOption as BadOption
     from pytest_gpuperf.compile.compile_errors import CompileError as CompileError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel as UnsupportedDslKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
-    from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
     from pytest_gpuperf.context.book import DuplicateWorkload as DuplicateWorkload
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
     from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
@@ -77,7 +77,7 @@ _HOMES = {
         "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
         "UnsupportedCupyKernel UnsupportedDslKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
-        "config.call_arguments": "BadArgument",
+        "arguments": "BadArgument",
         "context.book": "DuplicateWorkload",
         "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
         "device.device_errors": "LaunchError LoadError",

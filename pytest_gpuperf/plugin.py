@@ -14,29 +14,27 @@ import pytest
 
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
-from pytest_gpuperf.config import parse_options
 from pytest_gpuperf.context import marker, stash, xdist_groups
 from pytest_gpuperf.context.shared_fixtures import SharedFixtures
+from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parse_options.add_options(parser)
+    add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None]:
-    parse_options.note_ci(early_config)
-    parse_options.spell_out_defaults(args)
-    yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    spell_out_defaults(args)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    parse_options.keep_modules_together(config)
+    keep_modules_together(config)
     try:
         status = yield
     except SystemExit as left:
@@ -51,12 +49,12 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
+    options = config.stash[stash.OPTIONS] = read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
     config.stash[stash.SHARED] = SharedFixtures(config.rootpath)
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
-    if options.active or options.shard is not None:
+    if options.active:
         from pytest_gpuperf.session import start_of_run  # noqa: PLC0415 a plain run has none of its plugins
 
         start_of_run.begin(config, options)

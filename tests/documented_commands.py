@@ -18,7 +18,7 @@ import pytest
 from markdown_pages import ROOT
 
 from pytest_gpuperf.cli.argument_parser import build_parser
-from pytest_gpuperf.config.parse_options import read_options
+from pytest_gpuperf.read_options import read_options
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,7 +38,7 @@ VALUES = {
     "/reports/": "",
 }
 """What the programs of other people put in the places of the pages' variables."""
-FOLDERS = ("nvrtcs",)
+FOLDERS = ("nvrtcs/13.2.86",)
 """That flags of the pages name, and that have to be there."""
 
 
@@ -79,7 +79,7 @@ def check(script: str, pytester: pytest.Pytester) -> int:
 
 def _pytest(arguments: Sequence[str], pytester: pytest.Pytester) -> None:
     for folder in FOLDERS:
-        (pytester.path / folder).mkdir(exist_ok=True)
+        (pytester.path / folder).mkdir(parents=True, exist_ok=True)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

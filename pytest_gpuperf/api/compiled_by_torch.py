@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.inductor_cache import GeneratedKernel, read_inductor
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}

@@ -14,6 +14,7 @@ from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
 from pytest_gpuperf.api.given_code import Chosen, binaries_of, checked_native, code_of
 from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
+from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cute_code import read_cute
@@ -22,7 +23,6 @@ from pytest_gpuperf.compile.numba_code import read_numba
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
-from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.api.kernel_files import cubin_content
+from pytest_gpuperf.arguments import BadArgument, require
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.cubin.fatbin import begins_as_container, cubins_by_arch, is_cubin
 from pytest_gpuperf.compile.cubin.ready_made import ready_made, ready_made_among
-from pytest_gpuperf.config.call_arguments import BadArgument, require
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.architectures import SPELLINGS, plain

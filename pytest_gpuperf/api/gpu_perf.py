@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.api.workload_arguments import amount, arrays, fraction, function, name_of, require_callable
-from pytest_gpuperf.config.call_arguments import BadArgument, measures, require_word
+from pytest_gpuperf.arguments import BadArgument, measures, require_word
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker

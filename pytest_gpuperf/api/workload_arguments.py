@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument, is_fraction, number_of, one_line
+from pytest_gpuperf.arguments import BadArgument, is_fraction, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 
 

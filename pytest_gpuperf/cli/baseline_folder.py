@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pytest_gpuperf.cli.pytest_settings import has_pytest_settings
 from pytest_gpuperf.compile.cache import default_folder
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER
+from pytest_gpuperf.options import USUAL_FOLDER
 
 
 class NoFolderError(Exception):

@@ -12,12 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.cli.pytest_settings import has_pytest_settings, narrows_collection
 from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.context.worker import FALLBACK_ARCHS
 

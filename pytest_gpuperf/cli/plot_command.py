@@ -65,4 +65,4 @@ def _why_none(
     if x not in names:
         return f"{node_id} has no parameter {x}: it has {', '.join(names) or 'none'}"
     what = {"bandwidth": ", or none that declares bytes=", "flops": ", or none that declares flops="}.get(y, "")
-    return f"{node_id} has no workload with a time in this run{what}: run it on a GPU with --gpuperf --gpuperf-all"
+    return f"{node_id} has no workload with a time in this run{what}: run it on a GPU with --gpuperf --gpuperf-time=all"

@@ -11,10 +11,10 @@ from pathlib import Path
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
+from pytest_gpuperf.options import USUAL_FOLDER
 
 PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 
 NOWHERE = "<source>"
 """Folder that the compiler is told a source lies in.  It looks for ``#include "..."`` in that folder before any

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of every ``triton.Config``, in the order in which they stand behind the kernel's own constants."""

@@ -18,8 +18,8 @@ from pytest_gpuperf.baselines.layout import evidence_path
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
 from pytest_gpuperf.baselines.project_base import ProjectBase, descends, holds, project_base
 from pytest_gpuperf.baselines.snapshots import AtRevision, Place, object_id
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key, TimeRecord
+from pytest_gpuperf.options import Options
 
 _SHA1_DIGITS = 40
 """In the name of a commit; git repositories of the other kind have 64."""
@@ -33,7 +33,7 @@ class BaselineTrust:
 
         ``compiled_here``: what stands for baselines was compiled by this run, from the sources of a revision.
         """
-        self._everything = not options.ci or options.trust_cubins or compiled_here
+        self._everything = not options.ci or compiled_here
         self._folder = folder
         self._believed: dict[Path, bool] = {}
         self._own: dict[Path, TimeFile | None] = {}

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.conflicts import words_of
-from pytest_gpuperf.config.parse_options import place_of
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import renamed_since
 from pytest_gpuperf.model.safe_python import AS_COMMAND
 from pytest_gpuperf.model.task import TASK_FILE, ChildTask, OpponentTask, RevisionTask, write_task
+from pytest_gpuperf.read_options import place_of
 
 WRITES = (
     ("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"),
@@ -107,6 +107,11 @@ def run_arguments(config: pytest.Config) -> list[str]:
     """The run's command line after the program's name; in a pytest-xdist worker that of its controller."""
     given: Any = getattr(config, "workerinput", {}).get(WORKER_ARGUMENTS)
     return list(map(str, config.invocation_params.args if given is None else given))
+
+
+def words_of(arguments: Iterable[object]) -> list[str]:
+    """``arguments`` of a command and those in ``PYTEST_ADDOPTS``: what no file of the project gives."""
+    return [*map(str, arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
 
 
 def _python(config: pytest.Config) -> Sequence[str]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import WORDS, BadArgument, measures, word_problem
-from pytest_gpuperf.config.flags import MOST_BUDGET_S
+from pytest_gpuperf.arguments import WORDS, BadArgument, measures, word_problem
 from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.options import MOST_BUDGET_S
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import CacheMode

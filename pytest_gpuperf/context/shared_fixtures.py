@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.fixture_keys import defining_file, key_of
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.book import Book, TestBook
     from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.context.shared_fixtures import SharedFixture, SharedFixtures
     from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
+    from pytest_gpuperf.options import Options
 
 PROCESS_BEGAN = time.perf_counter()
 """About when this process did: pytest imports its plugins before all tests and conftests."""

@@ -20,7 +20,6 @@ import pytest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.given_by_hooks import device_given
@@ -36,6 +35,7 @@ from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.revision import Revision, read_revision
 from pytest_gpuperf.model.task import OpponentTask, ProfileTask, RevisionTask
+from pytest_gpuperf.options import Options
 
 StaticTests = dict[str, dict[str, StaticRecord]]
 """By test and workload."""

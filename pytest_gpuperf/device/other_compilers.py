@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.cute_code import CuteCode
 from pytest_gpuperf.compile.cutile_code import CutileCode, TileConstant
 from pytest_gpuperf.compile.numba_code import NumbaArgument, NumbaFunction, numba_binary, numba_ptx
 from pytest_gpuperf.compile.triton_code import TritonCode
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3

@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.counters.run_ncu import find_program
+from pytest_gpuperf.options import USUAL_FOLDER
 
 RUN_LIMIT_S = 30
 

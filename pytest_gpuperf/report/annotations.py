@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.config.flags import GITHUB
 from pytest_gpuperf.context.repository import checkout_around
 from pytest_gpuperf.formatting import visible
+from pytest_gpuperf.options import GITHUB
 
 MOST = 10
 """GitHub shows no more of one step."""

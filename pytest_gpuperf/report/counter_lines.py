@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.remarks import with_flags
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import Table, filled, filled_by_function, of_kind

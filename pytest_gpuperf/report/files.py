@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.config.flags import GITHUB
 from pytest_gpuperf.formatting import indented_json
+from pytest_gpuperf.options import GITHUB
 from pytest_gpuperf.report.document import Document
 from pytest_gpuperf.report.markdown import as_markdown
 

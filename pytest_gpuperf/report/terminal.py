@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
@@ -15,6 +14,7 @@ from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
 from pytest_gpuperf.report.closing import (

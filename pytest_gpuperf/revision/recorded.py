@@ -61,7 +61,7 @@ def recorded_commit(worker: Worker, key: Key) -> str:
         raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then {RECORD_ANEW}")
     trust, commit = worker.trust, latest.commit
     if distrust := trust.why_not_run(commit) or trust.why_not_recorded_at(store.root, target, key, commit):
-        raise NotPaired(f"under CI {distrust}: --gpuperf-trust-cubins runs it")
+        raise NotPaired(f"under CI {distrust}")
     return commit
 
 

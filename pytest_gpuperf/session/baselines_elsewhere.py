@@ -12,11 +12,10 @@ import pytest
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.flags import USUAL_FOLDER
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.tests_found import TestsFound
+from pytest_gpuperf.options import USUAL_FOLDER, Options
 from pytest_gpuperf.report.vanished_lines import elsewhere_line, no_baselines_line, twice_line
 
 

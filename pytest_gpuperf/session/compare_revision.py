@@ -21,8 +21,6 @@ from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import default_folder, make_private
-from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
@@ -36,6 +34,8 @@ from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, REVISIONS_FOLDER, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
+from pytest_gpuperf.read_options import from_root
 from pytest_gpuperf.session.revision_side import FOUND_FILE
 
 LIMIT_S = 4 * 3600.0

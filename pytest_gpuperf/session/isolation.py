@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.gpu_watch import GpuWatch
 from pytest_gpuperf.context.replaced_process import ReplacedProcess, report_of, restored
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.options import Options
 
 NOTES = "gpuperf_notes"
 """Under this name a pytest-xdist worker is told the folder for its last words."""

@@ -80,6 +80,6 @@ def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bo
     """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
     if not stopped and (not whole or worker.options.update is not None):
         return
-    told_by_new_name = worker.options.missing == "fail" or worker.revision is not None
+    told_by_new_name = worker.options.new == "fail" or worker.revision is not None
     renamed = {work.was for work in book.workloads.values()} if told_by_new_name else set()
     book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)

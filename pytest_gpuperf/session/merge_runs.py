@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.judge.vanished import Vanished
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.run_part import Missed, RunPart

@@ -11,7 +11,6 @@ import pytest
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import Shard
@@ -22,6 +21,7 @@ from pytest_gpuperf.judge.vanished import REMARKED, OnRecord, RunSeen, Vanished,
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.run_part import Missed
 from pytest_gpuperf.report.vanished_lines import (
     gone_lines,

@@ -14,12 +14,12 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.toolkit import choose_nvrtc, libraries_of
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.child_command import same_command
 from pytest_gpuperf.context.child_process import log_lines, run_child
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded
+from pytest_gpuperf.options import Options
 
 LIMIT_S = 3600.0
 NVRTC = "nvrtc "
@@ -83,10 +83,10 @@ def _remedy(options: Options, name: str) -> str:
     if not name.startswith(NVRTC):
         return "Update where that compiler is at hand"
     version = name.removeprefix(NVRTC)
-    place = options.toolchains or Path("nvrtcs")
+    place = (options.toolchains or Path("nvrtcs")) / version
     return (
-        f"Update with it too: pip install --target {place / version} nvidia-cuda-nvrtc=={version}, then pytest "
-        f"--update-baselines --gpuperf-toolchains={place}"
+        f"Update with it too: pip install --target {place} nvidia-cuda-nvrtc=={version}, then pytest "
+        f"--update-baselines --gpuperf-nvrtc={place}"
     )
 
 

@@ -12,21 +12,21 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import changes_in
 from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
 from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
 from pytest_gpuperf.session.run_scope import scope_of
 
 LEFT_TO_MERGE = "{} (of this shard; gpuperf merge says it of all together)"
 BEAR_UPON_VERDICTS = (
-    "archs", "require_gpu", "against", "open", "missing", "without_gpu", "inconclusive", "static_causes", "strict",
-    "profile", "tolerance", "cache", "timer", "budget_s", "changed_only", "pair_all", "pair_callables",
+    "archs", "require_gpu", "against", "open", "undecided", "strict", "advisory",
+    "profile", "tolerance", "cache", "timer", "budget_s", "time",
     "ncu", "metrics", "ci",
 )  # fmt: skip
 """Fields of ``Options`` that all shards of a run have alike."""

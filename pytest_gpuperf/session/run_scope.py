@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from pytest_gpuperf.config.conflicts import words_of
-from pytest_gpuperf.config.parse_options import from_root
+from pytest_gpuperf.context.child_command import words_of
+from pytest_gpuperf.read_options import from_root
 
 NARROWING = {
     "keyword": ("-k",), "markexpr": ("-m",), "deselect": ("--deselect",), "ignore": ("--ignore",),

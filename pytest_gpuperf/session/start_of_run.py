@@ -9,13 +9,13 @@ import os
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import child_process, stash
 from pytest_gpuperf.context.foreign_code import note_device_code
 from pytest_gpuperf.context.run_folder import open_run_folder
 from pytest_gpuperf.context.sharding import Sharding
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.files import NotWritten, remove_reports
 from pytest_gpuperf.session.interrupt import end_in_order
 from pytest_gpuperf.session.isolation import Isolation

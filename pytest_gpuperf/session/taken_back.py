@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.session import exit_policy
 
 NOT_COVERED = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
 
 SELF_PAIR_E = 1000.0

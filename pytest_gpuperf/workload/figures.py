@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pytest_gpuperf.config.call_arguments import number_of
+from pytest_gpuperf.arguments import number_of
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.arguments import array_facts

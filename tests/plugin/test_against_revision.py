@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -91,7 +90,7 @@ def test_a_test_that_launches_nothing_any_more_is_named(project: Suite, monkeypa
         "test_suite.py::test_work[[]1024[]]: work is in * and was not reached: the test passed without it. Let it *",
         "3 workloads: 2 NOT-MEASURED, 1 UNCHANGED",
     ])  # fmt: skip
-    assert project.run(*AGAINST, "--gpuperf-missing=fail", subprocess=True).ret == 1
+    assert project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True).ret == 1
 
 
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
@@ -412,18 +411,3 @@ def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
             return value
         time.sleep(0.02)
     raise AssertionError("it did not come to that")
-
-
-def test_shards_of_a_comparison_are_one_comparison(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project.path)
-    replace_other(project)
-    files = [f"shard-{index}.json" for index in (1, 2)]
-    for index, file in enumerate(files, 1):
-        result = project.run(*AGAINST, f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}", subprocess=True)
-        assert result.ret == 0, result.stdout.str()
-    assert main(["merge", *files, "--json", "whole.json"]) == 0
-    whole = json.loads((project.path / "whole.json").read_text())
-    assert len([test for test in whole["tests"] if test.get("workloads")]) == 3
-    assert [line for line in whole["warnings"] if line.startswith("GONE")] == [
-        next(line for line in whole["warnings"] if "test_suite.py::test_other" in line)
-    ]

@@ -71,14 +71,6 @@ def test_counters_are_taken_of_tests_in_a_group(grouped):
     result.stdout.fnmatch_lines(["*counters of 3 workloads in *"])
 
 
-def test_a_shard_has_its_groups_and_remarks_on_no_test_of_another(grouped):
-    told = [
-        grouped.run("--gpuperf", f"--gpuperf-shard={i}/2", *IN_GROUPS, subprocess=True).stdout.str() for i in (1, 2)
-    ]
-    assert sum("3 workloads: 3 UNCHANGED" in one for one in told) == 1
-    assert not any("NOT-MEASURED" in one for one in told)
-
-
 def test_a_fault_in_a_group_is_told_in_its_own_words(grouped):
     grouped.edit("conftest.py", "    return SimulatedGpu(", "    BROKEN.append(SimulatedGpu(")
     grouped.edit("conftest.py", '"other": work})', '"other": wild}))\n    return BROKEN[0]')

@@ -56,6 +56,6 @@ def test_an_update_records(recorded, beside):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     before = (recorded.path / "baselines" / "simulated-gpu" / "test_suite.json").read_bytes()
     result = run(recorded, "--update-baselines",
-                 "--gpuperf-force-update", *beside)  # fmt: skip
+                 "--gpuperf-disturbed", *beside)  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert (recorded.path / "baselines" / "simulated-gpu" / "test_suite.json").read_bytes() != before

@@ -136,7 +136,7 @@ def test_an_update_says_which_compilers_are_behind_now(suite, records):
         "1 baseline written",
         f"{OTHER}: 1 workload is behind now, on record with an older source or not at all. Update with it too: pip "
         f"install --target nvrtcs/12.9.86 nvidia-cuda-nvrtc==12.9.86, then pytest --update-baselines "
-        f"--gpuperf-toolchains=nvrtcs",
+        f"--gpuperf-nvrtc=nvrtcs/12.9.86",
     ])  # fmt: skip
 
 

@@ -99,16 +99,9 @@ def test_a_cubin_that_a_change_brought_is_not_launched(change: Suite) -> None:
         [
             "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us * record",
             f"    its baseline's cubin came with this change (it is not in {head} of main), and under CI that is not "
-            "launched: compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by "
-            "--gpuperf-trust-cubins; *",
+            "launched: compare by --gpuperf-against=merge-base:BRANCH; *",
         ]
     )
-
-
-def test_with_the_flag_it_is_launched(change: Suite) -> None:
-    result = change.run("--gpuperf", "--gpuperf-trust-cubins", NODE)
-    assert was_launched(change)
-    result.stdout.no_fnmatch_line("*not launched*")
 
 
 def test_outside_of_ci_it_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +164,7 @@ def test_without_a_repository_nothing_is_launched(change: Suite) -> None:
     shutil.rmtree(change.path / ".git")
     result = change.run("--gpuperf", NODE)
     assert counted(change) == (0, 0)
-    result.stdout.fnmatch_lines(["*nothing tells whether *is in no git repository*--gpuperf-trust-cubins*"])
+    result.stdout.fnmatch_lines(["*nothing tells whether *is in no git repository*"])
 
 
 def test_without_git_nothing_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,22 +177,6 @@ def test_without_git_nothing_is_launched(change: Suite, monkeypatch: pytest.Monk
     result = change.run("--gpuperf", NODE)
     assert counted(change) == (0, 0)
     result.stdout.fnmatch_lines(["*nothing tells whether *Install git*"])
-
-
-def test_a_change_cannot_trust_itself_by_its_ini_file(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    change.write("pytest.ini", "[pytest]\naddopts = --gpuperf-trust-cubins\n")
-    result = change.run("--gpuperf", NODE)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because CI is set and addopts*"])
-    monkeypatch.delenv("CI")
-    monkeypatch.setenv("TF_BUILD", "True")
-    result = change.run("--gpuperf", NODE)
-    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because TF_BUILD is set and addopts*"])
-    monkeypatch.setenv("CI", "true")
-    change.write("pytest.ini", "[pytest]\n")
-    monkeypatch.setenv("PYTEST_ADDOPTS", "--gpuperf-trust-cubins")
-    change.run("--gpuperf", NODE)
-    assert was_launched(change)
 
 
 def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -> None:
@@ -228,8 +205,10 @@ def test_a_record_that_gives_new_code_the_old_hash_is_not_believed(
     change.edit("test_suite.py", CHANGED, FORGED)  # whose cubin the forged record names
     edit_static(change, code_hash=old)
     commit(change.path)
-    quick = ("--gpuperf", "--gpuperf-changed", NODE)
-    change.run(*quick, "--gpuperf-trust-cubins").assert_outcomes(passed=1)
+    quick = ("--gpuperf", "--gpuperf-time=changed", NODE)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("CI")
+        change.run(*quick).assert_outcomes(passed=1)
     result = change.run(*quick)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
@@ -261,13 +240,15 @@ def launching(project: Suite) -> Suite:
 
 @pytest.mark.parametrize("told", [{}, {"launch": "grid=(4000000, 1, 1) block=(256, 1, 1) shared=0"}], ids=["", "told"])
 def test_a_recorded_launch_that_the_change_edited_lets_no_slower_code_pass(
-    launching: Suite, told: dict[str, object]
+    launching: Suite, told: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The project's own cubin would be launched with more blocks than it ever was, and be as slow as the new code."""
     launching.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
     edit_time(launching, "test_work[1024]", grid=[4_000_000, 1, 1], **told)
     commit(launching.path)
-    launching.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("CI")
+        launching.run("--gpuperf", NODE).assert_outcomes(passed=1)
     result = launching.run("--gpuperf", NODE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*the launch on record came with this change*"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.options import Options
 
 
 @pytest.mark.parametrize(("options", "found"), [(Options(ci=True), "true"), (Options(), None)])

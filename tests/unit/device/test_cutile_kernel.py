@@ -10,8 +10,8 @@ import pytest
 from device_samples import DeviceArray
 from dsl_samples import RecordedSignature, install_recorded_cutile
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.cutile_code import compile_cutile
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.other_compilers import CutileKernel

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from triton_samples import Config, compiled
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 NARROW = "add-narrow-3.6.0"
 

@@ -219,7 +219,7 @@ def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Ru
     item = without_gpu.item()
     assert isinstance(ended(item, StaticOnly("needs a GPU: data")), pytest.skip.Exception)
     assert [one.key.workload for one in stash.book_of(item).unreached] == ["later"]
-    strict = without_gpu.with_options(without_gpu="fail").item()
+    strict = without_gpu.with_options(undecided="fail").item()
     raised = ended(strict, StaticOnly("needs a GPU: data"))
     assert isinstance(raised, pytest.fail.Exception)
     assert "later  NOT-MEASURED" in str(raised)

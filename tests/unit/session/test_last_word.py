@@ -31,7 +31,7 @@ def test_a_regression_fails_a_test_that_pytest_calls_xfailed(run: Run) -> None:
 @pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.NEW])
 def test_what_passes_and_what_no_update_records_is_nothing_against_it(run: Run, verdict: Verdict) -> None:
     one = report(wasxfail="known")
-    fail_expected(one, [judgement(verdict)], run.with_options(missing="fail").options)
+    fail_expected(one, [judgement(verdict)], run.with_options(open="fail").options)
     assert (one.outcome, one.sections, one.wasxfail) == ("skipped", [], "known")
 
 
@@ -50,7 +50,7 @@ def test_red_verdicts_of_tests_that_pytest_calls_green_are_counted_and_named(run
     ]
     book = Book.merged(tests, {f"{MODULE}::failed": "SLOWER"}, 4)
     book.failed_as_expected = {f"{MODULE}::new"}
-    strict = run.with_options(missing="fail").options
+    strict = run.with_options(open="fail").options
     said = fail_hidden(book, strict)
     assert said.startswith(f"the gate fails 1 test that pytest does not call failed: {MODULE}::red. To do: ")
     why = "copy  SLOWER, and pytest does not call the test failed"

@@ -100,12 +100,12 @@ def test_a_folder_that_cannot_be_read_has_no_architectures_of_its_own(run: Run, 
 
 def test_what_the_policy_fails_is_red_unless_a_project_may_have_settled_on_it(run: Run) -> None:
     record = OnRecord(old_key(), "sm_90", "static")
-    strict = run.with_options(open="fail", without_gpu="warn").options
+    strict = run.with_options(open="fail").options
     red = {cause for cause in WhyVanished if missed_records.fails(Vanished(record, cause), strict)}
     assert red == set(WhyVanished) - {WhyVanished.ELSEWHERE, WhyVanished.DESELECTED}
     skip = Vanished(record, WhyVanished.SKIPPED, for_want_of_gpu=True)
     assert not missed_records.fails(skip, strict)
-    assert missed_records.fails(skip, run.with_options(without_gpu="fail").options)
+    assert missed_records.fails(skip, run.with_options(undecided="fail").options)
 
 
 def test_a_folder_nearby_that_cannot_be_read_is_not_named(run: Run) -> None:

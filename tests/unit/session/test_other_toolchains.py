@@ -66,7 +66,7 @@ def told(run: Run, *found: Recorded) -> tuple[list[str], list[str]]:
 def test_a_compiler_that_is_not_at_hand_is_behind_with_the_remedy(updated: Run) -> None:
     remedy = (
         "Update with it too: pip install --target {0}/12.9.86 nvidia-cuda-nvrtc==12.9.86, then pytest "
-        "--update-baselines --gpuperf-toolchains={0}"
+        "--update-baselines --gpuperf-nvrtc={0}/12.9.86"
     )
     late = f"{OTHER}: 1 workload is behind now, on record with an older source or not at all. "
     assert told(updated) == ([late + remedy.format("nvrtcs")], [])

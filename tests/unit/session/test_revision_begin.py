@@ -17,10 +17,10 @@ from record_samples import static_of
 from run_samples import COMPILER, H200, MODULE, TEST, Run, key, workload
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import child_command
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import RevisionFound, read_revision
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.session import compare_revision
 from pytest_gpuperf.session.compare_revision import FOUND_FILE, begin
 
