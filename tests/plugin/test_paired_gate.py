@@ -121,12 +121,6 @@ def test_all_pairs_unchanged_workloads_too(recorded):
     assert "UNCHANGED" not in result.stdout.str().partition("device time")[2]
 
 
-def test_all_and_changed_exclude_each_other(recorded):
-    result = recorded.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-time=changed")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-time=all and --gpuperf-time=changed exclude each other*"])
-
-
 # --- a tolerance of the test's or the run's own --------------------------------------------------
 
 

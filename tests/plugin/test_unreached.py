@@ -116,7 +116,7 @@ def test_ci_alone_does_not_fail_the_test(known, monkeypatch):
 @pytest.mark.parametrize("missing", ["warn", "fail"])
 def test_data_before_the_first_kernel_leaves_nothing_and_says_what_was_there(known, missing):
     known.write("test_h.py", DATA_FIRST)
-    result = known.run("--gpuperf", f"--gpuperf-missing={missing}", "test_h.py")
+    result = known.run("--gpuperf", f"--gpuperf-open={missing}", "test_h.py")
     assert result.ret == (10 if missing == "warn" else 1)
     result.stdout.fnmatch_lines([UNREACHED.replace("k2", "k1"), UNREACHED])
 
