@@ -18,7 +18,8 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
 ``options``, ``read_options``  flags and ini keys; ``arguments``: what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
-``formatting``, ``atomic_write``  numbers as text, and files that are never seen half written
+``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
+                        of errors with a message for a user
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, SupportsFloat, TypeGuard
 
+from pytest_gpuperf.errors import GpuperfError
+
 BesideKind = Literal["memory", "host"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
 """What ``measure=`` of a test takes."""
@@ -14,7 +16,7 @@ BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
 
-class BadArgument(TypeError):
+class BadArgument(GpuperfError, TypeError):
     """A fixture was called with something that it does not take; the message says what it takes."""
 
 

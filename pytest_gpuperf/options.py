@@ -256,7 +256,7 @@ class Options:
     @property
     def new(self) -> Action:
         """Of a workload without a baseline: what a revision lacks is no open question."""
-        return self.undecided if self.against else self.open
+        return "warn" if self.against else self.open
 
     def budget(self, own: float | None, pair_slot: PairSlot) -> float:
         """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""

@@ -206,8 +206,6 @@ def _report(config: pytest.Config, given: str) -> str:
         raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
     if path.is_dir():
         raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
-    if path.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
-        raise pytest.UsageError(f"{name}: {given} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
     return str(path)
 
 

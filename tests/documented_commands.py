@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 import pytest
 from markdown_pages import ROOT
 
-from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.cli.command_line import build_parser
 from pytest_gpuperf.read_options import read_options
 
 if sys.version_info >= (3, 11):

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines import audit_file
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.kernel_tests import KernelTests, kernel_tests
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.audited_changes import Code, Looked, look_closer
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
-from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.compile.cubin.audited import Built, read_built, record_of
 from pytest_gpuperf.compile.cubin.built_files import group_of
 from pytest_gpuperf.compile.cubin.demangled_names import names_of
 from pytest_gpuperf.compile.cubin.stable_names import kernel_key
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.judge.audit import compared, counts, joined
 from pytest_gpuperf.model.audited_kernel import Files
@@ -38,12 +38,11 @@ NOTHING_COMPARED = (
 UNREAD = "{} compared by registers, stack, memory and size alone, without their instructions"
 
 
-class AuditRefused(Exception):
+class AuditRefused(GpuperfError):
     """The flags or the files do not fit together; the message says what to do."""
 
 
-PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NoFolderError, NotWritten, OSError)
-"""What can keep the command from an answer."""
+PROBLEM_STATUS = EXIT_UNKNOWN
 
 
 class AuditRequest(NamedTuple):
@@ -61,6 +60,38 @@ class AuditRequest(NamedTuple):
     markdown: Path | None = None
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
+    held = parser.add_mutually_exclusive_group()
+    held.add_argument("--baseline", metavar="FILE", type=Path, help="what is on record, such as gpuperf-audit.json.xz")
+    held.add_argument(
+        "--against", metavar="FILE", type=Path, action="append", default=[],
+        help="another build of the file, such as the version before; may be given again for several",
+    )  # fmt: skip
+    parser.add_argument("--update", action="store_true", help="write what the files hold to that of --baseline")
+    parser.add_argument(
+        "--skip", metavar="PATTERN", action="append", default=[],
+        help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
+    )  # fmt: skip
+    parser.add_argument("--max-size", metavar="SIZE", type=_size, help="of all machine code of a FILE, such as 40M")
+    parser.add_argument("--max-kernel-size", metavar="SIZE", type=_size, help="of one kernel, such as 64K")
+    for form in ("json", "markdown"):
+        parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"also write what differs, as {form}")
+    add_folder(parser)
+
+
+def _size(text: str) -> int:
+    """``40M`` as 40,000,000 bytes."""
+    unit = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper())
+    try:
+        size = int(float(text[:-1]) * unit) if unit is not None else int(text)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: 40M, 64K")
+    return size
+
+
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     flags = {name: getattr(parsed, name) for name in AuditRequest._fields}
     return run(AuditRequest(**flags), start=Path.cwd(), write=write)
@@ -71,7 +102,7 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
 
     Returns the exit status: 0, 1 if a kernel got worse or a size is beyond its budget, or 2 if a file cannot be read or
     no kernel could be compared; an update takes all.
-    Raises one of ``PROBLEMS``.
+    Raises ``GpuperfError`` and ``OSError``.
     """
     recorded = _recorded(wanted)
     if wanted.baseline is None and not wanted.against and (wanted.json or wanted.markdown):

@@ -17,11 +17,12 @@ import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
 from pytest_gpuperf.session.run_scope import covers
 
 
-class CollectionError(Exception):
+class CollectionError(GpuperfError):
     """pytest did not get as far as collecting; the message carries its own words."""
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pytest_gpuperf.doctor import examination, findings, machine
 from pytest_gpuperf.model.plugin_version import __version__
 
-PROBLEMS = ()
-"""None: what is missing is a finding."""
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:

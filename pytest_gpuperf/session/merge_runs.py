@@ -16,6 +16,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.judge.vanished import Vanished
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
@@ -41,7 +42,7 @@ NAMED = 8
 """Most shards that are named as missing."""
 
 
-class MergeRefused(Exception):
+class MergeRefused(GpuperfError):
     """The reports are not those of all shards of one run; the message says which, and what to do."""
 
 

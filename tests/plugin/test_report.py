@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import sys
 from html.parser import HTMLParser
 
 import msgspec
@@ -200,13 +199,6 @@ def test_a_report_of_a_run_that_measures_nothing_is_refused(suite):
     result = suite.run("--gpuperf-report=out.md")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--gpuperf-report: nothing is measured without --gpuperf*"])
-
-
-def test_without_jinja2_a_page_is_refused_with_the_remedy(recorded, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    result = recorded.run("--gpuperf", "--gpuperf-report=out.html")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*out.html needs jinja2: pip install 'pytest-gpuperf?html?', or name a .md file"])
 
 
 def test_a_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded, monkeypatch):

@@ -15,8 +15,7 @@ from record_samples import static_of
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.argument_parser import build_parser
-from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.cli.command_line import build_parser, main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.cubin import changed_code
 from pytest_gpuperf.compile.cubin.ready_made import ready_made

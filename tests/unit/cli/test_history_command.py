@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -111,15 +110,3 @@ def test_what_cannot_be_shown_says_why(history, monkeypatch, capsys, arguments, 
     monkeypatch.chdir(history[0])
     assert main(["history", *arguments]) == 1
     assert says in capsys.readouterr().err
-
-
-def test_without_jinja2_a_page_is_refused_with_the_remedy(history, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(history[0])
-    for name in ("jinja2", "pytest_gpuperf.report.history_page", "pytest_gpuperf.report.page_parts"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    file = tmp_path / "h.html"
-    assert main(["history", "tests", "--output", str(file)]) == 1
-    said = capsys.readouterr().err
-    assert said == "gpuperf history: a page needs jinja2: pip install 'pytest-gpuperf[html]'\n"
-    assert not file.exists()

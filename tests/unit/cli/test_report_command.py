@@ -9,6 +9,7 @@ import pytest
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.context import last_run
+from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -50,6 +51,31 @@ def test_without_a_report_it_is_the_last_run(report, capsys):
     last_run.keep(report, run)
     assert main(["report"]) == 0
     assert "## gpuperf: 1 WORSE" in capsys.readouterr().out
+
+
+def part(folder, name, test, verdict, *, status=0, commit="c0"):
+    key = Key(module="test_a.py", test=test, workload="scan")
+    judged = Judgement(key=key, target="sm_90", kind="static", verdict=verdict)
+    work = WorkloadEvidence(key=key, judgements=(judged,))
+    document = document_of(
+        [TestEvidence(module="test_a.py", test=test, workloads=(work,))], date="2026-11-22T12:00:00Z", plugin="0.1.0",
+        task="gating", exit_status=status, problems=[], warnings=["a remark"], machines=["NVIDIA H200"],
+        commit=Commit(commit),
+    )  # fmt: skip
+    (folder / name).write_bytes(msgspec.json.encode(document.report))
+
+
+def test_reports_of_several_jobs_are_one(report, capsys):
+    part(report, "1.json", "test_b", Verdict.SAME)
+    part(report, "2.json", "test_c", Verdict.WORSE, status=1)
+    assert main(["report", "1.json", "2.json", "--output", "whole.json"]) == 0
+    whole = json.loads((report / "whole.json").read_text())
+    assert [one["test"] for one in whole["tests"]] == ["test_b", "test_c"]
+    assert (whole["verdicts"], whole["exit_status"]) == ({"WORSE": 1, "SAME": 1}, 1)
+    assert (whole["warnings"], whole["machines"], whole["commit"]) == (["a remark"], ["NVIDIA H200"], "c0")
+    part(report, "2.json", "test_c", Verdict.WORSE, commit="c1")
+    assert main(["report", "1.json", "2.json"]) == 1
+    assert "the reports are of several commits (c0, c1): name those of one run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf import cli
-from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.bisect_command import STEP_STATUS
+from pytest_gpuperf.cli.command_line import build_parser
 from pytest_gpuperf.context.marker import MarkerSettings
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import FLAGS

@@ -68,10 +68,8 @@ def test_nothing_fails_under_advisory(verdict: Verdict) -> None:
     assert effect(judgement(verdict), Options(advisory=True)) is not FAIL
 
 
-def test_a_workload_that_a_revision_lacks_fails_only_where_that_is_asked_for() -> None:
-    for given, expected in (({}, WARN), ({"undecided": "fail"}, FAIL)):
-        against = Options(open="fail", against="main", **given)  # type: ignore[arg-type]
-        assert effect(judgement(Verdict.NEW), against) is expected
+def test_a_workload_that_a_revision_lacks_is_no_open_question() -> None:
+    assert effect(judgement(Verdict.NEW), Options(open="fail", undecided="fail", against="main")) is WARN
 
 
 def test_counters_that_are_not_there_are_never_red() -> None:
