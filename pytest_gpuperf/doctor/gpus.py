@@ -1,14 +1,20 @@
-"""Probes for the driver and its GPUs, through NVML: no CUDA context is made, so this process is on none of them."""
+"""Probes for the driver and its GPUs, through NVML, and for what times need: CuPy and CUPTI.
+
+No CUDA context is made, so this process is on none of the GPUs.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
-from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.findings import ProbeResult, missing
 from pytest_gpuperf.doctor.machine import HostMachine
+from pytest_gpuperf.doctor.probes import package
 
+CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 NO_DRIVER_ADVICE = (
     "static evidence needs none; for times run on a machine with a GPU and a driver "
     "(in a container: start it with --gpus all)"
@@ -51,7 +57,7 @@ def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
 
 
 def _no_driver(detail: str, advice: str) -> ProbeResult:
-    return ProbeResult("time", "driver", "missing", detail, advice, required=True)
+    return missing("time", "driver", detail, advice)
 
 
 def _driver(nvml: Any) -> ProbeResult:
@@ -71,14 +77,13 @@ def driver_cuda(nvml: Any) -> tuple[int, int]:
 def _gpus(nvml: Any, machine: HostMachine) -> list[ProbeResult]:
     count = nvml.nvmlDeviceGetCount()
     if count == 0:
-        return [ProbeResult("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
+        return [missing("time", "GPU", "the driver lists none", NO_DRIVER_ADVICE)]
     findings = [finding for index in range(count) for finding in _gpu(nvml, index)]
     visible = machine.environ(VARIABLE)
     if visible is None:
         return findings
     if not visible_devices({VARIABLE: visible}):
-        hidden = ProbeResult("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
-        return [*findings, hidden]
+        return [*findings, missing("time", VARIABLE, f"{visible!r} hides every GPU", "unset it")]
     return [*findings, ProbeResult("time", VARIABLE, "ok", visible)]
 
 
@@ -117,3 +122,50 @@ def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
         return ProbeResult("time", name, "ok", "no other")
     advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
     return ProbeResult("time", name, "warn", f"others compute here: pid {others}", advice)
+
+
+# --- what times need ------------------------------------------------------------------------------
+
+
+def probe_cupy(machine: HostMachine) -> list[ProbeResult]:
+    """CuPy, under whichever of its names; two of them in one environment break each other."""
+    installed = [name for name in CUPY_DISTRIBUTIONS if machine.version(name)]
+    if not installed:
+        advice = "pip install 'pytest-gpuperf[cuda13]' (or [cuda12] for a CUDA 12 driver)"
+        return [missing("time", "CuPy", "not installed", advice)]
+    if len(installed) > 1:
+        advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
+        return [ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)]
+    return [package(machine, "time", installed[0], "cupy", installed[0])]
+
+
+def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
+    """CUPTI activity records, the best timer; CUDA graphs stand in where it is not there."""
+    stand_in = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
+    version = machine.version("cupti-python")
+    if version is None:
+        advice = f"pip install 'pytest-gpuperf[cupti]'; {stand_in}"
+        return [ProbeResult("time", "CUPTI", "missing", "cupti-python is not installed", advice)]
+    try:
+        machine.load("cupti")
+    except (ImportError, OSError) as problem:
+        detail = f"cupti-python {version} does not import: {problem}"
+        return [ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {stand_in}")]
+    newest = from_nvml(machine, driver_cuda, None)
+    ours = _major_minor(version)
+    if newest is not None and ours > newest:
+        detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
+        advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
+        return [ProbeResult("time", "CUPTI", "warn", detail, advice)]
+    return [ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")]
+
+
+def probe_xdist(machine: HostMachine) -> list[ProbeResult]:
+    found = machine.version("pytest-xdist") or "not installed; only needed to use several GPUs (-n)"
+    return [ProbeResult("time", "pytest-xdist", "ok", found)]
+
+
+def _major_minor(version: str) -> tuple[int, int]:
+    """Major and minor number of ``13.0.1``, ``13.1rc1`` or ``12``."""
+    found = re.match(r"(\d+)(?:\.(\d+))?", version)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
