@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.formatting import duration, rate
+from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.timed_round import mean_time_ns
 
@@ -97,7 +97,7 @@ def _value(work: WorkloadEvidence, y: str) -> float | None:
 
 
 def _shown(value: float, y: str) -> str:
-    return duration(value) if y == "time" else rate(value, UNITS[y])
+    return duration(value) if y == "time" else quantity(value, UNITS[y])
 
 
 def drawn(sweeps: Sequence[Sweep]) -> dict[str, Any]:

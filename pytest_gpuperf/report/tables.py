@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import columns, duration, numbered, rate, ratio, visible
+from pytest_gpuperf.formatting import columns, duration, numbered, quantity, ratio, visible
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.timed_round import mean_time_ns
@@ -256,4 +256,4 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str,
 def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
     """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
     share = per_second / peak if peak else 0.0
-    return rate(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
+    return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
