@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
-from pytest_gpuperf.model.tolerance import PROFILES, Limits
+from pytest_gpuperf.model.tolerance import MOST_BUDGET_S, PROFILES, Limits
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -25,8 +25,8 @@ Action = Literal["fail", "warn"]
 
 USUAL_FOLDER = "baselines"
 """Of the baselines, below pytest's root, unless another is given."""
-BUDGET_S, SUSTAINED_BUDGET_S, MOST_BUDGET_S = 5.0, 320.0, 3600
-"""For timing one workload, seconds; with sustained slots, room for 28 blocks of four slots and rounds; the most."""
+BUDGET_S, SUSTAINED_BUDGET_S = 5.0, 320.0
+"""For timing one workload, seconds; with sustained slots, room for 28 blocks of four slots and rounds."""
 UPDATE_MODES = ("new", "changed", "all")
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 REPORT_ENDINGS = (".json", ".md", ".html")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.api.workload_arguments import amount, arrays, fraction, function, name_of, require_callable
-from pytest_gpuperf.arguments import BadArgument, measures, require_word
+from pytest_gpuperf.api.workload_arguments import amount, arrays, function, name_of, require_callable
+from pytest_gpuperf.arguments import BadArgument, measures, require_setting
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker
@@ -77,12 +77,13 @@ class GpuPerf:
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
-        require_word("cache", cache)
-        require_word("pair_slot", pair_slot)
+        for argument, given in (("cache", cache), ("tolerance", tolerance), ("pair_slot", pair_slot)):
+            require_setting(argument, given)
         options, settings = self._worker.options, self._settings
+        accepted = settings.tolerance if tolerance is None else tolerance
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            limits=options.limits(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),

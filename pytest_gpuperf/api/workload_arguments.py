@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pytest_gpuperf.arguments import BadArgument, is_fraction, number_of, one_line
+from pytest_gpuperf.arguments import BadArgument, number_of, one_line
 from pytest_gpuperf.device.launch import Launch
 
 
@@ -18,15 +18,6 @@ def require_callable(workload: object) -> Callable[[], Any]:
     given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
-
-
-def fraction(given: object) -> float | None:
-    """A tolerance as Python's float, whichever library's type it has."""
-    if given is None:
-        return None
-    if not is_fraction(given):
-        raise _refused("tolerance", given, "a fraction up to 0.5")
-    return float(given)
 
 
 def name_of(workload: Any, given: object) -> str:
