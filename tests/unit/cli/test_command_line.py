@@ -14,9 +14,8 @@ import pytest
 from warm_python import COLD
 
 from pytest_gpuperf import __version__
-from pytest_gpuperf.cli import bisect_command, command_line
+from pytest_gpuperf.cli import bisect_command, command_line, doctor_command
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
-from pytest_gpuperf.doctor import examination
 from pytest_gpuperf.doctor.findings import ProbeResult
 
 
@@ -24,7 +23,7 @@ from pytest_gpuperf.doctor.findings import ProbeResult
 def found(monkeypatch: pytest.MonkeyPatch) -> list[ProbeResult]:
     """What the examination will find; empty until a test says otherwise."""
     findings: list[ProbeResult] = []
-    monkeypatch.setattr(examination, "examine", lambda machine: findings)
+    monkeypatch.setattr(doctor_command, "PROBES", [lambda machine: findings])
     return findings
 
 
