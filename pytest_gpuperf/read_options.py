@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "CODEBUILD_BUILD_ID")
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
-CI_VARIABLE, REVISION_FOLDER = "gpuperf_ci_variable", "gpuperf_revision_folder"
-"""Under these names a worker of pytest-xdist learns which variable says CI, and where the revision's evidence lies."""
+REVISION_FOLDER = "gpuperf_revision_folder"
+"""Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
 REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
@@ -67,15 +67,9 @@ def ci_variable(environment: Mapping[str, str]) -> str:
     return next((name for name in CI_SERVICES if environment.get(name)), "")
 
 
-def ci_variable_of(config: pytest.Config) -> str:
-    """The same for this run; a worker on another host asks its controller."""
-    told: str = getattr(config, "workerinput", {}).get(CI_VARIABLE, "")
-    return told or ci_variable(os.environ)
-
-
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
-    ci = ci_variable_of(config)
+    ci = ci_variable(os.environ)
     values: dict[str, Any] = {"ci": bool(ci), "named": tuple(_named(config)), "repeated": tuple(_repeated(config))}
     values |= {field: value for field, flag in FLAGS.items() if (value := _value(config, field, flag)) is not None}
     if _by_hand(config, "profile") and not _by_hand(config, "tolerance"):

@@ -12,6 +12,7 @@ from pytest_gpuperf.context import last_run
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.base_record import schema_of
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.options import REPORT_ENDINGS
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import write_report
@@ -44,7 +45,9 @@ def refuse_other_endings(files: Iterable[Path], endings: Sequence[str]) -> None:
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Write every file in the form of its ending; without any, Markdown.  Returns 0.  Raises ``GpuperfError``."""
     refuse_other_endings(parsed.files, REPORT_ENDINGS)
-    document = joined([read_report(path) for path in parsed.reports]) if parsed.reports else _of_last_run(Path.cwd())
+    document = (
+        joined([(path, read_report(path)) for path in parsed.reports]) if parsed.reports else _of_last_run(Path.cwd())
+    )
     if not parsed.files:
         write(as_markdown(document))
     for file in parsed.files:
@@ -69,26 +72,33 @@ def read_report(path: Path) -> RunReport:
         raise ReportError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
-def joined(reports: Sequence[RunReport]) -> Document:
-    """One run of several that each had a part of the tests; a test of several is that of the last.
+def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
+    """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
 
-    Raises ``ReportError`` if they are of several commits.
+    ``reports`` are at least one, with their files.  Raises ``ReportError`` if they are of several commits, or if two
+    have the same test, unless it is a fixture that tests of both share and that both judged alike.
     """
-    first, *others = reports
-    if not others:
+    (file, first), found = reports[0], [report for _, report in reports]
+    if len(found) == 1:
         return document_from(first)
-    if any(one.commit != first.commit for one in others):
-        commits = ", ".join(dict.fromkeys(one.commit[:12] or "none" for one in reports))
-        raise ReportError(f"the reports are of several commits ({commits}): name those of one run")
-    tests = {test.node_id: test for one in reports for test in one.tests}
+    tests: dict[str, tuple[Path, TestEvidence]] = {}
+    for path, report in reports:
+        if report.commit != first.commit:
+            raise ReportError(f"{file} and {path} are of different commits: give reports of one run's jobs")
+        for test in report.tests:
+            before, known = tests.setdefault(test.node_id, (path, test))
+            if [one.verdict for one in known.judgements] != [one.verdict for one in test.judgements]:
+                raise ReportError(
+                    f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
+                )
     whole = document_of(
-        tuple(tests.values()), date=max(one.date for one in reports), plugin=first.plugin, task=first.task,
-        exit_status=next((one.exit_status for one in reports if one.exit_status), 0),
-        problems=_once(one.problems for one in reports), warnings=(),
-        machines=_once(one.machines for one in reports), code=[code for one in reports for code in one.code],
-        commit=Commit(first.commit, dirty=any(one.dirty for one in reports)), branch=first.branch,
+        [test for _, test in tests.values()], date=max(one.date for one in found), plugin=first.plugin,
+        task=f"{len(found)} jobs: {first.task}", exit_status=max(one.exit_status for one in found),
+        problems=_once(one.problems for one in found), warnings=(), machines=_once(one.machines for one in found),
+        commit=Commit(first.commit, first.dirty), branch=first.branch,
+        code=[code for one in found for code in one.code],
     )  # fmt: skip
-    warnings = _once([*(one.warnings for one in reports), whole.report.warnings])
+    warnings = _once([*(one.warnings for one in found), whole.report.warnings])
     return document_from(msgspec.structs.replace(whole.report, warnings=warnings))
 
 

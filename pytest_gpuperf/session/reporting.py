@@ -14,7 +14,7 @@ from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.read_options import CI_VARIABLE, REVISION_FOLDER, ci_variable_of
+from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
@@ -63,8 +63,6 @@ class Reporting:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
-        if self.options.ci:
-            node.workerinput[CI_VARIABLE] = ci_variable_of(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
         if self.options.ncu:

@@ -9,11 +9,10 @@ import pytest
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.context import last_run
-from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import RunReport, document_of
 
 KEY = Key(module="test_a.py", test="test_b", workload="scan")
 WORSE = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.WORSE, reason="it spills")
@@ -53,31 +52,6 @@ def test_without_a_report_it_is_the_last_run(report, capsys):
     assert "## gpuperf: 1 WORSE" in capsys.readouterr().out
 
 
-def part(folder, name, test, verdict, *, status=0, commit="c0"):
-    key = Key(module="test_a.py", test=test, workload="scan")
-    judged = Judgement(key=key, target="sm_90", kind="static", verdict=verdict)
-    work = WorkloadEvidence(key=key, judgements=(judged,))
-    document = document_of(
-        [TestEvidence(module="test_a.py", test=test, workloads=(work,))], date="2026-11-22T12:00:00Z", plugin="0.1.0",
-        task="gating", exit_status=status, problems=[], warnings=["a remark"], machines=["NVIDIA H200"],
-        commit=Commit(commit),
-    )  # fmt: skip
-    (folder / name).write_bytes(msgspec.json.encode(document.report))
-
-
-def test_reports_of_several_jobs_are_one(report, capsys):
-    part(report, "1.json", "test_b", Verdict.SAME)
-    part(report, "2.json", "test_c", Verdict.WORSE, status=1)
-    assert main(["report", "1.json", "2.json", "--output", "whole.json"]) == 0
-    whole = json.loads((report / "whole.json").read_text())
-    assert [one["test"] for one in whole["tests"]] == ["test_b", "test_c"]
-    assert (whole["verdicts"], whole["exit_status"]) == ({"WORSE": 1, "SAME": 1}, 1)
-    assert (whole["warnings"], whole["machines"], whole["commit"]) == (["a remark"], ["NVIDIA H200"], "c0")
-    part(report, "2.json", "test_c", Verdict.WORSE, commit="c1")
-    assert main(["report", "1.json", "2.json"]) == 1
-    assert "the reports are of several commits (c0, c1): name those of one run" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("content", "arguments", "says"),
     [(None, ["run2.json"], "cannot be read"), ("{", ["bad.json"], "is no report of a run"),
@@ -89,3 +63,36 @@ def test_what_cannot_be_reported_says_why(report, capsys, content, arguments, sa
         (report / "bad.json").write_text(content)
     assert main(["report", *arguments]) == 1
     assert says in capsys.readouterr().err
+
+
+def test_reports_of_jobs_that_divided_the_tests_are_joined(report, capsys):
+    other = document_of(
+        [msgspec.structs.replace(EVIDENCE, test="test_c")], date="2026-11-22T13:00:00Z", plugin="0.1.0", task="gating",
+        exit_status=0, problems=["red"], warnings=[], machines=["NVIDIA H200"],
+    )  # fmt: skip
+    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    assert main(["report", "run.json", "other.json", "--output", "whole.json"]) == 0
+    whole = json.loads((report / "whole.json").read_text())
+    assert [test["test"] for test in whole["tests"]] == ["test_b", "test_c"]
+    assert (whole["exit_status"], whole["date"], whole["problems"]) == (1, "2026-11-22T13:00:00Z", ["red"])
+    assert (whole["task"], whole["machines"]) == ("2 jobs: gating", ["NVIDIA H200"])
+
+
+def test_reports_that_judge_a_test_differently_are_not_joined(report, capsys):
+    better = msgspec.structs.replace(WORSE, verdict=Verdict.BETTER)
+    work = WorkloadEvidence(key=KEY, judgements=(better,))
+    other = document_of(
+        [msgspec.structs.replace(EVIDENCE, workloads=(work,))], date="2026-11-22T13:00:00Z", plugin="0.1.0",
+        task="gating", exit_status=0, problems=[], warnings=[], machines=[],
+    )  # fmt: skip
+    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    assert main(["report", "run.json", "run.json"]) == 0
+    assert main(["report", "run.json", "other.json"]) == 1
+    assert "run.json and other.json judge test_a.py::test_b differently" in capsys.readouterr().err
+
+
+def test_reports_of_several_commits_are_not_joined(report, capsys):
+    other = msgspec.json.decode((report / "run.json").read_bytes(), type=RunReport)
+    (report / "other.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(other, commit="c1")))
+    assert main(["report", "run.json", "other.json"]) == 1
+    assert "run.json and other.json are of different commits" in capsys.readouterr().err
