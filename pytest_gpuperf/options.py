@@ -231,7 +231,9 @@ class Options:
     repeated: tuple[str, ...] = ()
     """Flags of this run, as they were given, that another one needs to judge and to record alike."""
     shard: tuple[int, int] | None = None
+    """Nothing sets it: goes with the merge of shards."""
     toolchains: Path | None = None
+    """Nothing sets it: goes with the update of other toolchains."""
 
     @property
     def active(self) -> bool:

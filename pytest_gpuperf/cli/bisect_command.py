@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import folder_of
 from pytest_gpuperf.cli.bisect_trial import Trial, trial_of
+from pytest_gpuperf.cli.report_command import read_report
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
@@ -32,7 +32,6 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
-from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.session.interrupt import command_in_order
 
 Write = Callable[[str], object]
@@ -133,13 +132,12 @@ def _below_top(node_id: str, start: Path, top: Path) -> str:
     """
     name, mark, test = node_id.partition("::")
     here = start.resolve()
-    place = next((one for one in (here, *here.parents) if one.is_relative_to(top) and (one / name).exists()), here)
-    path = place / name
-    ways = (Path(os.path.normpath(path)), path.parent.resolve() / path.name, path.resolve())
-    inside = next((one for one in ways if one.is_relative_to(top)), None)
-    if inside is None:
+    places = (one for one in (here, *here.parents) if one.is_relative_to(top) and (one / name).exists())
+    path = Path(os.path.normpath(next(places, here) / name))
+    path = path if path.is_relative_to(top) else path.resolve()
+    if not path.is_relative_to(top):
         raise RevisionError(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
-    return f"{inside.relative_to(top).as_posix()}{mark}{test}"
+    return f"{path.relative_to(top).as_posix()}{mark}{test}"
 
 
 def _seen_from(node_id: str, folder: Path, top: Path) -> str:
@@ -249,7 +247,11 @@ def _tried(
             f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=fail",
         ]  # fmt: skip
         status = _run([*command, *flags, node_id], start, log, {**os.environ, **environ})
-        report, lines = _report(file), log_lines(log)
+        lines = log_lines(log)
+        try:
+            report = read_report(file)
+        except GpuperfError:  # it left none
+            report = None
     error = next(iter((*errors_in(lines), *_refusals(lines))), "it hung" if status is None else f"exit status {status}")
     if report is None or status not in COMPARED:
         return Trial("undecided", None, error)
@@ -272,10 +274,3 @@ def _refusals(lines: Iterable[str]) -> Iterator[str]:
         _, mark, refused = line.partition(": error: ")
         if mark or (line.startswith("ERROR") and not line.startswith("ERROR: usage: ")):
             yield refused or line
-
-
-def _report(file: Path) -> RunReport | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=RunReport)
-    except (OSError, msgspec.DecodeError):
-        return None
