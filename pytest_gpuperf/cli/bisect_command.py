@@ -51,10 +51,6 @@ _OF_HEAD = re.compile(r"(HEAD|@)(?=[~^@{:]|$)")
 """How revisions begin that say where they are from what is checked out."""
 
 
-class NoBisection(GpuperfError):
-    """What was asked for cannot be looked for; the message says why, and what to do."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
     parser.add_argument("--good", metavar="REF", help="a commit that is not slower (default: where it was recorded)")
@@ -111,10 +107,10 @@ def _search(node_id: str, good: str | None, bad: str, start: Path, write: Write)
 def _step(node_id: str, good: str | None, start: Path, write: Write) -> int:
     """Judge the working tree against the good end."""
     if good is None:
-        raise NoBisection("--step needs --good REF, what the working tree is compared with")
+        raise GpuperfError("--step needs --good REF, what the working tree is compared with")
     top = repository_of(start).top
     if _OF_HEAD.match(good) and _is_bisecting(top):
-        raise NoBisection(
+        raise GpuperfError(
             f"--good {good} is another commit at every step, as git bisect moves HEAD: name it by its id, or by a "
             "branch or a tag"
         )
@@ -152,7 +148,7 @@ def _is_bisecting(top: Path) -> bool:
 
 
 def recorded_commit(node_id: str, start: Path, top: Path) -> str:
-    """The commit at which the test's times, or those of its module, were recorded last.  Raises ``NoBisection``."""
+    """The commit at which the test's times, or those of its module, were recorded last.  Raises ``GpuperfError``."""
     try:
         folder = folder_of(None, start)
         store = BaselineStore(folder)
@@ -162,19 +158,19 @@ def recorded_commit(node_id: str, start: Path, top: Path) -> str:
         sessions = []
     known = [one for one in sessions if one.commit and not one.dirty]
     if not known:
-        raise NoBisection("no record says at which commit the test was still good: name it with --good REF")
+        raise GpuperfError("no record says at which commit the test was still good: name it with --good REF")
     return GitFolder(start).commit(max(known, key=lambda one: one.date).commit)
 
 
 def _between(start: Path, first: str, last: str) -> list[str]:
     """The commits from the good end to the bad one, along first parents, both included."""
     if run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
-        raise NoBisection(
+        raise GpuperfError(
             f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name the commit that both come from "
             f"(git merge-base {first[:12]} {last[:12]}) with --good"
         )
     if first == last:
-        raise NoBisection(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
+        raise GpuperfError(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
     listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return [first, *listed.stdout.decode("ascii", "replace").split()]
 

@@ -19,10 +19,6 @@ from pytest_gpuperf.report.files import write_report
 from pytest_gpuperf.report.markdown import as_markdown
 
 
-class ReportError(GpuperfError):
-    """There is no run to report on, or no such form; the message says what to do."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "reports", metavar="JSON", nargs="*", type=Path,
@@ -56,26 +52,26 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 
 
 def read_report(path: Path) -> RunReport:
-    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``ReportError``."""
+    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``GpuperfError``."""
     remedy = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
     try:
         content = path.read_bytes()
         schema = schema_of(content)
         if schema != SCHEMA:
-            raise ReportError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
+            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
         report = msgspec.json.decode(content, type=RunReport)
         document_from(report)
         return report
     except OSError as problem:
-        raise ReportError(f"{path} cannot be read ({problem}): {remedy}") from problem
+        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
     except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
-        raise ReportError(f"{path} is no report of a run ({problem}): {remedy}") from problem
+        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
 def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
     """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
 
-    ``reports`` are at least one, with their files.  Raises ``ReportError`` if they are of several commits, or if two
+    ``reports`` are at least one, with their files.  Raises ``GpuperfError`` if they are of several commits, or if two
     have the same test, unless it is a fixture that tests of both share and that both judged alike.
     """
     (file, first), found = reports[0], [report for _, report in reports]
@@ -84,11 +80,11 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
     tests: dict[str, tuple[Path, TestEvidence]] = {}
     for path, report in reports:
         if report.commit != first.commit:
-            raise ReportError(f"{file} and {path} are of different commits: give reports of one run's jobs")
+            raise GpuperfError(f"{file} and {path} are of different commits: give reports of one run's jobs")
         for test in report.tests:
             before, known = tests.setdefault(test.node_id, (path, test))
             if [one.verdict for one in known.judgements] != [one.verdict for one in test.judgements]:
-                raise ReportError(
+                raise GpuperfError(
                     f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
                 )
     whole = document_of(
@@ -109,7 +105,7 @@ def _once(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def _of_last_run(start: Path) -> Document:
     path = last_run.find(start)
     if path is None:
-        raise ReportError(
+        raise GpuperfError(
             f"there is no last run in {last_run.where(start)}: run pytest --gpuperf first, or name a report"
         )
     found = last_run.read(path)
