@@ -38,7 +38,7 @@ def install(session: nox.Session, *more: str) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
         file.write("\n".join(kept))
         file.flush()
-        needs = ("hypothesis", "jinja2", "mpmath", "pyyaml", "markdown-it-py")
+        needs = ("hypothesis", "mpmath", "pyyaml", "markdown-it-py")
         session.install("-c", file.name, "-e", ".[static]", *needs, *more)
 
 

@@ -1,6 +1,6 @@
 """How far do counters of equal code differ from run to run, and from GPU to GPU?
 
-    pytest --gpuperf-ncu --gpuperf-ncu-json=1.json example_suite          # as often as you like, on any GPU of a model
+    pytest --gpuperf-ncu --gpuperf-report=1.json example_suite          # as often as you like, on any GPU of a model
     python benchmarks/counter_scatter.py 1.json 2.json ... --output docs/results/counters.md
 
 Every workload of every file is held against the first file that has it with the same machine code, launch
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from record_claim_counters import counters_in
 
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.metric_request import TRAFFIC
@@ -26,10 +27,10 @@ HEADER = """\
 
 From run to run and from GPU to GPU. Made by
 
-    pytest --gpuperf-ncu[=SET] --gpuperf-ncu-json=FILE example_suite
+    pytest --gpuperf-ncu[=SET] --gpuperf-report=FILE.json example_suite
     python benchmarks/counter_scatter.py FILE... --output docs/results/counters.md
 
-{files} files of {gpus} GPUs ({models}, {ncu}), {workloads} workloads, {comparisons} comparisons of two runs of one.
+{files} files of {gpus} GPUs ({models}), {workloads} workloads, {comparisons} comparisons of two runs of one.
 Exact counters: {exact} compared, {differing} differ. The others, whose bands and floors are those of
 [the gate](../how-to/counters.md#the-gate); a warm workload's traffic is compared where both runs took as many passes:
 
@@ -96,7 +97,6 @@ def page(documents: Sequence[dict[str, Any]], found: dict[str, Scatter], number:
     text = HEADER.format(
         files=len(documents), gpus=len({document.get("uuid", "") for document in documents}),
         models=", ".join(sorted({str(document["gpu"]) for document in documents})),
-        ncu=", ".join(sorted({str(document["ncu"]) for document in documents})),
         workloads=len(workloads), comparisons=number,
         exact=sum(one.compared for one in exact), differing=sum(one.differ for one in exact),
     )  # fmt: skip
@@ -111,10 +111,10 @@ def page(documents: Sequence[dict[str, Any]], found: dict[str, Scatter], number:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what --gpuperf-ncu-json wrote")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="JSON reports of runs that counted")
     parser.add_argument("--output", type=Path, metavar="MD")
     options = parser.parse_args(arguments)
-    documents = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
+    documents = [counters_in(file) for file in options.files]
     found, number = scatter_of(documents)
     if not number:
         print("counter_scatter: no workload is in two of the files with the same code and launch", file=sys.stderr)

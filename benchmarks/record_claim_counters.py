@@ -1,7 +1,7 @@
 """Keep the counters that the example suite's claims are about, for tests that replay them without a GPU.
 
-    pytest --gpuperf-ncu=$(python example_suite/hopper_metrics.py) --gpuperf-ncu-json=counters.json example_suite
-    python benchmarks/record_claim_counters.py counters.json
+    pytest --gpuperf-ncu=$(python example_suite/hopper_metrics.py) --gpuperf-report=counters.json example_suite
+    python benchmarks/record_claim_counters.py counters.json --ncu "$(ncu --version | tail -1)"
 
 The first command needs a GPU, ncu and the right to read counters; it may be given in parts (``example_suite/test_a*``)
 that are recorded together: ``record_claim_counters.py part1.json part2.json``; with ``--keep`` the tests of which they
@@ -26,26 +26,35 @@ FOLDER = ROOT / "tests" / "replays" / "counters"
 
 Counters = Mapping[str, float]
 Workloads = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""By test and workload, as ``--gpuperf-ncu-json`` has them."""
+"""By test and workload; the figures under ``counters``."""
 
 
 class BadCounters(ValueError):
     """The files are no counters of one suite on one kind of GPU."""
 
 
+def counters_in(file: Path) -> dict[str, Any]:
+    """``gpu``, its ``uuid`` and the counted ``workloads`` of a report.  Raises ``BadCounters``."""
+    found: dict[str, Any] = {"gpu": "", "uuid": "", "workloads": {}}
+    try:
+        for test in json.loads(file.read_text(encoding="utf-8"))["tests"]:
+            works = [work for work in test.get("workloads", ()) if work.get("counters")]
+            of_test = {work["key"]["workload"]: {**work.get("identity", {}), **work} for work in works}
+            if of_test:
+                found["workloads"][f"{test['module']}::{test['test']}"] = of_test
+                found |= {"gpu": test["device"]["slug"], "uuid": test["device"]["uuid"]}
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadCounters(f"{file} is not what --gpuperf-report writes: {problem!r}") from problem
+    if not found["workloads"]:
+        raise BadCounters(f"{file} has no counters")
+    return found
+
+
 def merged(files: Iterable[Path]) -> dict[str, Any]:
     """One document of all parts.  Raises ``BadCounters``."""
-    parts = []
-    for file in files:
-        try:
-            part = json.loads(file.read_text(encoding="utf-8"))
-            parts.append({name: part[name] for name in ("gpu", "ncu", "workloads")})
-        except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise BadCounters(f"{file} is not what --gpuperf-ncu-json writes: {problem!r}") from problem
-        if not parts[-1]["workloads"]:
-            raise BadCounters(f"{file} has no counters")
-    if len(sources := {(part["gpu"], part["ncu"]) for part in parts}) != 1:
-        raise BadCounters(f"the parts are from different GPUs or versions of ncu: {sorted(sources)}")
+    parts = [counters_in(file) for file in files]
+    if len(sources := {part["gpu"] for part in parts}) != 1:
+        raise BadCounters(f"the parts are from different GPUs: {sorted(sources)}")
     return {**parts[0], "workloads": {test: of for part in parts for test, of in part["workloads"].items()}}
 
 
@@ -86,7 +95,8 @@ def text_of(gpu: str, ncu: str, metrics: Sequence[str], workloads: Workloads) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Keep the counters that the example suite's claims are about.")
-    parser.add_argument("files", nargs="+", type=Path, metavar="JSON", help="what --gpuperf-ncu-json wrote")
+    parser.add_argument("files", nargs="+", type=Path, metavar="JSON", help="a JSON report of the suite")
+    parser.add_argument("--ncu", required=True, metavar="VERSION", help="of the ncu that counted")
     parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="default: tests/replays/counters")
     parser.add_argument("--keep", action="store_true", help="keep what is on record of tests that these files lack")
     chosen = parser.parse_args(arguments)
@@ -99,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadCounters as problem:
         print(f"record_claim_counters: {problem}", file=sys.stderr)
         return 1
-    file.write_text(text_of(found["gpu"], found["ncu"], metrics, workloads), encoding="utf-8")
+    file.write_text(text_of(found["gpu"], chosen.ncu, metrics, workloads), encoding="utf-8")
     print(f"{file}: {len(metrics)} metrics of {sum(map(len, workloads.values()))} workloads")
     return 0
 

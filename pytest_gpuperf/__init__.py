@@ -19,9 +19,10 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
 ``baselines``, ``advise`` the committed files, and differences to causes
 ``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
-``config``              flags, ini keys and call arguments
+``options``, ``read_options``  flags and ini keys; ``arguments``: what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
-``formatting``, ``atomic_write``  numbers as text, and files that are never seen half written
+``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
+                        of errors with a message for a user
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler as KernelCompiler
     from pytest_gpuperf.api.gpu_perf import GpuPerf as GpuPerf
     from pytest_gpuperf.api.kernel_files import MissingSource as MissingSource
+    from pytest_gpuperf.arguments import BadArgument as BadArgument
     from pytest_gpuperf.compile.compile_errors import BadCubin as BadCubin
     from pytest_gpuperf.compile.compile_errors import BadOption as BadOption
     from pytest_gpuperf.compile.compile_errors import CompileError as CompileError
@@ -42,7 +44,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
     from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedKernel as UnsupportedKernel
-    from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
@@ -78,7 +79,7 @@ _HOMES = {
         "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
         "UnsupportedKernel",
-        "config.call_arguments": "BadArgument",
+        "arguments": "BadArgument",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",

@@ -63,45 +63,26 @@ def utc_now() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
-LEAST_TOLD_S = 10.0
-"""A shorter rest is not worth a word."""
-
-
-def remaining(seconds: float) -> str:
-    """``, about 40 s to go``, ``, about 3 min to go``; empty for less than ``LEAST_TOLD_S``."""
-    if seconds < LEAST_TOLD_S:
-        return ""
-    words = f"{round(seconds / 10) * 10} s" if seconds < 120 else f"{round(seconds / 60)} min"
-    return f", about {words} to go"
-
-
 ROUNDED_UP = 0.9995
 """From this share of a unit on, three significant digits are a whole one: 999.6 us are 1 ms."""
 
 
 def duration(ns: float) -> str:
     """``51.2 us``: three significant digits in the unit that fits."""
-    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
-        if ns < limit * ROUNDED_UP:
-            return f"{_digits(ns / scale)} {unit}"
-    return f"{_digits(ns / 1e9)} s"
-
-
-def rate(per_second: float, unit: str) -> str:
-    """``4.21 TB/s``; ``unit`` is ``B/s`` or ``FLOP/s``."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if per_second >= limit * ROUNDED_UP:
-            return f"{_digits(per_second / limit)} {prefix}{unit}"
-    return f"{_digits(per_second)} {unit}"
+    return _prefixed(ns, "s", ((1e9, ""), (1e6, "m"), (1e3, "u"))) or f"{_digits(ns)} ns"
 
 
 def quantity(value: float, unit: str = "") -> str:
-    """``12.3 MB``, ``1.05 G``: a count or an amount, by powers of ten."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= limit * ROUNDED_UP:
-            scale = 1e3 if prefix == "k" else limit
-            return f"{_digits(value / scale)} {prefix}{unit}"
-    return f"{value:.4g} {unit}".rstrip()
+    """``12.3 MB``, ``4.21 TB/s``, ``1.05 G``: a count, an amount or a rate, by powers of ten from ten thousand on."""
+    prefixes = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    small = abs(value) < 1e4 * ROUNDED_UP
+    return f"{value:.4g} {unit}".rstrip() if small else _prefixed(value, unit, prefixes)
+
+
+def _prefixed(value: float, unit: str, prefixes: Sequence[tuple[float, str]]) -> str:
+    """The value in the largest unit that it reaches; empty if it reaches none."""
+    scale, prefix = next((one for one in prefixes if abs(value) >= one[0] * ROUNDED_UP), (0.0, ""))
+    return f"{_digits(value / scale)} {prefix}{unit}" if scale else ""
 
 
 def _digits(value: float) -> str:

@@ -14,33 +14,32 @@ import pytest
 
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
-from pytest_gpuperf.config import parse_options
 from pytest_gpuperf.context import marker, stash, xdist_groups
 from pytest_gpuperf.context.shared_fixtures import SharedFixtures
+from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parse_options.add_options(parser)
+    add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(args: list[str]) -> Generator[None]:
-    parse_options.spell_out_defaults(args)
-    yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    spell_out_defaults(args)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    parse_options.keep_modules_together(config)
+    keep_modules_together(config)
     return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
+    options = config.stash[stash.OPTIONS] = read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
     config.stash[stash.SHARED] = SharedFixtures()

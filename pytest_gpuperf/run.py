@@ -23,7 +23,6 @@ import pytest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.given_by_hooks import device_given
@@ -40,6 +39,7 @@ from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.revision import Revision, read_revision
 from pytest_gpuperf.model.task import ProfileTask, RevisionTask
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
 

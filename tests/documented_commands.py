@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 import pytest
 from markdown_pages import ROOT
 
-from pytest_gpuperf.cli.argument_parser import build_parser
-from pytest_gpuperf.config.parse_options import read_options
+from pytest_gpuperf.cli.command_line import build_parser
+from pytest_gpuperf.read_options import read_options
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,7 +77,7 @@ def check(script: str, pytester: pytest.Pytester) -> int:
 
 def _pytest(arguments: Sequence[str], pytester: pytest.Pytester) -> None:
     for folder in FOLDERS:
-        (pytester.path / folder).mkdir(exist_ok=True)
+        (pytester.path / folder).mkdir(parents=True, exist_ok=True)
     said = io.StringIO()
     own = [one for one in arguments if not one.startswith(OF_SPLITTERS)]
     try:

@@ -6,7 +6,7 @@ import argparse
 
 from source_text import NOTE, table
 
-from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.cli.command_line import build_parser
 
 HEAD = f"""\
 # The gpuperf command

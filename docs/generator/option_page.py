@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from typing import Any
 
 from source_text import NOTE, attribute_docs, in_line, table
 
 from pytest_gpuperf import hookspecs
-from pytest_gpuperf.config.flags import FLAGS, BadValue, Flag
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import marker
+from pytest_gpuperf.options import FLAGS, Flag, Options
+from pytest_gpuperf.read_options import accepts
 
 HEAD = f"""\
 # Options
@@ -27,8 +27,8 @@ Ini settings go under `[tool.pytest.ini_options]` or `[pytest]`. A flag wins ove
 single run have no ini setting. Flags that say how to measure or gate are refused in a run that measures nothing: one
 without `--gpuperf`, `--update-baselines` or `--gpuperf-ncu`. Every value is checked when pytest starts.
 
-The ini setting of a switch is `true` or `false`, all others are text: in pytest 9's own table `[tool.pytest]`, write
-numbers in quotes. A path on the command line is relative to the current folder, one in an ini file to pytest's root.
+In pytest 9's own table `[tool.pytest]` switches are `true` or `false`, numbers are numbers, all else is text. A path on
+the command line is relative to the current folder, one in an ini file to pytest's root.
 """
 MARKER = """\
 ## The marker
@@ -43,42 +43,28 @@ HOOKS = """\
 
 A `conftest.py` or another plugin may implement these.
 """
+DEFAULTS = {
+    one.name: "off" if one.default is False else f"`{one.default}`" if isinstance(one.default, str | float) else ""
+    for one in dataclasses.fields(Options)
+} | {"open": "", "against": ""}
+"""Of fields of the options, as they are shown; `--gpuperf-open` has two."""
 NO_VALUE = "\0"
-"""What no flag and no keyword accepts."""
+"""What no keyword accepts."""
 
 
 def page() -> str:
     """The whole page."""
     flags = table(["flag", "ini setting", "meaning", "accepts", "default"],
-                  [_flag(flag) for flag in FLAGS if not flag.hidden])  # fmt: skip
+                  [_flag(field, flag) for field, flag in FLAGS.items() if not flag.hidden])  # fmt: skip
     return "\n".join([HEAD, flags, "", MARKER, _marker(), "", HOOKS, *_hooks(), ""])
 
 
-def _flag(flag: Flag) -> list[str]:
-    name = f"{flag.name}[={flag.metavar}]" if flag.const else flag.name
+def _flag(field: str, flag: Flag) -> list[str]:
+    name = f"{flag.name}[={flag.metavar}]" if flag.bare else flag.name
     return [
         f"`{name}`", f"`{flag.ini_name}`" if flag.ini else "", flag.help.replace("%%", "%").replace("<", "&lt;"),
-        _accepts(flag), _default(flag),
+        "a switch" if flag.parse is None else accepts(flag).removeprefix("accepts "), DEFAULTS[field],
     ]  # fmt: skip
-
-
-def _accepts(flag: Flag) -> str:
-    """What it says that it accepts when it refuses a value."""
-    if flag.parse is None:
-        return "a switch"
-    try:
-        flag.parse(NO_VALUE)
-    except BadValue as refusal:
-        return str(refusal).removeprefix("accepts ")
-    return {"DIR": "a folder", "FILE": "a file", "REF": "a git revision", "PATH": "a program"}[flag.metavar or ""]
-
-
-def _default(flag: Flag) -> str:
-    default: Any = vars(Options).get(flag.field)
-    if flag.parse is None:
-        return "off"
-    shown = isinstance(default, str | int | float) and flag.field not in ("missing",)
-    return f"`{default}`" if shown else ""
 
 
 def _marker() -> str:

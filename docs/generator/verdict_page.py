@@ -7,9 +7,9 @@ import re
 from source_text import NOTE, attribute_docs, in_line, table
 
 from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.session import end_of_run
 from pytest_gpuperf.session.exit_policy import Effect, effect, treatment_of
 
@@ -25,17 +25,17 @@ HEAD = f"""\
 ## Verdicts
 
 A verdict is about a workload's static evidence for an architecture, or about its counters or its time on a GPU model.
-*Test* is what the verdict does to the test. `--gpuperf-open=warn` makes warnings of what fails only under `CI`.
+*Test* is what the verdict does to the test. `--gpuperf-open=warn` makes warnings of what fails only under `CI`;
+under `--gpuperf-advisory` no verdict fails a test.
 Other words are in the [glossary](../explanation/glossary.md).
 """
-CI = Options(open="fail", missing="fail")
+CI = Options(open="fail", ci=True)
 """What is usual under ``CI``."""
-FLAGS = {"strict": "--gpuperf-strict", "inconclusive": "--gpuperf-inconclusive=fail", "open": "--gpuperf-open=fail",
-         "missing": "--gpuperf-missing=fail"}  # fmt: skip
+FLAGS = {"strict": "--gpuperf-strict", **dict.fromkeys(("undecided", "open", "new"), "--gpuperf-open=fail")}
 """The flag that makes a verdict fail which usually does not, by the field of the options that its rule names."""
 EXCEPTIONS = """\
 NOT-MEASURED is never more than a warning where counters are missing. It is a warning, too, where a run without a GPU
-did not reach a workload because its test needs a GPU first, unless `--gpuperf-missing=fail` is given or a GPU is
+did not reach a workload because its test needs a GPU first, unless `--gpuperf-open=fail` is given or a GPU is
 required.
 """
 STATUSES = """\

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_gpuperf.api.given_code import Chosen, chosen_of, handed_cubins
 from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import recorded_profiles
+from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
 from pytest_gpuperf.compile.adapters.cute import read_cute
@@ -21,7 +22,6 @@ from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.config.call_arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import BadArgument, is_fraction, measures, number_of, one_line, require_word
+from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line, require_setting
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
@@ -78,12 +78,13 @@ class GpuPerf:
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
-        require_word("cache", cache)
-        require_word("pair_slot", pair_slot)
+        for argument, given in (("cache", cache), ("tolerance", tolerance), ("pair_slot", pair_slot)):
+            require_setting(argument, given)
         options, settings = self._run.options, self._settings
+        accepted = settings.tolerance if tolerance is None else tolerance
         slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            limits=options.limits(_fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
@@ -117,15 +118,6 @@ def _callable(workload: object) -> Callable[[], Any]:
     given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
-
-
-def _fraction(given: object) -> float | None:
-    """A tolerance as Python's float, whichever library's type it has."""
-    if given is None:
-        return None
-    if not is_fraction(given):
-        raise _refused("tolerance", given, "a fraction up to 0.5")
-    return float(given)
 
 
 def _name_of(workload: Any, given: object) -> str:

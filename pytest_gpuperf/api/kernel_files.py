@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.context.shared_fixtures import Site
 
 Content = TypeVar("Content", str, bytes)

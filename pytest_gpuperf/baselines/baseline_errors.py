@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import UNPRINTABLE
 
 
@@ -29,12 +30,12 @@ _RESTORE = (
 _TAKE_A_SIDE = (
     "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. "
     "Or take either side (while git merges: git checkout --theirs -- {path}; see "
-    "gpuperf docs accepting-changes, 'Merge conflicts'), or delete it and record it again with --update-baselines."
+    "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with --update-baselines."
 )
 """A plain ``git checkout`` of a file refuses while it is unmerged."""
 
 
-class BaselineError(Exception):
+class BaselineError(GpuperfError):
     """Base of everything that this package raises on purpose."""
 
 

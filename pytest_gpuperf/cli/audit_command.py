@@ -10,12 +10,11 @@ from pathlib import Path, PurePosixPath
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines import audit_file
 from pytest_gpuperf.baselines.audit_file import Builds
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
-from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
 from pytest_gpuperf.compile.machine_code.containers import group_of
 from pytest_gpuperf.compile.machine_code.symbols import names_of
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.audit_rows import MOST_IN_FILE, MOST_KERNELS, contents_of, listed, modules_of, short_name
@@ -30,20 +29,19 @@ NOTHING_COMPARED = (
 UNREAD = "{} compared by registers, stack, memory and size alone, without their instructions"
 
 
-class AuditRefused(Exception):
+class AuditRefused(GpuperfError):
     """The flags or the files do not fit together; the message says what to do."""
 
 
-PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NotWritten, OSError)
-"""What can keep the command from an answer."""
+PROBLEM_STATUS = EXIT_UNKNOWN
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Read the files, compare them with what they are held against, and print what differs.
 
-    Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared;
-    an update takes all.
-    Raises one of ``PROBLEMS``.
+    Returns the exit status: 0, 1 if a kernel got worse or a size is beyond its budget, or 2 if a file cannot be read or
+    no kernel could be compared; an update takes all.
+    Raises ``GpuperfError`` and ``OSError``.
     """
     recorded = _recorded(parsed.baseline, update=parsed.update)
     compares = recorded is not None or bool(parsed.against)

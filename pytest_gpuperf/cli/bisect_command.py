@@ -17,22 +17,20 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.baseline_folder import folder_of
 from pytest_gpuperf.cli.bisect_trial import Trial, trial_of
-from pytest_gpuperf.cli.node_ids import below_top, seen_from
+from pytest_gpuperf.cli.report_command import read_report
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
 from pytest_gpuperf.process.children import RunningChild, errors_in, log_lines
 from pytest_gpuperf.process.signals import command_in_order
-from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
@@ -53,34 +51,36 @@ _OF_HEAD = re.compile(r"(HEAD|@)(?=[~^@{:]|$)")
 """How revisions begin that say where they are from what is checked out."""
 
 
-class NoBisection(Exception):
-    """What was asked for cannot be looked for; the message says why, and what to do."""
-
-
-PROBLEMS = (NoBisection, NothingToFind, RevisionError)
-"""What keeps the command from an answer."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
+    parser.add_argument("--good", metavar="REF", help="a commit that is not slower (default: where it was recorded)")
+    parser.add_argument("--bad", metavar="REF", default="HEAD", help="a commit that is slower (default: HEAD)")
+    parser.add_argument(
+        "--step", action="store_true",
+        help="judge the working tree alone against --good, for git bisect run: 0 good, 1 bad, 125 skip, 128 stop",
+    )  # fmt: skip
 
 
 def execute(parsed: argparse.Namespace, write: Write) -> int:
-    """``gpuperf bisect`` and ``gpuperf bisect-step``, which print what takes long to come line by line."""
+    """Exit status 0 if the commit is found, 1 if others may be it; of a step that for git.  Raises ``GpuperfError``.
+
+    What takes long to come is printed line by line.
+    """
 
     def at_once(text: str) -> None:
         write(text)
         sys.stdout.flush()
 
     with command_in_order():
-        if parsed.command == "bisect-step":
-            return step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=at_once)
-        return run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=at_once)
+        if parsed.step:
+            return _step(parsed.node_id, parsed.good, Path.cwd(), at_once)
+        return _search(parsed.node_id, parsed.good, parsed.bad, Path.cwd(), at_once)
 
 
-def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) -> int:
-    """Look for the commit and say which it is.  Returns the exit status: 0 if it is found, 1 if others may be it.
-
-    Raises one of ``PROBLEMS``.
-    """
+def _search(node_id: str, good: str | None, bad: str, start: Path, write: Write) -> int:
+    """Look for the commit and say which it is."""
     top, git = repository_of(start).top, GitFolder(start)
-    node_id = below_top(node_id, start, top)
+    node_id = _below_top(node_id, start, top)
     last, first = git.commit(bad), recorded_commit(node_id, start, top) if good is None else git.commit(good)
     commits = _between(start, first, last)
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
@@ -104,18 +104,42 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
     return 0 if found.culprit is not None else 1
 
 
-def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
-    """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
+def _step(node_id: str, good: str | None, start: Path, write: Write) -> int:
+    """Judge the working tree against the good end."""
+    if good is None:
+        raise GpuperfError("--step needs --good REF, what the working tree is compared with")
     top = repository_of(start).top
     if _OF_HEAD.match(good) and _is_bisecting(top):
-        raise NoBisection(
+        raise GpuperfError(
             f"--good {good} is another commit at every step, as git bisect moves HEAD: name it by its id, or by a "
             "branch or a tag"
         )
-    here = seen_from(below_top(node_id, start, top), start.resolve(), top)
+    here = _seen_from(_below_top(node_id, start, top), start.resolve(), top)
     trial = _tried([sys.executable, "-c", FOLDER_LAST], here, GitFolder(top).commit(good), start, {})
     write(f"{trial.answer}: {trial.why}\n")
     return STEP_STATUS[trial.answer]
+
+
+def _below_top(node_id: str, start: Path, top: Path) -> str:
+    """The node id as it reads from the repository's ``top``, so that it means each commit's own file.
+
+    A relative path is one that ``start`` sees, else one that a folder above it sees, as where a summary names a test
+    from pytest's root.  Raises ``RevisionError`` for a file outside of the repository.
+    """
+    name, mark, test = node_id.partition("::")
+    here = start.resolve()
+    places = (one for one in (here, *here.parents) if one.is_relative_to(top) and (one / name).exists())
+    path = Path(os.path.normpath(next(places, here) / name))
+    path = path if path.is_relative_to(top) else path.resolve()
+    if not path.is_relative_to(top):
+        raise RevisionError(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
+    return f"{path.relative_to(top).as_posix()}{mark}{test}"
+
+
+def _seen_from(node_id: str, folder: Path, top: Path) -> str:
+    """The node id that reads so from ``top``, as a folder below it sees it."""
+    name, mark, test = node_id.partition("::")
+    return f"{Path(os.path.relpath(top / name, folder)).as_posix()}{mark}{test}"
 
 
 def _is_bisecting(top: Path) -> bool:
@@ -124,31 +148,29 @@ def _is_bisecting(top: Path) -> bool:
 
 
 def recorded_commit(node_id: str, start: Path, top: Path) -> str:
-    """The commit at which the test's times, or those of its module, were recorded last.  Raises ``NoBisection``."""
+    """The commit at which the test's times, or those of its module, were recorded last.  Raises ``GpuperfError``."""
     try:
         folder = folder_of(None, start)
-        store, module = (
-            BaselineStore(folder),
-            os.path.relpath(top / node_id.partition("::")[0], folder.parent.resolve()),
-        )
+        store = BaselineStore(folder)
+        module = os.path.relpath(top / node_id.partition("::")[0], folder.parent.resolve())
         sessions = [one for device in store.devices() for one in store.sessions(device, Path(module).as_posix())]
-    except (NoFolderError, BaselineError):
+    except GpuperfError:
         sessions = []
     known = [one for one in sessions if one.commit and not one.dirty]
     if not known:
-        raise NoBisection("no record says at which commit the test was still good: name it with --good REF")
+        raise GpuperfError("no record says at which commit the test was still good: name it with --good REF")
     return GitFolder(start).commit(max(known, key=lambda one: one.date).commit)
 
 
 def _between(start: Path, first: str, last: str) -> list[str]:
     """The commits from the good end to the bad one, along first parents, both included."""
     if run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
-        raise NoBisection(
+        raise GpuperfError(
             f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name the commit that both come from "
             f"(git merge-base {first[:12]} {last[:12]}) with --good"
         )
     if first == last:
-        raise NoBisection(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
+        raise GpuperfError(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
     listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return [first, *listed.stdout.decode("ascii", "replace").split()]
 
@@ -202,7 +224,7 @@ class _Trials:
             start = start if start.is_dir() else tree
             arguments = bootstrap_arguments(others, tree, as_module=True)
             command = [sys.executable, "-c", BOOTSTRAP, *arguments]
-            trial = _tried(command, seen_from(self._node_id, start, tree), self._good, start, environ, self._red)
+            trial = _tried(command, _seen_from(self._node_id, start, tree), self._good, start, environ, self._red)
         if self._gpu and not environ and trial.answer == "good" and not trial.timed:  # as others are, by their times
             trial = dataclasses.replace(trial, answer="undecided", why=f"{trial.why}, and no time was taken")
         self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
@@ -221,7 +243,11 @@ def _tried(
             f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=fail",
         ]  # fmt: skip
         status = _run([*command, *flags, node_id], start, log, {**os.environ, **environ})
-        report, lines = _report(file), log_lines(log)
+        lines = log_lines(log)
+        try:
+            report = read_report(file)
+        except GpuperfError:  # it left none
+            report = None
     error = next(iter((*errors_in(lines), *_refusals(lines))), "it hung" if status is None else f"exit status {status}")
     if report is None or status not in COMPARED:
         return Trial("undecided", None, error)
@@ -244,10 +270,3 @@ def _refusals(lines: Iterable[str]) -> Iterator[str]:
         _, mark, refused = line.partition(": error: ")
         if mark or (line.startswith("ERROR") and not line.startswith("ERROR: usage: ")):
             yield refused or line
-
-
-def _report(file: Path) -> RunReport | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=RunReport)
-    except (OSError, msgspec.DecodeError):
-        return None

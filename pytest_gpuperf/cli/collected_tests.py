@@ -17,12 +17,11 @@ import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
-from pytest_gpuperf.config.conflicts import misread_by_locale
-from pytest_gpuperf.context.tests_found import covers
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
 
 
-class CollectionError(Exception):
+class CollectionError(GpuperfError):
     """pytest did not get as far as collecting; the message carries its own words."""
 
 
@@ -55,10 +54,6 @@ class CollectedTests:
 
 def collect(arguments: Sequence[str], baselines: str | None = None) -> CollectedTests:
     """Collect from the current folder with these paths.  Raises ``CollectionError``."""
-    place = str(Path.cwd())
-    if place.encode(errors="replace").decode() != place:
-        why = misread_by_locale(place) or "the name of this folder is not UTF-8, as JSON has to be. Rename it"
-        raise CollectionError(f"{place!a}: {why}")
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         target = Path(folder) / "collected.json"
         flags = ["--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]

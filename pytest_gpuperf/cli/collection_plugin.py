@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from pytest_gpuperf.config.parse_options import from_root, read_options
+from pytest_gpuperf.read_options import from_root, read_options
 
 FLAG = "--gpuperf-write-collection"
 EMPTY = "got empty parameter set"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.report.markdown import MARKER
 
 LIMIT_S = 30
@@ -24,11 +25,8 @@ MOST_PAGES = 50
 """Comments of a request that are looked through: 5,000."""
 
 
-class CommentError(Exception):
+class CommentError(GpuperfError):
     """No comment was written; the message says why and what to do."""
-
-
-PROBLEMS = (CommentError, OSError)
 
 
 class CommentPlace(NamedTuple):
@@ -43,6 +41,11 @@ class CommentPlace(NamedTuple):
     headers: Mapping[str, str]
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
+    parser.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")
+
+
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     return run(parsed.report, parsed.name, write=write)
 
@@ -50,7 +53,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 def run(report: Path, name: str, *, write: Callable[[str], object], environment: Mapping[str, str] = os.environ) -> int:
     """Make the comment, or update the one that has the same name.
 
-    Returns the exit status, 0; also for a job that is for no request.  Raises one of ``PROBLEMS``.
+    Returns the exit status, 0; also for a job that is for no request.  Raises ``CommentError`` and ``OSError``.
     """
     request = request_of(environment)
     if request is None:

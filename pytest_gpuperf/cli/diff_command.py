@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.changed_records import any_compared, difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.renames import renamed_workloads
 from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
+from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import (
@@ -29,69 +28,10 @@ from pytest_gpuperf.report.diff import (
     remarks_of,
     summary_of,
 )  # fmt: skip
-from pytest_gpuperf.report.files import NotWritten, write_file
+from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.render import rendered
 
 ENDINGS = (".html", ".md")
-
-
-class DiffError(Exception):
-    """There is no such form of a difference; the message says what to do."""
-
-
-PROBLEMS = (BaselineError, NoFolderError, DiffError, NotWritten, OSError)
-"""What can keep the command from an answer."""
-RULES = list(METRICS.values())
-
-
-def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    revisions = [revision for revision in (parsed.before, parsed.after) if revision is not None]
-    return run(
-        revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, files=parsed.files,
-        write=write,
-    )  # fmt: skip
-
-
-def run(
-    revisions: Sequence[str], *, given: Path | None, start: Path, markdown: bool,
-    write: Callable[[str], object], files: Sequence[Path] = (),
-) -> int:  # fmt: skip
-    """Say what differs between two states: of none ``HEAD`` and the working tree, of one it and the working tree.
-
-    Every one of ``files`` is written in the form of its ending; without any, ``write`` gets it as text or Markdown.
-    Returns the exit status: 0, also where something differs; 1 if a file could not be read, which is named.
-    Raises one of ``PROBLEMS``.
-    """
-    for file in files:
-        _refuse_unknown(file)
-    folder = given or folder_of(None, start)  # one that is given may be gone by now
-    git = GitFolder(folder)
-    with git.open() as reader:
-        before = AtRevision(revisions[0] if revisions else "HEAD", git, reader)
-        after = AtRevision(revisions[1], git, reader) if len(revisions) > 1 else OnDisk(folder, git.hash_name)
-        if not any((before.ids, after.ids, before.skipped, after.skipped)):
-            raise NoFolderError(
-                f"there are no baselines in {folder}, neither at {before.name} nor {_where(after)}: name their folder "
-                "with --baselines DIR"
-            )
-        changed = difference(before, after)
-    renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
-    diff = compare_evidence(changed.before, changed.after, RULES, elsewhere=changed.elsewhere, renamed=renamed)
-    skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
-    manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
-    remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]
-    title = f"Baselines of {_shown(before)} -> {_shown(after)}"
-    summary = summary_of(diff)
-    if skipped and summary == NO_DIFFERENCE:
-        compared = any_compared(before, after)
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    told = _Told(title, modules_of(diff), remarks, summary)
-    for file in files:
-        write_file("difference", file, _content(file, told).encode())
-        write(f"difference written to {file}\n")
-    if not files:
-        write(diff_markdown(*told) if markdown else "\n".join([title, "", *diff_lines(*told[1:])]) + "\n")
-    return 1 if skipped else 0
 
 
 class _Told(NamedTuple):
@@ -103,9 +43,54 @@ class _Told(NamedTuple):
     summary: str
 
 
-def _refuse_unknown(file: Path) -> None:
-    if file.suffix not in ENDINGS:
-        raise DiffError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a difference has its form")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", metavar="REV", nargs="?", default="HEAD", help="what to compare with (default: HEAD)")
+    parser.add_argument("after", metavar="REV", nargs="?", help="what is compared (default: the working tree)")
+    parser.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
+    add_output(parser, "a file that ends in .html or .md; may be given again (default: text to the terminal)")
+    add_folder(parser)
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    """Say what differs between two commits, or a commit and the working tree, in every form that is asked for.
+
+    Returns the exit status: 0, also where something differs; 1 if a file could not be read, which is named.
+    Raises ``GpuperfError`` and ``OSError``.
+    """
+    refuse_other_endings(parsed.files, ENDINGS)
+    folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
+    git = GitFolder(folder)
+    with git.open() as reader:
+        before = AtRevision(parsed.before, git, reader)
+        after = OnDisk(folder, git.hash_name) if parsed.after is None else AtRevision(parsed.after, git, reader)
+        told, skipped = _difference(before, after, folder)
+    for file in parsed.files:
+        write_file("difference", file, _content(file, told).encode())
+        write(f"difference written to {file}\n")
+    if not parsed.files:
+        write(diff_markdown(*told) if parsed.markdown else "\n".join([told.title, "", *diff_lines(*told[1:])]) + "\n")
+    return 1 if skipped else 0
+
+
+def _difference(before: Snapshot, after: Snapshot, folder: Path) -> tuple[_Told, bool]:
+    """What to say, and whether a file could not be read.  Raises ``NoFolderError`` if neither has any baselines."""
+    if not any((before.ids, after.ids, before.skipped, after.skipped)):
+        where = f"at {after.name}" if isinstance(after, AtRevision) else f"in {after.name}"
+        raise NoFolderError(
+            f"there are no baselines in {folder}, neither at {before.name} nor {where}: name their folder with "
+            "--baselines DIR"
+        )
+    changed = difference(before, after)
+    diff = compare_evidence(changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere)
+    skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
+    manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
+    remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]
+    summary = summary_of(diff)
+    if skipped and summary == NO_DIFFERENCE:
+        compared = any_compared(before, after)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    title = f"Baselines of {_shown(before)} -> {_shown(after)}"
+    return _Told(title, modules_of(diff), remarks, summary), bool(skipped)
 
 
 def _content(file: Path, told: _Told) -> str:
@@ -117,10 +102,6 @@ def _content(file: Path, told: _Told) -> str:
 def _shown(state: Snapshot) -> str:
     """Its name; of a commit's full id the beginning."""
     return state.name[:12] if re.fullmatch("[0-9a-f]{40,64}", state.name) else state.name
-
-
-def _where(state: Snapshot) -> str:
-    return f"at {state.name}" if isinstance(state, AtRevision) else f"in {state.name}"
 
 
 def _fields(manifest: Manifest | None) -> dict[str, object]:

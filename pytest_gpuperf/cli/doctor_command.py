@@ -6,18 +6,26 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from pytest_gpuperf.doctor import examination, findings, machine
+from pytest_gpuperf.doctor import gpus, probes, team
+from pytest_gpuperf.doctor.findings import ProbeResult, as_json, as_text, is_ready
+from pytest_gpuperf.doctor.machine import HostMachine
 from pytest_gpuperf.model.plugin_version import __version__
 
-PROBLEMS = ()
-"""None: what is missing is a finding."""
+PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
+    probes.probe_packages, probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, team.probe_team, probes.probe_ncu,
+)  # fmt: skip
+"""In the order in which a reader wants to know."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Print the findings.  Returns the exit status: 0, or 1 if not even machine code can be compared here."""
-    found = examination.examine(machine.HostMachine())
+    found = [finding for probe in PROBES for finding in probe(HostMachine())]
     if parsed.json:
-        sys.stdout.write(findings.as_json(found, __version__))
+        sys.stdout.write(as_json(found, __version__))
     else:
-        write(findings.as_text(found, __version__))
-    return 0 if findings.is_ready("static", found) else 1
+        write(as_text(found, __version__))
+    return 0 if is_ready("static", found) else 1

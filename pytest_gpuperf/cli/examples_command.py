@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.cli.shipped import shipped
+from pytest_gpuperf.errors import GpuperfError
 
+PACKAGE = Path(__file__).resolve().parents[1]
 USUAL = ("transpose32", "bank_conflicts", "reduce_sum", "sample4_local_memory", "vector_loads_float4")
 """Families that are copied if none is named, as far as there are such."""
 IMPORT = re.compile(r"^[ \t]*(?:from|import) (\w+)", re.MULTILINE)
@@ -27,38 +28,25 @@ then break a kernel in kernels/ on purpose, and run the last line again.
 """
 
 
-class ExamplesError(Exception):
-    """Nothing was copied; the message says why and what to do."""
-
-
-PROBLEMS = (ExamplesError, OSError)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list the families)")
+    parser.add_argument("families", metavar="FAMILY", nargs="*", help="default: a few that teach most")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    return run(parsed.folder, parsed.families, write=write)
-
-
-def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], object]) -> int:
     """Copy families into a folder that is not there yet or empty; without one, list them.
 
-    Returns the exit status, 0.  Raises one of ``PROBLEMS``; then nothing was written.
+    Returns the exit status, 0.  Raises ``GpuperfError`` and ``OSError``; then nothing was written.
     """
-    suite = shipped("examples", "example_suite")
+    folder: Path | None = parsed.folder
+    suite = _suite()
     there = {path.stem.removeprefix("test_"): path for path in sorted(suite.glob("test_*.py"))}
     if folder is None:
         write("".join(f"{name.ljust(26)}  {_says(path)}\n" for name, path in there.items()))
         return 0
-    unknown = [name for name in families if name not in there]
-    if unknown:
-        raise ExamplesError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
-    if not families and str(folder) in there:
-        raise ExamplesError(
-            f"{folder} is a family, and the folder to copy to comes first: gpuperf examples DIR {folder}"
-        )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ExamplesError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
-    chosen = list(families) or [name for name in USUAL if name in there]
-    files = list(_files(suite, [there[name] for name in chosen]))
+    _refuse(folder, parsed.families, there)
+    chosen = parsed.families or [name for name in USUAL if name in there]
+    files = _files(suite, [there[name] for name in chosen])
     for path in files:
         target = folder / path.relative_to(suite)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +54,24 @@ def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], 
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", encoding="utf-8")
     write(NEXT.format(count=len(files) + 1, folder=folder, quoted=shlex.quote(str(folder))))
     return 0
+
+
+def _suite() -> Path:
+    """The examples of the installed package; in a checkout, those of the repository."""
+    for folder in (PACKAGE / "examples", PACKAGE.parent / "example_suite"):
+        if folder.is_dir():
+            return folder
+    raise GpuperfError(f"{PACKAGE / 'examples'} is missing: install pytest-gpuperf again")
+
+
+def _refuse(folder: Path, families: Sequence[str], there: dict[str, Path]) -> None:
+    unknown = [name for name in families if name not in there]
+    if unknown:
+        raise GpuperfError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
+    if not families and str(folder) in there:
+        raise GpuperfError(f"{folder} is a family, and the folder comes first: gpuperf examples DIR {folder}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise GpuperfError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
 
 
 def _says(path: Path) -> str:

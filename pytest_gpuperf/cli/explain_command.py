@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import explained
 from pytest_gpuperf.explain.lines import explain_all
@@ -24,14 +24,6 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.process import last_run
 
 CLOSE_MATCHES = 5
-
-
-class ExplainError(Exception):
-    """Nothing can be explained; the message says what is missing and what to do."""
-
-
-PROBLEMS = (BaselineError, last_run.LastRunError, NoFolderError, ExplainError)
-"""What can keep the command from an answer."""
 
 
 class WantedWorkloads(NamedTuple):
@@ -57,47 +49,53 @@ class WantedWorkloads(NamedTuple):
         return self._replace(node_id=f"{file.relative_to(root.resolve()).as_posix()}{colons}{test}")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="one workload of the test (default: all)")
+    parser.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
+    add_folder(parser)
+
+
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    """Explain workloads; returns the exit status, 0.  Raises ``GpuperfError``."""
     wanted = WantedWorkloads(parsed.node_id, parsed.workload)
     if parsed.baseline or parsed.baselines is not None:
         folder = folder_of(parsed.baselines, Path.cwd())
-        return from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, write)
-    return from_last_run(wanted, Path.cwd(), write)
+        _from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, write)
+    else:
+        _from_last_run(wanted, Path.cwd(), write)
+    return 0
 
 
-def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], object]) -> int:
-    """Explain workloads of the last run; returns the exit status, 0.  Raises one of ``PROBLEMS``."""
+def _from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], object]) -> None:
     path = last_run.find(start)
     if path is None:
-        raise ExplainError(
+        raise GpuperfError(
             f"no run has left its evidence in {last_run.where(start)} ({last_run.FOLDER}/{last_run.FILE}): run pytest "
             "--gpuperf first, or read the baselines: gpuperf explain --baseline"
         )
     run, wanted = last_run.read(path), wanted.seen_from(start, last_run.root_of(path))
     found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]
     if not found:
-        raise ExplainError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
+        raise GpuperfError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = list(explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache()))
+    lines = explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache())
     write("\n" + "\n".join(lines))
-    return 0
 
 
-def from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[str], object]) -> int:
-    """Explain what baselines hold of workloads; returns the exit status, 0.  Raises one of ``PROBLEMS``."""
+def _from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[str], object]) -> None:
     store = BaselineStore(baselines)
     targets = (*store.devices(), *store.archs())
     keys = dict.fromkeys(key for target in targets for key in store.keys(target))
     found = [key for key in keys if wanted.includes(key)]
     if not found:
-        raise ExplainError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
+        raise GpuperfError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
     estimates = Estimates(store, {}, CompileCache())
     for key in found:
         for side, whose in _recorded(store, key, estimates):
             work = WorkloadEvidence(key=key, state=state_of(side, {}))
             head, *figures = explained(work, side, {}, compared=None)
             write("\n".join([head, *([f"    {whose}"] if whose else []), *figures]) + "\n\n")
-    return 0
 
 
 def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> list[tuple[Side, str]]:

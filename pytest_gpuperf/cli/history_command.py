@@ -6,66 +6,52 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.past_records import PastCommit, PastRecord, commits_of, records_of
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
-from pytest_gpuperf.cli.report_command import ReportError, read_report
+from pytest_gpuperf.cli.report_command import add_output, read_report, refuse_other_endings
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.report.document import RunReport
-from pytest_gpuperf.report.files import NotWritten, write_file
+from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of
 
 ENDINGS = (".html", ".csv")
 
 
-class HistoryError(Exception):
-    """There is no such history, or no such form; the message says what to do."""
-
-
-PROBLEMS = (BaselineError, NoFolderError, ReportError, HistoryError, NotWritten, OSError)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
+    add_output(parser, "a file that ends in .html, .csv, .bmf.json (Bencher) or .gab.json (github-action-benchmark)")
+    parser.add_argument(
+        "--report", dest="reports", metavar="JSON", type=Path, action="append", default=[],
+        help="a report of --gpuperf-report, as one more point; may be given again",
+    )  # fmt: skip
+    add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    return run(
-        parsed.node_id, given=parsed.baselines, start=Path.cwd(), files=parsed.output, reports=parsed.report,
-        write=write,
-    )  # fmt: skip
+    """Print what changed over the commits and where it took a step, and write files by their endings.
 
-
-def run(
-    node_id: str, *, given: Path | None, start: Path, files: Sequence[Path], reports: Sequence[Path],
-    write: Callable[[str], object],
-) -> int:  # fmt: skip
-    """Print what changed over the commits and where it took a step, and write ``files`` by their endings.
-
-    Returns the exit status, 0.  Raises one of ``PROBLEMS``.
+    Returns the exit status, 0.  Raises ``GpuperfError``.
     """
-    for file in files:
-        if not file.name.endswith(ENDINGS):
-            raise HistoryError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a history has its form")
-    folder = folder_of(given, start)
-    documents = [read_report(path).report for path in reports]
-    commits = commits_of(folder)
-    git = GitFolder(folder)
+    refuse_other_endings(parsed.files, ENDINGS)
+    node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
+    runs = [one for path in parsed.reports for one in _reported(read_report(path))]
+    git, commits = GitFolder(folder), commits_of(folder)
     with git.open() as reader:
         past = list(records_of(git, reader, commits))
-    wanted = WantedWorkloads(node_id).seen_from(start, folder.parent)
-    found = series_of([*past, *(one for document in documents for one in _reported(document))])
-    series = [one for one in found if not node_id or wanted.includes(one.key) or _below(one.key, node_id)]
+    wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
+    series = [one for one in series_of([*past, *runs]) if not node_id or wanted.includes(one.key) or
+              one.key.module.startswith(node_id.rstrip("/") + "/")]  # fmt: skip
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
-        raise HistoryError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
+        raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
-    for file in files:
+    for file in parsed.files:
         write_file("history", file, _content(file, series))
         write(f"history written to {file}\n")
     return 0
-
-
-def _below(key: Key, folder: str) -> bool:
-    return key.module.startswith(folder.rstrip("/") + "/")
 
 
 def series_of(records: Iterable[PastRecord]) -> list[Series]:

@@ -7,17 +7,17 @@ import itertools
 import json
 import keyword
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.cli.pytest_settings import has_pytest_settings, narrows_collection
 from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS
 from pytest_gpuperf.process.repository import checkout_around
 
@@ -72,6 +72,8 @@ def test_{kernel}(cuda_kernel, gpu, gpuperf):
     gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
 ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
+SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+"""Files by which pytest takes a folder for its root."""
 INI = "[pytest]\ntestpaths = .\n"
 CONSTRAINTS = "nvidia-cuda-nvrtc=={nvrtc}\n"
 WORKFLOW = """\
@@ -95,7 +97,7 @@ jobs:
 NO_KERNEL = """\
 No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments,
 without code of the host beside it, and such that NVRTC compiles it without options. A sample takes its place. For your
-own: gpuperf docs other-compilers
+own: docs/how-to/other-compilers.md
 
 """
 ELSEWHERE = """\
@@ -105,11 +107,6 @@ own, and add below its "static:":
     defaults: {{run: {{working-directory: {inside}}}}}
 
 """
-NARROWED = """\
-Settings of pytest are there, and they say where tests lie or what their files are called. If "pytest" alone does not
-collect {test}, add it to them, or name it in the commands.
-
-"""
 NEXT = """\
 Next:
 
@@ -117,7 +114,7 @@ Next:
     pytest --gpuperf               # gates: green
     {git}git add . && git commit -m "Gate the first kernel"
 
-Then change the kernel and run pytest --gpuperf again. gpuperf docs first-regression tells more.
+Then change the kernel and run pytest --gpuperf again. docs/tutorial/first-regression.md tells more.
 """
 
 
@@ -130,38 +127,36 @@ class FoundKernel(NamedTuple):
     """Threads that a block of the test has: as many as the launch bounds allow, where these are a number."""
 
 
-PROBLEMS = (OSError,)
-"""What can keep the command from its work."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder"
+    )
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    return run(parsed.folder, write=write)
+    """Write what is not there yet below the folder, and say the next command; returns the exit status, 0.
 
-
-def run(folder: Path, *, write: Callable[[str], object]) -> int:
-    """Write what is not there yet below ``folder``, and say the next command; returns the exit status, 0.
-
-    Raises ``OSError``.
+    Raises ``GpuperfError`` and ``OSError``.
     """
+    folder: Path = parsed.folder
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is no folder: name the one of your repository")
+        raise GpuperfError(f"{folder} is no folder: name the one of your repository")
     tried = map(compiled, itertools.islice(kernels_in(folder), MOST_TRIED))
     found = next(filter(None, tried), None)
     note = NO_KERNEL if found is None and _sources(folder) else ""
-    files = _test_of(found, folder) if found is not None else _sample(folder)
-    if narrows_collection(folder):
-        note += NARROWED.format(test=next(path for path in files if path.suffix == ".py").relative_to(folder))
-    if not has_pytest_settings(folder):
+    files = _test_of(found) if found is not None else _sample(folder)
+    if not any((folder / name).exists() for name in SETTINGS):
         files[folder / "pytest.ini"] = INI
     files[folder / ".github" / "workflows" / "gpuperf.yml"] = WORKFLOW
     if nvrtc := _nvrtc_version():
         files[folder / "gpuperf-constraints.txt"] = CONSTRAINTS.format(nvrtc=nvrtc)
     for path, text in files.items():
-        if path.exists():
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text.encode())
+            write(f"written  {path.relative_to(folder)}\n")
+        else:
             write(f"kept     {path.relative_to(folder)}\n")
-            continue
-        _put(path, text.encode())
-        write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
     top = checkout_around(folder.resolve())
     if top not in (None, folder.resolve()):
@@ -221,46 +216,24 @@ def _skipped(path: Path) -> bool:
     return any(part.startswith(".") or part in SKIPPED for part in path.parts[:-1])
 
 
-def _test_of(kernel: FoundKernel, folder: Path) -> dict[Path, str]:
-    called = _names_in_python(name for _, name, _ in kernel.arguments)
-    arrays = [
-        f'    {called[name]} = gpu.random(n, "{DTYPES[kind]}", seed={place})'
-        for place, (kind, name, pointer) in enumerate(kernel.arguments)
-        if pointer
-    ]
-    numbers = {"float": "1.0", "double": "1.0"}
-    args = [called[name] if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
-    given = f"{args[0]}," if len(args) == 1 else ", ".join(args)
+def _test_of(kernel: FoundKernel) -> dict[Path, str]:
+    """The kernel's test, beside its source; arguments have their own names, where Python and the test leave these."""
+    arrays, args = [], []
+    for place, (kind, name, is_pointer) in enumerate(kernel.arguments):
+        called = f"{name}_" if keyword.iskeyword(name) or name in TAKEN else name
+        if is_pointer:
+            arrays.append(f'    {called} = gpu.random(n, "{DTYPES[kind]}", seed={place})')
+        args.append(called if is_pointer else "1.0" if kind in ("float", "double") else "n")
     file = json.dumps(kernel.source.name, ensure_ascii=False)
     text = FOUND_TEST.format(
-        kernel=kernel.name, source=file[1:-1], file=file, arrays="\n".join(arrays), args=given, block=kernel.block
-    )
-    return {_test_file(kernel.source.parent, kernel.name, folder): text}
-
-
-def _test_file(place: Path, kernel: str, folder: Path) -> Path:
-    """Where the test goes.  Of two files of one name pytest collects one alone, unless they lie in packages."""
-    path = place / f"test_{kernel}.py"
-    others = (other for other in folder.rglob(path.name) if other != path)
-    return path if next(others, None) is None else path.with_stem(f"test_{kernel}_perf")
-
-
-def _names_in_python(names: Iterable[str]) -> dict[str, str]:
-    """What the test calls each parameter: its own name, with a ``_`` behind it where Python or the test uses that."""
-    called = {name: name for name in names}
-    for name in called:
-        while (
-            keyword.iskeyword(called[name])
-            or called[name] in TAKEN
-            or (called[name] != name and called[name] in called)
-        ):
-            called[name] += "_"
-    return called
+        kernel=kernel.name, source=file[1:-1], file=file, arrays="\n".join(arrays), block=kernel.block,
+        args=f"{args[0]}," if len(args) == 1 else ", ".join(args),
+    )  # fmt: skip
+    return {kernel.source.parent / f"test_{kernel.name}.py": text}
 
 
 def _sample(folder: Path) -> dict[Path, str]:
-    kernels = folder / "kernels"
-    return {kernels / "axpy.cu": SAMPLE, _test_file(kernels, "axpy", folder): SAMPLE_TEST}
+    return {folder / "kernels" / "axpy.cu": SAMPLE, folder / "kernels" / "test_axpy.py": SAMPLE_TEST}
 
 
 def _nvrtc_version() -> str:
@@ -272,20 +245,6 @@ def _nvrtc_version() -> str:
     return ""
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file, or say of this one, and of none that stands in for it meanwhile, that it cannot be.
-
-    Raises ``OSError``.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
-    except OSError as problem:
-        raise OSError(
-            f"{path} cannot be written ({problem.strerror}): see to its folder, and run it again"
-        ) from problem
-
-
 def _attributes(path: Path, write: Callable[[str], object]) -> None:
     """Add the lines that baselines need; what is there stays, byte for byte."""
     before = path.read_bytes() if path.exists() else b""
@@ -294,5 +253,5 @@ def _attributes(path: Path, write: Callable[[str], object]) -> None:
         write(f"kept     {path.name}\n")
         return
     joint = b"" if not before or before.endswith(b"\n") else b"\n"
-    _put(path, before + joint + b"\n".join(missing) + b"\n")
+    write_whole(path, before + joint + b"\n".join(missing) + b"\n")
     write(f"{'added to' if before else 'written '} {path.name}\n")

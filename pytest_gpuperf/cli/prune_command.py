@@ -13,11 +13,11 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
-from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
+from pytest_gpuperf.cli.baseline_folder import folder_of
+from pytest_gpuperf.cli.collected_tests import CollectedTests, collect
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
@@ -29,12 +29,20 @@ SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""
 
 
-class PruneRefusedError(Exception):
+class PruneRefusedError(GpuperfError):
     """The collection does not tell which baselines are unused; the message says why and what to do."""
 
 
-PROBLEMS = (BaselineError, CollectionError, NoFolderError, PruneRefusedError)
-"""What can keep the command from an answer."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", help="test files and folders to look at (default: pytest's own)"
+    )
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--yes", action="store_true", help="remove what is named")
+    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
+    parser.add_argument(
+        "--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)"
+    )
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:

@@ -1,102 +1,111 @@
-"""``gpuperf report``: a run's page, Markdown or JSON, made later from what it left."""
+"""``gpuperf report``: a page, Markdown or JSON of a run, made later from what it left; of several runs, as one."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.base_record import schema_of
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.options import REPORT_ENDINGS
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
-from pytest_gpuperf.report.files import NotWritten, write_report
+from pytest_gpuperf.report.files import write_report
 from pytest_gpuperf.report.markdown import as_markdown
 
-ENDINGS = (".html", ".md", ".json")
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "reports", metavar="JSON", nargs="*", type=Path,
+        help="what --gpuperf-report=FILE.json wrote; of several jobs, one each (default: the last run here)",
+    )  # fmt: skip
+    add_output(parser, f"a file that ends in {', '.join(REPORT_ENDINGS)}; may be given again (default: Markdown)")
 
 
-class ReportError(Exception):
-    """There is no run to report on, or no such form; the message says what to do."""
+def add_output(parser: argparse.ArgumentParser, words: str) -> None:
+    parser.add_argument("--output", dest="files", metavar="FILE", type=Path, action="append", default=[], help=words)
 
 
-PROBLEMS = (ReportError, NotWritten, last_run.LastRunError)
+def refuse_other_endings(files: Iterable[Path], endings: Sequence[str]) -> None:
+    """Raise ``GpuperfError`` for a file whose ending names no form."""
+    for file in files:
+        if not file.name.endswith(tuple(endings)):
+            raise GpuperfError(f"{file} has none of the endings {', '.join(endings)}, by which it has its form")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    return run(parsed.reports, parsed.files, start=Path.cwd(), write=write)
-
-
-def run(reports: Sequence[Path], files: Sequence[Path], *, start: Path, write: Callable[[str], object]) -> int:
-    """Write every one of ``files`` in the form of its ending; without any, Markdown to ``write``.
-
-    Several reports are joined: those of jobs that divided the tests of a run.
-    Returns the exit status, 0.  Raises one of ``PROBLEMS``.
-    """
-    for file in files:
-        if file.suffix not in ENDINGS:
-            raise ReportError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a report has its form")
-    document = joined([(path, read_report(path)) for path in reports]) if reports else of_last_run(start)
-    if not files:
+    """Write every file in the form of its ending; without any, Markdown.  Returns 0.  Raises ``GpuperfError``."""
+    refuse_other_endings(parsed.files, REPORT_ENDINGS)
+    document = (
+        joined([(path, read_report(path)) for path in parsed.reports]) if parsed.reports else _of_last_run(Path.cwd())
+    )
+    if not parsed.files:
         write(as_markdown(document))
-    for file in files:
+    for file in parsed.files:
         write(f"report written to {write_report(document, str(file))}\n")
     return 0
 
 
-def joined(documents: Sequence[tuple[Path, Document]]) -> Document:
-    """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
-
-    ``documents`` are at least one, with their files.  Raises ``ReportError`` if two have the same test, unless it is a
-    fixture that tests of both share and that both judged alike.
-    """
-    tests: dict[str, tuple[Path, TestEvidence]] = {}
-    for path, document in documents:
-        for test in document.report.tests:
-            before, known = tests.setdefault(test.node_id, (path, test))
-            if before is not path and [one.verdict for one in known.judgements] != [
-                one.verdict for one in test.judgements
-            ]:
-                raise ReportError(
-                    f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
-                )
-    (_, first), reports = documents[0], [document.report for _, document in documents]
-    if len(reports) == 1:
-        return first
-    return document_of(
-        [test for _, test in tests.values()], date=max(one.date for one in reports), plugin=first.report.plugin,
-        task=f"{len(reports)} jobs: {first.report.task}", exit_status=max(one.exit_status for one in reports),
-        problems=dict.fromkeys(line for one in reports for line in one.problems),
-        warnings=dict.fromkeys(line for one in reports for line in one.warnings),
-        machines=dict.fromkeys(line for one in reports for line in one.machines),
-        commit=Commit(first.report.commit, first.report.dirty), branch=first.report.branch,
-        code=[code for one in reports for code in one.code],
-    )  # fmt: skip
-
-
-def read_report(path: Path) -> Document:
-    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``ReportError``."""
+def read_report(path: Path) -> RunReport:
+    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``GpuperfError``."""
     remedy = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
     try:
         content = path.read_bytes()
         schema = schema_of(content)
         if schema != SCHEMA:
-            raise ReportError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
-        return document_from(msgspec.json.decode(content, type=RunReport))
+            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
+        report = msgspec.json.decode(content, type=RunReport)
+        document_from(report)
+        return report
     except OSError as problem:
-        raise ReportError(f"{path} cannot be read ({problem}): {remedy}") from problem
+        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
     except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
-        raise ReportError(f"{path} is no report of a run ({problem}): {remedy}") from problem
+        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
-def of_last_run(start: Path) -> Document:
-    """The last run in a folder or above.  Raises ``ReportError`` or ``LastRunError``."""
+def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
+    """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
+
+    ``reports`` are at least one, with their files.  Raises ``GpuperfError`` if they are of several commits, or if two
+    have the same test, unless it is a fixture that tests of both share and that both judged alike.
+    """
+    (file, first), found = reports[0], [report for _, report in reports]
+    if len(found) == 1:
+        return document_from(first)
+    tests: dict[str, tuple[Path, TestEvidence]] = {}
+    for path, report in reports:
+        if report.commit != first.commit:
+            raise GpuperfError(f"{file} and {path} are of different commits: give reports of one run's jobs")
+        for test in report.tests:
+            before, known = tests.setdefault(test.node_id, (path, test))
+            if [one.verdict for one in known.judgements] != [one.verdict for one in test.judgements]:
+                raise GpuperfError(
+                    f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
+                )
+    whole = document_of(
+        [test for _, test in tests.values()], date=max(one.date for one in found), plugin=first.plugin,
+        task=f"{len(found)} jobs: {first.task}", exit_status=max(one.exit_status for one in found),
+        problems=_once(one.problems for one in found), warnings=(), machines=_once(one.machines for one in found),
+        commit=Commit(first.commit, first.dirty), branch=first.branch,
+        code=[code for one in found for code in one.code],
+    )  # fmt: skip
+    warnings = _once([*(one.warnings for one in found), whole.report.warnings])
+    return document_from(msgspec.structs.replace(whole.report, warnings=warnings))
+
+
+def _once(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line for some in lines for line in some))
+
+
+def _of_last_run(start: Path) -> Document:
     path = last_run.find(start)
     if path is None:
-        raise ReportError(
+        raise GpuperfError(
             f"there is no last run in {last_run.where(start)}: run pytest --gpuperf first, or name a report"
         )
     found = last_run.read(path)

@@ -8,17 +8,19 @@ import shlex
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
-from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
+from pytest_gpuperf.options import USUAL_FOLDER
 from pytest_gpuperf.process import last_run
 
-PROBLEMS = (BaselineError, NoFolderError)
-"""What can keep the command from its work."""
 RECORD = "pytest --gpuperf --update-baselines=all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -28,7 +30,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> int:
     """Merge what is unmerged and say what to record anew.  Returns the exit status.
 
-    1 if a file is left that is no evidence, else 0.  Raises one of ``PROBLEMS``.
+    1 if a file is left that is no evidence, else 0.  Raises ``GpuperfError``.
     """
     folder = folder_of(given, start)
     outcomes = resolve(folder, lambda line: write(f"{line}\n"))

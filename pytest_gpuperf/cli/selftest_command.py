@@ -5,30 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.device.device_errors import (
-    LoadError,
-    LockTimeout,
-    LockUnavailable,
-    NoDevice,
-    TimerError,
-    TimerUnavailable,
-)  # fmt: skip
 from pytest_gpuperf.formatting import indented_json
+from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.selftest.run import run_selftest
 from pytest_gpuperf.selftest.selftest_report import as_text
-from pytest_gpuperf.timing.samples import InvalidSampleError
 
-PROBLEMS = (
-    NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem,
-    InvalidSampleError, OSError,
-)  # fmt: skip
-"""Failures that keep the self-test from an answer."""
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="fewer comparisons: within a minute")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="also write the report to this file, as JSON")
+    parser.add_argument("--timer", choices=TIMERS, help="the clock (default: each that works here)")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Exit status 0; 1 if there was a false alarm.  Raises one of ``PROBLEMS``."""
+    """Exit status 0; 1 if there was a false alarm.  Raises ``GpuperfError`` and ``OSError``."""
     report = run_selftest(quick=parsed.quick, timer_name=parsed.timer, progress=_say)
     if parsed.json is not None:
         parsed.json.write_bytes(indented_json(report))

@@ -7,21 +7,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.baselines import layout, manifest, transaction
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.evidence import COMPILERS
 from pytest_gpuperf.session.note_missing import recording_commands
 
 
-class UnknownTarget(ValueError):
+class UnknownTarget(GpuperfError):
     """A name that is none of the things that a manifest lists."""
 
 
-PROBLEMS = (BaselineError, NoFolderError, UnknownTarget)
-"""What can keep the command from its work."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
+    add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -31,7 +34,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 def run(action: str, names: Sequence[str], *, given: Path | None, start: Path, write: Callable[[str], object]) -> int:
     """List, add or remove targets.  Returns the exit status, 0; 1 where one of those listed has no records.
 
-    Raises one of ``PROBLEMS``.
+    Raises ``GpuperfError``.
     """
     folder = folder_of(given, start)
     for name in names:

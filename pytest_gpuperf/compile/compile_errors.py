@@ -9,6 +9,8 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
+from pytest_gpuperf.errors import GpuperfError
+
 MOST_LOG_LINES = 16
 """Of a compiler that a message quotes: a file of a whole program has a hundred errors, all for one reason."""
 MOST_KERNELS = 30
@@ -17,7 +19,7 @@ _ERROR = re.compile(r"\b(?:error|fatal)(?: #?[\w-]+)?\s*:")
 STATIC_EXTRA = 'pip install "pytest-gpuperf[static]"'
 
 
-class CompileProblem(Exception):
+class CompileProblem(GpuperfError):
     """Base of everything this package raises on purpose."""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, refuse_another_users, run_git, said
 from pytest_gpuperf.baselines.layout import cubin_named
-from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.options import Options
 
 TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 """Variables in which GitHub and GitLab name the branch that a change is meant for."""
@@ -29,7 +29,7 @@ class BaselineTrust:
 
         ``compiled_here``: what stands for baselines was compiled by this run, from the sources of a revision.
         """
-        self._everything = not options.ci or options.trust_cubins or compiled_here
+        self._everything = not options.ci or compiled_here
         self._folder = folder
 
     def why_not_launched(self, sha256: str) -> str:

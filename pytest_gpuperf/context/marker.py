@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import WORDS, BadArgument, measures, word_problem
-from pytest_gpuperf.config.flags import MOST_BUDGET_S
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.arguments import SETTINGS, BadArgument, measures, setting_problem
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import CacheMode
@@ -45,18 +43,9 @@ class MarkerSettings:
 
 def _problem(name: str, value: Any) -> str | None:
     """What is wrong with one keyword; None if nothing is."""
-    if name == "tolerance":
-        ok, accepts = isinstance(value, float) and 0 < value <= 0.5, "a fraction between 0 and 0.5, such as 0.01"
-    elif name == "profile":
-        ok, accepts = isinstance(value, str) and value in PROFILES, f"one of {', '.join(PROFILES)}"
-    elif name == "budget_s":
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
-    elif name in WORDS:
-        return word_problem(name, value)
-    else:
-        return _metrics_problem(value) if name == "metrics" else _measure_problem(value)
-    return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
+    if name in SETTINGS:
+        return setting_problem(name, value)
+    return _metrics_problem(value) if name == "metrics" else _measure_problem(value)
 
 
 def _metrics_problem(value: Any) -> str | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.shared_fixtures import SharedFixture, SharedFixtures
     from pytest_gpuperf.context.tests_found import FindingTests
+    from pytest_gpuperf.options import Options
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import pytest
 
-from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""

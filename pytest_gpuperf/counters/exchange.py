@@ -1,19 +1,15 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
 The parent leaves a ``ProfileTask``; the profiled process adds one line per workload to the index, so that a crash
-loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too, and
-which ``--gpuperf-ncu-json`` writes.
+loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.counters.derived import derive
-from pytest_gpuperf.formatting import indented_json
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
 
@@ -92,17 +88,3 @@ def entries(folder: Path) -> list[Entry]:
     path = folder / INDEX
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [msgspec.json.decode(line, type=Entry) for line in lines]
-
-
-def as_json(collected: Collected) -> bytes:
-    """Its ``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures."""
-    workloads: dict[str, dict[str, Any]] = {}
-    for one in collected.workloads:
-        workloads.setdefault(one.key.node_id, {})[one.key.workload] = {
-            **{name: getattr(one.identity, name) for name in ("launch", "code", "arguments")},
-            **{name: getattr(one, name) for name in ("cache", "counters", "ranges", "notes")},
-            "derived": derive(one.counters),
-            "kernels": [{"kernel": kernel.kernel, "metrics": kernel.metrics} for kernel in one.kernels],
-        }
-    seconds = round(collected.seconds, 2)
-    return indented_json({**msgspec.structs.asdict(collected), "seconds": seconds, "workloads": workloads})

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 
+from pytest_gpuperf.errors import GpuperfError
 
-class CountersUnavailable(Exception):
+
+class CountersUnavailable(GpuperfError):
     """Counters cannot be collected here and now, for ``reason``; ``remedy`` says what to do."""
 
     def __init__(self, reason: str, remedy: str) -> None:

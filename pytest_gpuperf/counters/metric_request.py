@@ -6,11 +6,11 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 
-from pytest_gpuperf.config.flags import is_metric
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
 from pytest_gpuperf.judge.counters import Better, Metric
 from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.options import is_metric
 
 TRAFFIC = ("dram__", "lts__")
 """Beginnings of metrics that depend on what the caches held."""

@@ -30,7 +30,7 @@ OLDEST = (2022, 4)
 VERSION_LIMIT_S = 30.0
 INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder of ncu on PATH"
 UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
-TOO_LONG = "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout"
+TOO_LONG = "select fewer tests, or collect fewer metrics (--gpuperf-ncu=default)"
 REPORT, LOG, OUTPUT = "report.ncu-rep", "ncu.log", "target.log"
 TICK_S = 0.1
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_gpuperf.errors import GpuperfError
 
-class NoDevice(Exception):
+
+class NoDevice(GpuperfError):
     """There is no GPU that can be used.  The message says why, and what to do."""
 
 
@@ -16,11 +18,11 @@ class DeviceNeeded(Exception):
         return cls(f"needs a GPU: {what}")
 
 
-class LaunchError(ValueError):
+class LaunchError(GpuperfError, ValueError):
     """A launch does not fit its kernel or its device: arguments, grid, block or shared memory."""
 
 
-class LoadError(RuntimeError):
+class LoadError(GpuperfError, RuntimeError):
     """A cubin cannot be loaded: another architecture, not what its record says, or refused by the driver."""
 
 
@@ -32,17 +34,17 @@ class UnseenMemory(RuntimeError):
     """An allocator gives out the GPU's memory, and nobody can count what."""
 
 
-class LockTimeout(RuntimeError):
+class LockTimeout(GpuperfError, RuntimeError):
     """Another process kept the GPU for longer than this one waits."""
 
 
-class LockUnavailable(RuntimeError):
+class LockUnavailable(GpuperfError, RuntimeError):
     """The lock file of a GPU cannot be used."""
 
 
-class TimerUnavailable(Exception):
+class TimerUnavailable(GpuperfError):
     """A timer, or every timer, does not work here.  The message says why, and what to do."""
 
 
-class TimerError(Exception):
+class TimerError(GpuperfError):
     """A measurement failed: a sample was lost, has no valid time, or the workload cannot be timed this way."""

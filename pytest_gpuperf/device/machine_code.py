@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.arguments import require
 from pytest_gpuperf.compile.machine_code.cubin import module_variables
 from pytest_gpuperf.compile.machine_code.symbols import plain_name
-from pytest_gpuperf.config.call_arguments import require
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, LoadedKernel
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile

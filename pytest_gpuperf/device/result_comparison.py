@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.config.call_arguments import number_of
+from pytest_gpuperf.arguments import number_of
 
 PIECE = 1 << 24
 """Elements compared at once, unless a single row of the first axis has more."""

@@ -1,4 +1,4 @@
-"""One finding of the doctor, and how a set of findings reads."""
+"""Findings of the doctor, and how a set of them reads."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ class ProbeResult:
     """Without it there is no evidence of this area at all."""
 
 
+def missing(area: Area, name: str, detail: str, advice: str = "") -> ProbeResult:
+    """Something without which there is no evidence of this area."""
+    return ProbeResult(area, name, "missing", detail, advice, required=True)
+
+
 def is_ready(area: Area, findings: Iterable[ProbeResult]) -> bool:
-    """True if evidence of this area can be gathered here: nothing that it requires is missing."""
+    """Whether evidence of this area can be gathered here: nothing that it requires is missing."""
     return not any(f.area == area and f.required and f.status == "missing" for f in findings)
 
 

@@ -1,18 +1,27 @@
-"""Probes for the driver and its GPUs, through NVML: no CUDA context is made, so this process is on none of them."""
+"""Probes for the driver and its GPUs, through NVML, and for what times need: CuPy and CUPTI.
+
+No CUDA context is made, so this process is on none of the GPUs.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
-from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.findings import ProbeResult, missing
 from pytest_gpuperf.doctor.machine import HostMachine
+from pytest_gpuperf.doctor.probes import package
 
+CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 NO_DRIVER_ADVICE = (
     "static evidence needs none; for times run on a machine with a GPU and a driver "
     "(in a container: start it with --gpus all)"
 )
+SLICE_ADVICE = "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
+OTHERS_ADVICE = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
+STAND_IN = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
 
 _T = TypeVar("_T")
 
@@ -37,28 +46,25 @@ def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
     try:
         nvml: Any = machine.load("pynvml")
     except ImportError:
-        return [_no_driver("pynvml cannot be imported", "pip install nvidia-ml-py")]
+        return [missing("time", "driver", "pynvml cannot be imported", "pip install nvidia-ml-py")]
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as problem:
-        return [_no_driver(f"NVML does not start: {problem}", NO_DRIVER_ADVICE)]
+        return [missing("time", "driver", f"NVML does not start: {problem}", NO_DRIVER_ADVICE)]
     try:
         return [_driver(nvml), *_gpus(nvml, machine)]
     except nvml.NVMLError as problem:
-        return [_no_driver(f"NVML gave up: {problem}", "run nvidia-smi; a reboot of the machine may be due")]
+        advice = "run nvidia-smi; a reboot of the machine may be due"
+        return [missing("time", "driver", f"NVML gave up: {problem}", advice)]
     finally:
         nvml.nvmlShutdown()
-
-
-def _no_driver(detail: str, advice: str) -> ProbeResult:
-    return ProbeResult("time", "driver", "missing", detail, advice, required=True)
 
 
 def _driver(nvml: Any) -> ProbeResult:
     cuda = driver_cuda(nvml)
     detail = f"{nvml.nvmlSystemGetDriverVersion()}, CUDA {cuda[0]}.{cuda[1]}"
     if cuda < (12, 0):
-        return _no_driver(detail, "too old: CUDA 12 or newer is needed")
+        return missing("time", "driver", detail, "too old: CUDA 12 or newer is needed")
     return ProbeResult("time", "driver", "ok", detail)
 
 
@@ -71,42 +77,36 @@ def driver_cuda(nvml: Any) -> tuple[int, int]:
 def _gpus(nvml: Any, machine: HostMachine) -> list[ProbeResult]:
     count = nvml.nvmlDeviceGetCount()
     if count == 0:
-        return [ProbeResult("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
+        return [missing("time", "GPU", "the driver lists none", NO_DRIVER_ADVICE)]
     findings = [finding for index in range(count) for finding in _gpu(nvml, index)]
     visible = machine.environ(VARIABLE)
     if visible is None:
         return findings
     if not visible_devices({VARIABLE: visible}):
-        hidden = ProbeResult("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
-        return [*findings, hidden]
+        return [*findings, missing("time", VARIABLE, f"{visible!r} hides every GPU", "unset it")]
     return [*findings, ProbeResult("time", VARIABLE, "ok", visible)]
 
 
 def _gpu(nvml: Any, index: int) -> list[ProbeResult]:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    handle, name = nvml.nvmlDeviceGetHandleByIndex(index), f"GPU {index}"
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     detail = f"{nvml.nvmlDeviceGetName(handle)}, sm_{major}{minor}, {nvml.nvmlDeviceGetUUID(handle)}"
     return [
-        ProbeResult("time", f"GPU {index}", "ok", detail),
-        _mig(nvml, handle, index),
-        _processes(nvml, handle, index),
+        ProbeResult("time", name, "ok", detail),
+        _mig(nvml, handle, f"{name} MIG"),
+        _processes(nvml, handle, f"{name} processes"),
     ]
 
 
-def _mig(nvml: Any, handle: Any, index: int) -> ProbeResult:
-    name = f"GPU {index} MIG"
+def _mig(nvml: Any, handle: Any, name: str) -> ProbeResult:
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
     except nvml.NVMLError_NotSupported:
         return ProbeResult("time", name, "ok", "not supported by this GPU")
-    if not current:
-        return ProbeResult("time", name, "ok", "off")
-    advice = "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
-    return ProbeResult("time", name, "warn", "on", advice)
+    return ProbeResult("time", name, "warn", "on", SLICE_ADVICE) if current else ProbeResult("time", name, "ok", "off")
 
 
-def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
-    name = f"GPU {index} processes"
+def _processes(nvml: Any, handle: Any, name: str) -> ProbeResult:
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
     except nvml.NVMLError_NotSupported:
@@ -115,5 +115,50 @@ def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
     others = ", ".join(map(str, sorted(process.pid for process in running)))
     if not others:
         return ProbeResult("time", name, "ok", "no other")
-    advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
-    return ProbeResult("time", name, "warn", f"others compute here: pid {others}", advice)
+    return ProbeResult("time", name, "warn", f"others compute here: pid {others}", OTHERS_ADVICE)
+
+
+# --- what times need ------------------------------------------------------------------------------
+
+
+def probe_timing(machine: HostMachine) -> list[ProbeResult]:
+    """CuPy, CUPTI, and pytest-xdist for several GPUs."""
+    xdist = machine.version("pytest-xdist") or "not installed; only needed to use several GPUs (-n)"
+    return [_cupy(machine), _cupti(machine), ProbeResult("time", "pytest-xdist", "ok", xdist)]
+
+
+def _cupy(machine: HostMachine) -> ProbeResult:
+    """CuPy, under whichever of its names; two of them in one environment break each other."""
+    installed = [name for name in CUPY_DISTRIBUTIONS if machine.version(name)]
+    if not installed:
+        advice = "pip install 'pytest-gpuperf[cuda13]' (or [cuda12] for a CUDA 12 driver)"
+        return missing("time", "CuPy", "not installed", advice)
+    if len(installed) > 1:
+        advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
+        return ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)
+    return package(machine, "time", installed[0], "cupy", installed[0])
+
+
+def _cupti(machine: HostMachine) -> ProbeResult:
+    """CUPTI activity records, the best timer; CUDA graphs stand in where it is not there."""
+    version = machine.version("cupti-python")
+    if version is None:
+        advice = f"pip install 'pytest-gpuperf[cupti]'; {STAND_IN}"
+        return ProbeResult("time", "CUPTI", "missing", "cupti-python is not installed", advice)
+    try:
+        machine.load("cupti")
+    except (ImportError, OSError) as problem:
+        detail = f"cupti-python {version} does not import: {problem}"
+        return ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {STAND_IN}")
+    newest = from_nvml(machine, driver_cuda, None)
+    if newest is not None and _major_minor(version) > newest:
+        detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
+        advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
+        return ProbeResult("time", "CUPTI", "warn", detail, advice)
+    return ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")
+
+
+def _major_minor(version: str) -> tuple[int, int]:
+    """Major and minor number of ``13.0.1``, ``13.1rc1`` or ``12``."""
+    found = re.match(r"(\d+)(?:\.(\d+))?", version)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -13,13 +13,14 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.counters.run_ncu import find_program
+from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.options import USUAL_FOLDER
 
 RUN_LIMIT_S = 30
 
 
-class ProgramError(Exception):
+class ProgramError(GpuperfError):
     """A program could not be started, did not end in time, or ended with an error; the message says which."""
 
 

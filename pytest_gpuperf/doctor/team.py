@@ -11,7 +11,7 @@ from pytest_gpuperf.device.facts import slug
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.gpus import from_nvml
 from pytest_gpuperf.doctor.machine import HostMachine
-from pytest_gpuperf.doctor.toolchain import COMPILE
+from pytest_gpuperf.doctor.probes import VERSION
 
 
 def probe_team(machine: HostMachine) -> list[ProbeResult]:
@@ -39,8 +39,7 @@ def _compiler(found: Manifest, machine: HostMachine) -> ProbeResult | None:
         return None
     detail = f"the team declares {', '.join(declared)}"
     try:
-        compiler: Any = machine.load(COMPILE)
-        own = compiler.toolchain()
+        own = machine.load(VERSION).toolchain()
     except Exception:  # noqa: BLE001  what keeps it from compiling is the probe of the compiler's to say
         return ProbeResult("static", "team's NVRTC", "ok", detail)
     if own in declared:

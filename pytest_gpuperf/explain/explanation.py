@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pytest_gpuperf.advise.limiting_resource import why_no_roofline, why_unknown
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import WARP
-from pytest_gpuperf.formatting import duration, rate
+from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -57,9 +57,9 @@ def _figures(side: Side) -> list[str]:
     if side.time_ns is not None:
         found.append(f"time {duration(side.time_ns)}")
         if side.bytes is not None:
-            found.append(rate(side.bytes / side.time_ns * 1e9, "B/s"))
+            found.append(quantity(side.bytes / side.time_ns * 1e9, "B/s"))
         if side.flops is not None:
-            found.append(rate(side.flops / side.time_ns * 1e9, "FLOP/s"))
+            found.append(quantity(side.flops / side.time_ns * 1e9, "FLOP/s"))
     if side.static is not None:
         found += _static_figures(side, side.static)
     return found or ["none"]

@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal
 
+from pytest_gpuperf.errors import GpuperfError
+
 Answer = Literal["good", "bad", "undecided"]
 Code = Callable[[str], Hashable | None]
 """What a commit runs: equal for commits of equal machine code; None if it does not build."""
@@ -37,7 +39,7 @@ class Found:
         return None if self.between else self.bad
 
 
-class NothingToFind(Exception):
+class NothingToFind(GpuperfError):
     """The bad end is not slower than the good one, or cannot be judged: there is no commit to look for."""
 
 

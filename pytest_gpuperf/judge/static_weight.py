@@ -49,11 +49,6 @@ def loses(estimate: StaticEstimate) -> bool:
     return estimate.ratio > ALIKE or (estimate.ratio >= 1 / ALIKE and estimate.latency > ALIKE)
 
 
-def is_decided_by_weight(judgement: Judgement) -> bool:
-    """Whether an estimate could change the verdict: a figure gates that may be outranked."""
-    return any(change.what in OCCUPANCY | LOCAL for change in judgement.changes if change.direction != "neutral")
-
-
 def weighed(
     judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = (),
     cured: Sequence[Change] = (),

@@ -160,7 +160,7 @@ class Outcome:
     reports: tuple[str, ...] = ()
     """Files that reports were written to."""
     unwritten: tuple[str, ...] = ()
-    """What kept others from being written, or the file of counters."""
+    """What kept others from being written."""
 
     @property
     def errors(self) -> list[str]:

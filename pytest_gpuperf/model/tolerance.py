@@ -19,3 +19,5 @@ PROFILES: dict[str, Limits] = {
     "standard": Limits(0.01, 0.02),
     "loose": Limits(0.02, 0.05),
 }
+MOST_BUDGET_S = 3600
+"""For timing one workload: the most that can be asked for."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.conflicts import words_of
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.safe_python import AS_COMMAND
 from pytest_gpuperf.model.task import TASK_FILE, ChildTask, write_task
@@ -96,3 +97,8 @@ def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     if config.pluginmanager.hasplugin("logging") and config.getini("log_file"):
         named.add("--log-file")
     yield from (f"{flag}={own / flag.lstrip('-')}" for flag in sorted(named))
+
+
+def words_of(arguments: Iterable[object]) -> list[str]:
+    """``arguments`` of a command and those in ``PYTEST_ADDOPTS``: what no file of the project gives."""
+    return [*map(str, arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]

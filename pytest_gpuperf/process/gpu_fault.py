@@ -16,11 +16,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.gpu_words import endless_message
 
 TIMES_RECORDED = 1000

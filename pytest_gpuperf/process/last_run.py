@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import TestEvidence
@@ -25,7 +26,7 @@ LARGEST_BYTES = 64 << 20
 """A run whose evidence is larger is not kept; about 20 000 timed workloads."""
 
 
-class LastRunError(Exception):
+class LastRunError(GpuperfError):
     """The last run cannot be read or kept; the message says what to do."""
 
 

@@ -45,7 +45,7 @@ def _cause(one: Advice) -> list[str]:
         *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
         *wrapped(f"{evidence}; {gain_words(one)}", INDENT + 4),
         *wrapped(f"-> {cause.remedy}", INDENT + 4),
-        *wrapped(f"example: {cause.family} (gpuperf docs why-slower)", INDENT + 4),
+        *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
     ]
 
 

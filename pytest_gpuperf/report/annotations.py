@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.config.flags import GITHUB
 from pytest_gpuperf.formatting import visible
+from pytest_gpuperf.options import GITHUB
 from pytest_gpuperf.process.repository import checkout_around
 
 MOST = 10

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.config.flags import UPDATE_MODES
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import UPDATE_MODES, Options
 from pytest_gpuperf.report.folding import counted
 from pytest_gpuperf.report.remarks import accepting_command, with_flags
 from pytest_gpuperf.report.verdict_order import rank_of

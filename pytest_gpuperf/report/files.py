@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.config.flags import GITHUB
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import indented_json
+from pytest_gpuperf.options import GITHUB
 from pytest_gpuperf.report.document import Document
 from pytest_gpuperf.report.markdown import as_markdown
 
@@ -24,7 +25,7 @@ REMEDIES = {
 """What may help besides another file, by what the system says."""
 
 
-class NotWritten(Exception):
+class NotWritten(GpuperfError):
     """A report could not be written; the message says which, and what to do."""
 
 
@@ -79,7 +80,7 @@ def _content(document: Document, ending: str) -> bytes:
     if ending == ".json":
         return indented_json(document.report)
     if ending == ".html":
-        from pytest_gpuperf.report.page import as_page  # noqa: PLC0415 Jinja is an extra
+        from pytest_gpuperf.report.page import as_page  # noqa: PLC0415 Jinja is slow to import
 
         return as_page(document).encode()
     return as_markdown(document).encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.formatting import rate
+from pytest_gpuperf.formatting import quantity
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.curves import found_curves
@@ -147,7 +147,7 @@ def _roofline(document: Document) -> dict[str, Any]:
             speed = time.flops / mean_time_ns(time.rounds) * 1e9
             points.append({
                 "row": place, "name": f"{row.workload} of {row.test}", "intensity": _short(time.flops / time.bytes),
-                "speed": _short(speed), "says": rate(speed, "FLOP/s"),
+                "speed": _short(speed), "says": quantity(speed, "FLOP/s"),
             })  # fmt: skip
     if not points or not {"copy_bandwidth", "fma_throughput"} <= peaks.keys():
         return {}

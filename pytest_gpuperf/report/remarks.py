@@ -10,11 +10,11 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.advice_lines import gain_words
 from pytest_gpuperf.report.folding import deduplicated
 

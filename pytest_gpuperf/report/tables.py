@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, rate, ratio
+from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, ratio
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
@@ -191,7 +191,7 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str,
 def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
     """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
     share = per_second / peak if peak else 0.0
-    return rate(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
+    return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
 
 
 # --- secondary metrics and counters --------------------------------------------------------------

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.formatting import describe, numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.closing import (
     count_line,

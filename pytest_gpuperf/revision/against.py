@@ -17,14 +17,14 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.config.parse_options import from_root
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.revision import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
+from pytest_gpuperf.read_options import from_root
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
 from pytest_gpuperf.revision.worktree import check_out

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.options import USUAL_FOLDER
 
 
 def no_baselines_line(config: pytest.Config) -> str:

@@ -18,7 +18,7 @@ from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected, as_json
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected
 from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import read_report
@@ -27,7 +27,6 @@ from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.command import child_command
-from pytest_gpuperf.report.files import NotWritten, write_file
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
@@ -94,7 +93,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
     except KeyError as unknown:
         raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
-    limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
+    limit_s = START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=reader_given(config) or read_report,
@@ -142,18 +141,11 @@ def _architecture(config: pytest.Config) -> str:
     return found
 
 
-def counters_at_end(config: pytest.Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Words on the collection for the summary, and what kept the JSON file from being written, if one is wanted."""
+def counters_at_end(config: pytest.Config) -> tuple[str, ...]:
+    """Words on the collection for the summary."""
     collected = collected_of(config)
-    target = config.stash[stash.OPTIONS].ncu_json
-    unwritten: tuple[str, ...] = ()
-    if target is not None:
-        try:
-            write_file("file of counters", target, as_json(collected))
-        except NotWritten as problem:
-            unwritten = (str(problem),)
     log = ("the last lines of the profiled tests:", *(f"    {line}" for line in collected.log)) if collected.log else ()
-    return (*collected.notes, *log), unwritten
+    return (*collected.notes, *log)
 
 
 def _folder(config: pytest.Config) -> Path:

@@ -45,7 +45,7 @@ def finish(session: pytest.Session) -> None:
         words = (itself, chosen_by_name(book, worker.revision))
         outcome.left_out += tuple(filter(None, words))
     if worker.options.ncu:
-        outcome.counter_notes, outcome.unwritten = counters_at_end(config)
+        outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
             outcome.problem = UNWRITTEN
@@ -86,7 +86,7 @@ def _report(session: pytest.Session, book: Results, outcome: Outcome) -> None:
         code=code_differences(stash.run_of(session.config).store, evidence),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)
-    outcome.reports, outcome.unwritten = tuple(written), (*outcome.unwritten, *unwritten)
+    outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
 
 
 def _keep(config: pytest.Config, book: Results, outcome: Outcome) -> None:

@@ -11,10 +11,10 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command, with_flags
 from pytest_gpuperf.update.modes import takes
@@ -45,13 +45,13 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
     Verdict.SLOWER: Treatment(Effect.FAIL),
     Verdict.WORSE: Treatment(Effect.FAIL),
-    Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
+    Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "undecided"),
     Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
-    Verdict.NEW: Treatment(Effect.WARN, "missing"),
+    Verdict.NEW: Treatment(Effect.WARN, "new"),
     Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip
-"""A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
-WITHOUT_GPU = Treatment(Effect.WARN, "without_gpu")
+"""A row for every verdict; ``open`` is ``fail`` under CI unless it was given."""
+WITHOUT_GPU = Treatment(Effect.WARN, "undecided")
 """Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
 NO_COUNTERS = Treatment(Effect.WARN)
 """Of NOT-MEASURED for counters."""
@@ -70,7 +70,8 @@ def effect(judgement: Judgement, options: Options) -> Effect:
     """What this judgement does to its test under these options."""
     treatment = treatment_of(judgement)
     asked_for = bool(treatment.fails_by) and getattr(options, treatment.fails_by) in ("fail", True)
-    return Effect.FAIL if asked_for else treatment.usually
+    found = Effect.FAIL if asked_for else treatment.usually
+    return Effect.WARN if found is Effect.FAIL and options.advisory else found
 
 
 def fails(judgement: Judgement, options: Options) -> bool:

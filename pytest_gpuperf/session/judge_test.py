@@ -98,7 +98,7 @@ def _judge_unreached(run: Run, test: TestRecord, *, stopped: bool, whole: bool) 
     """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
     if not stopped and (not whole or run.options.update is not None):
         return
-    named_by_origin = run.options.missing == "fail" or run.revision is not None
+    named_by_origin = run.options.new == "fail" or run.revision is not None
     renamed = {work.was for work in test.workloads.values()} if named_by_origin else set()
     test.unreached = tuple(one for one in not_reached(run, test, stopped=stopped) if one.key not in renamed)
 

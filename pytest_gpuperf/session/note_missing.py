@@ -10,13 +10,13 @@ import pytest
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import TestsFound, searched_by
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.remarks import with_flags
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.xdist_groups import without_group
 from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
+from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups

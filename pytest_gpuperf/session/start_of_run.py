@@ -9,10 +9,10 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.toolkit import choose_nvrtc
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import end_with_parent
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.process.signals import end_in_order

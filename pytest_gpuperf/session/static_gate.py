@@ -10,17 +10,19 @@ from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
 from pytest_gpuperf.judge.same_work import explain, other_work
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
-from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed, weighed_by_time
+from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.run import Run
+
+MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
+"""Verdicts that an estimate of the whole may outrank, or to which proven causes add: not those on unchanged code."""
 
 
 def judge_static(
@@ -37,17 +39,11 @@ def judge_static(
         else:
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
-    changed = [arch for arch, one in judged.items() if _may_change(one, run.options)]
+    changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE]
     if changed:
         judged |= _weighed(judged, changed, run, workload, workloads, estimates)
     found = same_work(run, workload, judged.values())
     return msgspec.structs.replace(workload, judgements=(*found, *workload.judgements))
-
-
-def _may_change(one: Judgement, options: Options) -> bool:
-    """Whether an estimate of the whole may outrank this verdict, or proven causes add to it: not on unchanged code."""
-    differs = one.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
-    return differs and (options.static_causes == "exact" or is_decided_by_weight(one))
 
 
 def _weighed(
@@ -65,12 +61,10 @@ def _weighed(
     for arch in archs:
         sides = list(comparison.estimated_sides(arch))
         weights = [weight for before, after in sides if (weight := weigh(before, after)) is not None]
-        causes: tuple[Change, ...] = ()
+        causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
         cured: tuple[Change, ...] = ()
-        if run.options.static_causes == "exact":
-            causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
-            if _lost_local_memory(judged[arch]):
-                cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
+        if _lost_local_memory(judged[arch]):
+            cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
         found[arch] = weighed(judged[arch], weights, causes, cured)
     return found
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
 

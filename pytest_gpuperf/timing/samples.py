@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_gpuperf.errors import GpuperfError
+
 Samples = NDArray[np.float64]
 
 LEAST_OUTLYING = 0.01
@@ -21,7 +23,7 @@ FEW_STEPS = 2.0
 MOST_TIMES_MEDIAN = 20.0
 
 
-class InvalidSampleError(ValueError):
+class InvalidSampleError(GpuperfError, ValueError):
     """A batch of samples holds something that is not a time."""
 
 

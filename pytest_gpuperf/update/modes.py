@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pytest_gpuperf.config.options import Options, UpdateMode
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options, UpdateMode
 
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),

@@ -12,13 +12,13 @@ import msgspec
 
 from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.beside_figures import Beside, updated
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.modes import takes
 
 
@@ -74,8 +74,8 @@ def recorded_times(accepted: Iterable[TestEvidence], options: Options) -> list[R
             judged = work.time_judgement
             if judged is None or work.time is None or not takes(judged, options):
                 continue
-            if work.disturbances and not options.force_update:
-                refused = f"{'; '.join(work.disturbances)}; --gpuperf-force-update takes it all the same"
+            if work.disturbances and not options.disturbed:
+                refused = f"{'; '.join(work.disturbances)}; --gpuperf-disturbed records it all the same"
                 found.append(Recorded(key=work.key, target=judged.target, refused=refused))
                 continue
             counts = {"counters": work.counters, "counter_ranges": work.counter_ranges}

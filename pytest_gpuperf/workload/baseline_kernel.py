@@ -24,7 +24,7 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
-_TRUST = "compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
+_TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
 class NotLaunched(Exception):

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.fresh_inputs import poison
 from pytest_gpuperf.workload.request import Request, asked_of

@@ -75,7 +75,7 @@ def counted(
         evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
         return evidence, obstacle
     evidence = msgspec.structs.replace(
-        evidence, counters=found.counters, counter_ranges=found.ranges,
+        evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
         judgements=(_judge(worker, key, request, found, target),),
     )  # fmt: skip
     return evidence, {**found.counters, **derive(found.counters)}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pytest_gpuperf.config.call_arguments import number_of
+from pytest_gpuperf.arguments import number_of
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary

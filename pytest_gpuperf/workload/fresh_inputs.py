@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.arrays import POISON, stream_of
 from pytest_gpuperf.device.launch import Launch

@@ -69,10 +69,10 @@ def gate_time(work: TimedWorkload) -> Timed:
         return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
     if work.request.launch is None:
         return _gate_callable(work, case, record)
-    if work.worker.options.pair_all or not work.identity.same_execution(record.identity):
+    if work.worker.options.time == "all" or not work.identity.same_execution(record.identity):
         return _gate_kernel(work, case, record, work.request.launch)
     reason = "the machine code and its launch are those of the baseline"
-    if work.worker.options.changed_only:
+    if work.worker.options.time == "changed":
         return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
     budget_s = min(UNCHANGED_S, work.request.budget_s)
     taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
@@ -169,14 +169,12 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         was, now = record.identity.launch, work.identity.launch
         return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = options.pair_callables == "always" or worker.revision is not None or work.confirms
+    by_choice = options.time == "all" or worker.revision is not None or work.confirms
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
         reason = "no file that it may run changed since the commit of its record"
         return Timed.unpaired(taken, time_verdict.unchanged(case, reason, now_ns), reason)
     case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
     try:
-        if options.pair_callables == "off":
-            raise NotPaired("--gpuperf-pair-callables=off")
         compared = compare_with_revision(
             worker, work.key, work.identity, work.request.workload, work.request.reset, case.limits, case.alpha,
             cache=work.request.cache, duration_ns=now_ns, budget_s=work.request.budget_s,

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind
+from pytest_gpuperf.arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Limits

@@ -1,7 +1,7 @@
 """Kernels of the installed CuPy and Numba on a real GPU: as by their own launches, equal beside themselves, or red.
 
 The suites in ``adapter_suites`` are for repeated runs too: copy one as ``test_*.py`` into a folder of its own, record
-it with ``pytest --update-baselines``, and run ``pytest --gpuperf --gpuperf-all`` there thirty times.
+it with ``pytest --update-baselines``, and run ``pytest --gpuperf --gpuperf-time=all`` there thirty times.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 SUITES = Path(__file__).parent / "adapter_suites"
-UPDATE = ("--update-baselines", "--gpuperf-force-update")
+UPDATE = ("--update-baselines", "--gpuperf-disturbed")
 STEPS = "STEPS = 40"
 
 
@@ -70,7 +70,7 @@ def verdicts(pytester: pytest.Pytester, *flags: str) -> dict[str, list[str]]:
 def test_kernels_do_as_their_library_s_launches_and_are_equal_beside_themselves(
     cuda_device: Any, pytester: pytest.Pytester, suite: Path
 ) -> None:
-    found = verdicts(pytester, "--gpuperf-all")
+    found = verdicts(pytester, "--gpuperf-time=all")
     assert len(found) >= 4
     assert all(found.values())
     reds = {test: one for test, one in found.items() if {"SLOWER", "WORSE"} & set(one)}

@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "device"
-RECORD = ("--update-baselines", "--gpuperf-force-update")
+RECORD = ("--update-baselines", "--gpuperf-disturbed")
 
 CUTILE = f"""
 import sys

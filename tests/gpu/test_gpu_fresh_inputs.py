@@ -11,13 +11,13 @@ import pytest
 
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import TimerUnavailable
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.workload.check import WrongResult, check_again, run_and_check
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs, poison
 from pytest_gpuperf.workload.request import Request

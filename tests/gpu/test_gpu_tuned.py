@@ -133,7 +133,7 @@ def test_normalised(cuda_kernel, gpu, gpuperf):
         cuda_kernel, gpu, gpuperf, normalised, (8192, 2048), lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])
     )
 """
-RECORD = ("--update-baselines", "--gpuperf-force-update")
+RECORD = ("--update-baselines", "--gpuperf-disturbed")
 RED = r"  (SLOWER|WORSE)  on "
 
 
@@ -181,7 +181,7 @@ def test_what_triton_chose_is_on_record_and_paired_with_itself(cuda_device: Any,
         "test_matmul.matmul": "K=32, M=64, num_warps=4, num_stages=3",
     }
     for _ in range(3):
-        text = without_red(autotuned, "--gpuperf-all")
+        text = without_red(autotuned, "--gpuperf-time=all")
         assert "NOT-COMPARABLE" not in text
 
 

@@ -121,7 +121,7 @@ def pytest_gpuperf_ncu_reader(config):
 """
 
 FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED}
-RECORD = ("--update-baselines", "--gpuperf-force-update")
+RECORD = ("--update-baselines", "--gpuperf-disturbed")
 """Forced: the simulated noise may look like outliers, which would leave a workload unrecorded."""
 
 WRITTEN = 1_000_000_000

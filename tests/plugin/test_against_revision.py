@@ -90,7 +90,7 @@ def test_a_test_that_launches_nothing_any_more_is_named(project: Suite, monkeypa
         "test_suite.py::test_work[[]1024[]]: work is in * and was not reached: the test passed without it. Let it *",
         "3 workloads: 2 NOT-MEASURED, 1 UNCHANGED",
     ])  # fmt: skip
-    assert project.run(*AGAINST, "--gpuperf-missing=fail", subprocess=True).ret == 1
+    assert project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True).ret == 1
 
 
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:

@@ -94,4 +94,4 @@ def test_a_renamed_test_is_one_line_of_each_file(sizes, capsys):
     capsys.readouterr()
     sizes.edit("test_suite.py", "test_at_sizes", "test_at_all_sizes")
     assert changed_lines(before, texts(sizes)) == 2 * FILES
-    assert sizes.run("--gpuperf", "--gpuperf-missing=fail").ret == 0
+    assert sizes.run("--gpuperf", "--gpuperf-open=fail").ret == 0

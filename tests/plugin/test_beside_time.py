@@ -70,8 +70,8 @@ def test_accuracy(cuda_kernel, gpu, gpuperf):
     assert result.error == 1.25
 """
 FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
-RECORD = ("--update-baselines", "--gpuperf-force-update")
-GATE = ("--gpuperf", "--gpuperf-open=fail", "--gpuperf-missing=fail")
+RECORD = ("--update-baselines", "--gpuperf-disturbed")
+GATE = ("--gpuperf",)
 RECORDED = "baselines/simulated-gpu/test_suite.json"
 
 

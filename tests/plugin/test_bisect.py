@@ -131,7 +131,8 @@ def test_git_bisect_runs_the_steps(history: History) -> None:
         history.add(options=SPILLING if number >= 3 else FREE, source=f"// {number}\n{HOG}")
     good = history.commits[0]
     git(history.folder, "bisect", "start", "HEAD", good)
-    command = [sys.executable, "-m", "pytest_gpuperf.cli.command_line", "bisect-step", "--good", good, "test_hog.py"]
+    module = "pytest_gpuperf.cli.command_line"
+    command = [sys.executable, "-m", module, "bisect", "--step", "--good", good, "test_hog.py"]
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
         ["git", "bisect", "run", *command], cwd=history.folder, env={**os.environ, "PYTHONPATH": root},
@@ -143,12 +144,12 @@ def test_git_bisect_runs_the_steps(history: History) -> None:
     assert resolve(history.folder, "HEAD") == history.commits[-1]
 
 
-@pytest.mark.parametrize("command", ["bisect", "bisect-step"])
+@pytest.mark.parametrize("more", [(), ("--step",)])
 def test_outside_of_a_repository_the_remedy_is_one_that_the_command_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([command, "--good", "v1", "test_hog.py"]) != 0
+    assert main(["bisect", *more, "--good", "v1", "test_hog.py"]) != 0
     said = capsys.readouterr().err
     assert "Start in the repository that the tests belong to" in said
     assert "--baselines" not in said
@@ -156,7 +157,7 @@ def test_outside_of_a_repository_the_remedy_is_one_that_the_command_takes(
 
 def test_a_step_without_such_a_revision_aborts(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add()
-    assert main(["bisect-step", "--good", "nowhere", "test_hog.py"]) == 128
+    assert main(["bisect", "--step", "--good", "nowhere", "test_hog.py"]) == 128
     assert "git knows no revision" in capsys.readouterr().err
 
 
@@ -193,7 +194,7 @@ def test_a_step_in_a_folder_takes_a_test_as_the_root_names_it(
     history.add()
     (history.folder / "docs").mkdir()
     monkeypatch.chdir(history.folder / "docs")
-    assert main(["bisect-step", "--good", "HEAD", "test_hog.py::test_hog"]) == 0
+    assert main(["bisect", "--step", "--good", "HEAD", "test_hog.py::test_hog"]) == 0
     assert capsys.readouterr().out.startswith("good: ")
 
 
@@ -259,10 +260,10 @@ def test_a_step_takes_no_good_end_that_moves_with_it(
     for number in range(6):
         history.add(options=SPILLING if number >= 1 else FREE, source=f"// {number}\n{HOG}")
     git(history.folder, "bisect", "start", "HEAD", history.commits[0])
-    assert main(["bisect-step", "--good", good, "test_hog.py"]) == 128
+    assert main(["bisect", "--step", "--good", good, "test_hog.py"]) == 128
     assert f"{good} is another commit at every step" in capsys.readouterr().err
     git(history.folder, "bisect", "reset")
-    assert main(["bisect-step", "--good", good, "test_hog.py"]) == 0
+    assert main(["bisect", "--step", "--good", good, "test_hog.py"]) == 0
 
 
 def test_a_bad_end_that_cannot_be_judged_is_told_with_the_reason(
@@ -398,7 +399,7 @@ def test_a_step_that_skips_a_test_is_not_good_by_the_machine_code_of_others(
 ) -> None:
     history.add(test=TWO_TESTS + SECOND.format(before="", between=""))
     history.add(test=TWO_TESTS + second)
-    assert main(["bisect-step", "--good", history.commits[0], "test_hog.py"]) == status
+    assert main(["bisect", "--step", "--good", history.commits[0], "test_hog.py"]) == status
     assert said in capsys.readouterr().out
 
 
@@ -413,5 +414,5 @@ def test_a_step_on_a_gpu_that_skips_what_was_timed_cannot_tell(
         )
         (history.folder / "test_work.py").write_text(test)
         history.commits.append(commit(history.folder, f"State {number}"))
-    assert main(["bisect-step", "--good", history.commits[0], "test_work.py"]) == 125
+    assert main(["bisect", "--step", "--good", history.commits[0], "test_work.py"]) == 125
     assert "NOT-MEASURED on simulated-gpu: its test or its test file was skipped" in capsys.readouterr().out

@@ -14,7 +14,7 @@ OTHER_TEST = """
 def test_nothing():
     pass
 """
-RECORDING = ("--update-baselines", "--gpuperf-force-update")
+RECORDING = ("--update-baselines", "--gpuperf-disturbed")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def partner(recorded: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A file that the process of another revision makes when it starts."""
     recorded.write("conftest.py", (recorded.path / "conftest.py").read_text() + NOTES_PARTNERS)
     commit(recorded.path)
-    recorded.run("--update-baselines=all", "--gpuperf-force-update")
+    recorded.run("--update-baselines=all", "--gpuperf-disturbed")
     commit(recorded.path, "Baselines")
     monkeypatch.setenv("PARTNERS", str(tmp_path / "partner"))
     return tmp_path / "partner"
@@ -152,4 +152,4 @@ def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
     status, said = gated(gpu_suite)
     assert status == 1, said
     assert "steps  SLOWER" in said
-    assert f"of main it is {fast[:12]}): --gpuperf-trust-cubins runs it" in said
+    assert f"of main it is {fast[:12]})" in said

@@ -14,7 +14,7 @@ OWN = """
 def test_own(cuda_kernel):
     cuda_kernel("other.cu", "other", arch="{arch}")
 """
-TWO = ("--gpuperf", "--gpuperf-missing=fail", "-n", "2")
+TWO = ("--gpuperf", "--gpuperf-open=fail", "-n", "2")
 
 
 @pytest.fixture

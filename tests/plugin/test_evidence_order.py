@@ -58,11 +58,6 @@ def test_conflicts_taken_away_are_not_worse(suite):
     assert {verdict for verdict, _ in verdicts(suite).values()} == {"SAME"}
 
 
-def test_proven_causes_can_be_left_to_the_time(suite):
-    turned_suite(suite, 1).edit("test_turned.py", "PAD=1", "PAD=0")
-    assert suite.run("--gpuperf", "--gpuperf-static-causes=off", "test_turned.py").ret == 0
-
-
 TREE = """
 extern "C" __global__ void summed(const float* in, float* out)
 {

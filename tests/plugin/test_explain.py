@@ -78,13 +78,11 @@ def test_the_cause_rides_through_pytest_xdist(explained):
 
 def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
     scatter(explained)
-    plain = explained.run("--gpuperf", "--gpuperf-static-causes=off")
+    plain = explained.run("--gpuperf", "--gpuperf-advisory")
     assert plain.ret == 0
     assert "cause:" not in plain.stdout.str()
-    plain.stdout.fnmatch_lines(
-        ["*::test_copy [[]rows]: the machine code changed, * likely uncoalesced access on sm_90 *"]
-    )
-    result = explained.run("--gpuperf", "--gpuperf-static-causes=off", "--gpuperf-explain", "-k", "copy")
+    plain.stdout.fnmatch_lines(["*::test_copy: rows  WORSE *"])
+    result = explained.run("--gpuperf", "--gpuperf-advisory", "--gpuperf-explain", "-k", "copy")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["*gpuperf explains*", "test_hog.py::test_copy *rows*", "*state: unknown: *GPU*", "*figures: * registers*",

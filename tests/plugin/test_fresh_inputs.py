@@ -21,7 +21,7 @@ def append(suite: Suite, lines: str) -> None:
 
 
 def test_the_suite_is_green_whatever_is_timed(with_inputs: Suite) -> None:
-    for flags in ((), ("--gpuperf-all",), ("--gpuperf-cache=warm",)):
+    for flags in ((), ("--gpuperf-time=all",), ("--gpuperf-cache=warm",)):
         with_inputs.run("--gpuperf", *flags).assert_outcomes(passed=2)
 
 

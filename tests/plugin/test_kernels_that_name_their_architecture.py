@@ -33,7 +33,7 @@ def test_its_record_is_that_architectures_alone(recorded_for_two):
 
 
 def test_other_kernels_are_not_compiled_for_it(recorded_for_two):
-    result = recorded_for_two.run("--gpuperf", "--gpuperf-missing=fail")
+    result = recorded_for_two.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 0, result.stdout.str()
     assert recorded_for_two.run("--update-baselines=all").ret == 0
     assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.json"]
@@ -57,7 +57,7 @@ def test_an_update_with_a_kernel_that_names_its_architecture_leaves_the_gate_of_
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
     suite.write("test_own.py", OWN_ARCH.replace("sm_90a", arch))
     suite.run("--update-baselines").stdout.fnmatch_lines(["1 baseline written"])
-    gated = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    gated = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert gated.ret == 0, gated.stdout.str()
     gated.stdout.fnmatch_lines(["4 workloads: 4 UNCHANGED"])
     manifest = json.loads((suite.path / "baselines" / "manifest.json").read_text())
@@ -73,20 +73,20 @@ def test_an_architecture_that_a_kernel_named_first_is_a_target_once_a_run_asks_f
     manifest = json.loads((suite.path / "baselines" / "manifest.json").read_text())
     assert "named_by_kernels" not in manifest
     (suite.path / "baselines" / "sm_80" / "test_suite.json").unlink()
-    assert suite.run("--gpuperf", "--gpuperf-missing=fail").ret == 1
+    assert suite.run("--gpuperf", "--gpuperf-open=fail").ret == 1
 
 
 def test_a_kernel_that_no_longer_names_an_architecture_of_its_own_is_missed_there(suite):
     suite.write("test_own.py", OWN_ARCH.replace("sm_90a", "sm_80"))
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
     suite.write("test_own.py", OWN_ARCH.replace(', arch="sm_90a"', ""))
-    result = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    result = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["test_own.py::test_own: other has a baseline and was not reached*"])
 
 
 def test_a_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite):
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90a").ret == 0
-    result = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    result = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*sm_90a*"])

@@ -21,7 +21,7 @@ def test_large(cuda_kernel, gpu, gpuperf):
     b = gpu.empty_like(a)
     gpuperf(kernel.launch(grid=8, block=256, args=(a, b, {SIZE})), check=lambda: bool((b == a).all()))
 """
-UPDATE = ("--update-baselines", "--gpuperf-force-update")
+UPDATE = ("--update-baselines", "--gpuperf-disturbed")
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_other_arguments_that_are_as_fast_are_recorded_as_the_message_says(witho
     remedy = "pytest --update-baselines NODEID if that is intended, on a GPU"
     assert remedy in result.stdout.str()
     without_gpu.write("conftest.py", SIMULATED)
-    few = ("--gpuperf-force-update",)
+    few = ("--gpuperf-disturbed",)
     assert without_gpu.run("--update-baselines", "test_suite.py::test_work[1024]", *few).ret == 0
     without_gpu.write("conftest.py", "")
     assert without_gpu.run("--gpuperf", "-k", "1024").stdout.lines[-2] == "1 workload: 1 UNCHANGED"
@@ -165,7 +165,7 @@ def test_a_test_that_launches_nothing_any_more_is_named_and_does_not_fail(
 
 
 def test_a_test_that_launches_nothing_fails_where_what_is_missing_does(without_gpu: Suite) -> None:
-    assert changed(without_gpu, *EARLY, "--gpuperf-missing=fail").ret == 1
+    assert changed(without_gpu, *EARLY, "--gpuperf-open=fail").ret == 1
 
 
 def test_a_test_that_asked_whether_there_is_a_gpu_need_not_launch_without_one(without_gpu: Suite) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.session import collect_counters
+
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n2"])
 
 
@@ -88,7 +90,9 @@ def test_a_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_coun
 
 def test_a_run_that_hangs_is_ended(ncu_suite, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_MODE", "hang")
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", "--gpuperf-ncu-timeout=2")
+    monkeypatch.setattr(collect_counters, "START_LIMIT_S", 2.0)
+    monkeypatch.setattr(collect_counters, "TEST_LIMIT_S", 0.0)
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*collecting counters was not done after 2 s; select fewer tests*"])
 

@@ -86,6 +86,6 @@ def test_what_is_no_number_or_name_is_refused_in_the_test(gpu_suite, call, words
 )
 def test_text_of_numpy_is_recorded_as_text(gpu_suite, old, new):
     gpu_suite.write("test_body.py", BODY.format(launch="", call="", then="pass").replace(old, new))
-    result = gpu_suite.run("test_body.py", "--update-baselines", "--gpuperf-force-update")
+    result = gpu_suite.run("test_body.py", "--update-baselines", "--gpuperf-disturbed")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["2 baselines written"])

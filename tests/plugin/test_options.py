@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 
 import pytest
-import warm_python
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.config.parse_options import ci_variable
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
+from pytest_gpuperf.read_options import ci_variable
 
 
 @pytest.mark.parametrize(
@@ -22,7 +19,8 @@ from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
         ("--gpuperf-arch=sm_999", "accepts architectures separated by commas, of sm_75, sm_80, *"),
         ("--gpuperf-arch=sm_90,sm_70", "accepts architectures separated by commas, of sm_75, sm_80, *"),
         ("--gpuperf-arch=sm_80a", "accepts architectures separated by commas"),
-        ("--gpuperf-missing=maybe", "accepts fail, warn"),
+        ("--gpuperf-open=maybe", "accepts fail, warn"),
+        ("--gpuperf-time=some", "accepts changed, all, auto"),
         ("--gpuperf-profile=strict", "accepts tight, standard, loose"),
         ("--gpuperf-tolerance=5", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-tolerance=nan", "accepts a number from 0.0005 to 0.5"),
@@ -73,7 +71,7 @@ def _has_limits(arch: str) -> bool:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-@pytest.mark.parametrize("flag", ["--gpuperf-strict", "--gpuperf-inconclusive=fail", "--gpuperf-explain"])
+@pytest.mark.parametrize("flag", ["--gpuperf-strict", "--gpuperf-open=fail", "--gpuperf-advisory"])
 def test_a_flag_of_the_gate_is_refused_where_nothing_is_gated(suite, flag, workers):
     result = suite.run(flag, *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -83,7 +81,7 @@ def test_a_flag_of_the_gate_is_refused_where_nothing_is_gated(suite, flag, worke
 
 @pytest.mark.parametrize("gate", ["--gpuperf", "--update-baselines"])
 def test_the_same_flags_count_beside_the_gate(suite, gate):
-    assert suite.run(gate, "--gpuperf-strict", "--gpuperf-inconclusive=fail", "-k", "other").ret == 0
+    assert suite.run(gate, "--gpuperf-strict", "--gpuperf-advisory", "-k", "other").ret == 0
 
 
 def test_flags_in_addopts_wait_for_the_run_that_gates(suite):
@@ -97,6 +95,14 @@ def test_a_bad_ini_value_names_the_setting(suite):
     result = suite.run("--gpuperf")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*ini setting gpuperf_cache: 'hot' is not valid*"])
+
+
+def test_a_bad_number_in_the_ini_file_names_the_setting(suite):
+    for given, words in (("much", "is not valid: it accepts a number from 0.0005 to 0.5 "), ("5", "'5*' is not valid")):
+        suite.pytester.makeini(f"[pytest]\ngpuperf_tolerance = {given}\n")
+        result = suite.run("--gpuperf")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*ini setting gpuperf_tolerance*{words.replace(chr(39), '')}*"])
 
 
 def test_a_bad_switch_in_the_ini_file_names_the_setting(suite):
@@ -114,8 +120,9 @@ def test_a_switch_in_the_ini_file_is_any_word_for_yes_or_no(suite, word):
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="the table is new in pytest 9")
-def test_a_switch_is_a_boolean_in_the_table_of_pytest_9(suite):
-    suite.write("pyproject.toml", '[tool.pytest]\ngpuperf = true\ngpuperf_tolerance = "0.03"\n')
+def test_numbers_and_switches_are_such_in_the_table_of_pytest_9(suite):
+    settings = "gpuperf = true\ngpuperf_tolerance = 0.03\ngpuperf_budget = 2\ngpuperf_kernel_timeout = 30"
+    suite.write("pyproject.toml", f"[tool.pytest]\n{settings}\n")
     (suite.path / "pytest.ini").unlink(missing_ok=True)
     suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
 
@@ -158,7 +165,7 @@ def test_a_flag_with_an_empty_value_is_refused(suite, flag):
 
 
 def test_an_empty_ini_setting_is_none(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance =\ngpuperf_arch =\n")
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_profile =\ngpuperf_arch =\n")
     suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *profile tight*"])
 
 
@@ -242,33 +249,6 @@ def test_what_to_run_next_judges_and_records_in_the_same_folder_for_the_same_tar
     assert suite.run(*shlex.split(accept)[1:]).ret == 0
     assert suite.run(*shlex.split(again)[1:-1]).ret == 0
     assert not (suite.path / "baselines").exists()
-
-
-@pytest.mark.parametrize("flag", ["--gpuperf", "--update-baselines"])
-@pytest.mark.parametrize(("folder", "why"), [("x" * 300, "File name too long"), ("work.cu/b", "Not a directory")])
-def test_a_folder_of_baselines_that_cannot_be_reached_is_refused(suite, flag, folder, why):
-    result = suite.run(flag, f"--gpuperf-baselines={folder}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --gpuperf-baselines: */{folder} cannot be reached ({why}): name another *"])
-
-
-def test_a_folder_whose_name_is_no_text_is_refused(suite):
-    folder = Path(os.fsdecode(os.fsencode(suite.path) + b"/x\xff"))
-    folder.mkdir()
-    result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
-
-
-def test_a_locale_in_which_a_name_is_no_text_is_told(suite, monkeypatch):
-    folder = suite.path / "k\N{LATIN SMALL LETTER A WITH DIAERESIS}rnel"
-    folder.mkdir()
-    cold = {warm_python.COLD: "1"}  # a fork has the locale of what it was forked from
-    for name, value in {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX", **cold}.items():
-        monkeypatch.setenv(name, value)
-    result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *: in this locale Python reads names of files as ascii, *set PYTHONUTF8=1 *"])
 
 
 @pytest.mark.parametrize(

@@ -115,16 +115,10 @@ def test_another_launch_of_the_same_speed_passes(recorded):
 
 
 def test_all_pairs_unchanged_workloads_too(recorded):
-    result = recorded.run("--gpuperf", "--gpuperf-all")
+    result = recorded.run("--gpuperf", "--gpuperf-time=all")
     result.assert_outcomes(passed=3)
     result.stdout.re_match_lines([r"  doubling .*SAME"])
     assert "UNCHANGED" not in result.stdout.str().partition("device time")[2]
-
-
-def test_all_and_changed_exclude_each_other(recorded):
-    result = recorded.run("--gpuperf", "--gpuperf-all", "--gpuperf-changed")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-all and --gpuperf-changed exclude each other*"])
 
 
 # --- a tolerance of the test's or the run's own --------------------------------------------------
@@ -271,7 +265,7 @@ def test_launch_that_differs_from_itself_warns(recorded, monkeypatch):
 
 def test_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch):
     monkeypatch.setattr(compare, "MOST_BLOCKS", 6)  # not even unanimous ones prove anything to 1 in 200
-    result = recorded.run("--gpuperf", "--gpuperf-all")
+    result = recorded.run("--gpuperf", "--gpuperf-time=all")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: this machine is too noisy.*"])
 

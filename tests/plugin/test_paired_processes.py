@@ -152,7 +152,7 @@ def pytest_configure(config):
 @pytest.fixture
 def recorded_project(project: Suite) -> Suite:
     """The same with baselines, which know the commit."""
-    project.run("--update-baselines", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-disturbed")
     assert (project.path / "baselines/simulated-gpu/test_suite.json").exists()
     commit(project.path, "Baselines")
     return project
@@ -160,8 +160,7 @@ def recorded_project(project: Suite) -> Suite:
 
 def test_a_changed_callable_is_paired_with_the_commit_on_its_record(recorded_project: Suite) -> None:
     recorded_project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    assert recorded_project.run("--gpuperf", "--gpuperf-pair-callables=off", subprocess=True).ret == 0
-    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    result = recorded_project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(["*steps*SLOWER*x1.03*paired,*", "*slower, by 2 pairs of processes: x1.03*, x1.03*"])
 
@@ -192,7 +191,7 @@ def gated_at_paces(project: Suite, monkeypatch: pytest.MonkeyPatch, scales: str,
     commit(project.path)
     monkeypatch.setenv("SCALES", scales)
     monkeypatch.setenv("COUNTED", str(counted))
-    return project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    return project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
 
 
 @pytest.mark.parametrize(
@@ -219,15 +218,13 @@ def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     result = recorded_project.run("--gpuperf", subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*steps*SAME*"])
-    without = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=off", subprocess=True)
-    without.stdout.fnmatch_lines(["*steps*INCONCLUSIVE*"])
 
 
 def test_a_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> None:
     project.write("test_suite.py", TEST.format(steps=EQUAL, more="") + "\n# edited\n")
-    project.run("--update-baselines", "--gpuperf-force-update")
+    project.run("--update-baselines", "--gpuperf-disturbed")
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    result = project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
     result.stdout.fnmatch_lines(
         [
             "*INCONCLUSIVE*",

@@ -190,7 +190,7 @@ def _import_times(path, *arguments):
 def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
     pytester.makepyfile("def test_nothing(): pass")
     times = _import_times(pytester.path)
-    assert "pytest_gpuperf.config.options" in times
+    assert "pytest_gpuperf.options" in times
     assert not {name.partition(".")[0] for name in times} & HEAVY
 
 

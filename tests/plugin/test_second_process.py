@@ -140,7 +140,7 @@ def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
             r" +proven to be more than 0.5 % slower in one process and not in a second: x1.0[23]\d and x(1.0|0.9)\d+;",
         ]
     )
-    recorded.run("--gpuperf", "--gpuperf-inconclusive=fail", *ONE).assert_outcomes(failed=1)
+    recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE).assert_outcomes(failed=1)
 
 
 IN_PART = (
@@ -247,5 +247,5 @@ def test_test_that_fails_by_itself_is_not_confirmed(slower):
 
 
 def test_ini_file_that_asks_for_the_gate_does_not_reach_it(slower):
-    slower.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_changed = true\n")
+    slower.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_time = changed\n")
     slower.run(*ONE).assert_outcomes(failed=1)

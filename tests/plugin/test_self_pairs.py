@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
 
 TEST = """

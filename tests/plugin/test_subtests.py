@@ -37,7 +37,7 @@ def test_what_a_stopped_subtest_left_out_is_named(suite):
     suite.write("test_suite.py", TIMES_IN_SUBTESTS.replace(".time_ns > 0", " is not None"))
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     suite.write("test_suite.py", TIMES_IN_SUBTESTS)
-    result = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    result = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["again 1024  NOT-MEASURED  on sm_90 (static)"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from evidence_tree import read_evidence
 
-from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
+from pytest_gpuperf.options import SUSTAINED_BUDGET_S
 from pytest_gpuperf.timing import blocks
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.workload import gate

@@ -45,7 +45,7 @@ def swapped(gpu_suite, recording, monkeypatch):
     """A recorded suite on a GPU that writes down what it loads, under CI; ``work`` is nine times slower now."""
     gpu_suite.write("work.cu", (gpu_suite.path / "work.cu").read_text() + SLOW)
     if not recording.exists():
-        record = ("--update-baselines", "--gpuperf-force-update")
+        record = ("--update-baselines", "--gpuperf-disturbed")
         gpu_suite.run(*record)
         shutil.copytree(gpu_suite.path / "baselines", recording)
     shutil.copytree(recording, gpu_suite.path / "baselines", dirs_exist_ok=True)
@@ -142,7 +142,7 @@ def test_a_swapped_cubin_of_unchanged_code_is_not_loaded_when_all_is_paired(swap
     swapped.edit("test_suite.py", "-DSTEPS=1430", "-DSTEPS=100")
     before = record_of(swapped)["cubin"]
     add_a_cubin_and_name_it(swapped)
-    result = swapped.run("--gpuperf", "--gpuperf-all", NODE)
+    result = swapped.run("--gpuperf", "--gpuperf-time=all", NODE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE  on simulated-gpu (time)*"])
     assert loaded(swapped) == {before}  # the candidate's own

@@ -99,16 +99,9 @@ def test_a_cubin_that_a_change_brought_is_not_launched(change: Suite) -> None:
         [
             "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us * record",
             f"    its baseline's cubin came with this change (it is not in {head} of main), and under CI that is not "
-            "launched: compare by --gpuperf-against=merge-base:BRANCH, or launch what you know by "
-            "--gpuperf-trust-cubins; *",
+            "launched: compare by --gpuperf-against=merge-base:BRANCH; *",
         ]
     )
-
-
-def test_with_the_flag_it_is_launched(change: Suite) -> None:
-    result = change.run("--gpuperf", "--gpuperf-trust-cubins", NODE)
-    assert was_launched(change)
-    result.stdout.no_fnmatch_line("*not launched*")
 
 
 def test_outside_of_ci_it_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +164,7 @@ def test_without_a_repository_nothing_is_launched(change: Suite) -> None:
     shutil.rmtree(change.path / ".git")
     result = change.run("--gpuperf", NODE)
     assert counted(change) == (0, 0)
-    result.stdout.fnmatch_lines(["*nothing tells whether *is in no git repository*--gpuperf-trust-cubins*"])
+    result.stdout.fnmatch_lines(["*nothing tells whether *is in no git repository*"])
 
 
 def test_without_git_nothing_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_a_test_that_reached_its_end_without_a_workload_says_so(known):
 
 def test_missing_fail_fails_the_test(known):
     known.write("test_h.py", TIME_FIRST)
-    result = known.run("--gpuperf", "--gpuperf-missing=fail", "test_h.py")
+    result = known.run("--gpuperf", "--gpuperf-open=fail", "test_h.py")
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*k2  NOT-MEASURED  on sm_80, sm_90 (static)", "*has a baseline and was not reached*"])
@@ -118,7 +118,7 @@ def test_ci_alone_does_not_fail_the_test(known, monkeypatch):
 @pytest.mark.parametrize("missing", ["warn", "fail"])
 def test_data_before_the_first_kernel_leaves_nothing_and_says_what_was_there(known, missing):
     known.write("test_h.py", DATA_FIRST)
-    result = known.run("--gpuperf", f"--gpuperf-missing={missing}", "test_h.py")
+    result = known.run("--gpuperf", f"--gpuperf-open={missing}", "test_h.py")
     assert result.ret == (10 if missing == "warn" else 1)
     result.stdout.fnmatch_lines([UNREACHED.replace("k2", "k1"), UNREACHED])
 
@@ -163,7 +163,7 @@ def test_a_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded):
     recorded.write("test_h.py", EVERYTHING_FIRST)
     recorded.run("--update-baselines=new", "test_h.py")
     recorded.write("test_h.py", TIME_FIRST)
-    result = recorded.run("--gpuperf", "--gpuperf-changed", "test_h.py")
+    result = recorded.run("--gpuperf", "--gpuperf-time=changed", "test_h.py")
     assert result.ret == 0
     result.stdout.fnmatch_lines([
         "test_h.py::test_h: k2 has a baseline and was not reached: the test ended at its first need for a time or a "
@@ -217,7 +217,7 @@ def test_each_kernel_of_one_name_that_was_compiled_before_the_stop_is_judged(sui
     suite.write("test_two.py", TWO_OF_ONE_NAME.format(**stops))
     if on_record_from == "a GPU":
         suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
-    few = ("--gpuperf-force-update",)
+    few = ("--gpuperf-disturbed",)
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_two.py", *few).ret == 0
     suite.write("conftest.py", "")
     assert suite.run("--gpuperf", "test_two.py").stdout.lines[-2] == "2 workloads: 2 UNCHANGED"

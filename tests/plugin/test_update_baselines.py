@@ -147,7 +147,7 @@ def test_k(cuda_kernel, gpu, gpuperf):
 def test_a_kernel_that_stops_before_its_launches_is_accepted_for_the_workloads_that_launch_it(gpu_suite):
     gpu_suite.write("hog.cu", HOG)
     gpu_suite.write("test_suite.py", BEFORE_ITS_LAUNCHES)
-    gpu_suite.run("--update-baselines", "--gpuperf-force-update")
+    gpu_suite.run("--update-baselines", "--gpuperf-disturbed")
     before = static_file(gpu_suite)["toolchains"].popitem()[1]["test_k"]
     conftest = (gpu_suite.path / "conftest.py").read_text()
     gpu_suite.write("conftest.py", "")
@@ -365,5 +365,5 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
     assert result.ret == 1
     assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
-    assert gpu_suite.run(*flags, "--gpuperf-force-update").ret == 0
+    assert gpu_suite.run(*flags, "--gpuperf-disturbed").ret == 0
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()

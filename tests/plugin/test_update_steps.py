@@ -7,7 +7,7 @@ from evidence_tree import read_evidence
 from suite_under_test import Suite
 
 STEPS, INSTRUCTION_NS, COMMITS = 1000, 40.0, 20
-QUICK = ("--gpuperf-force-update", "-k", "1024")
+QUICK = ("--gpuperf-disturbed", "-k", "1024")
 
 
 def commit(suite: Suite, number: int, percent: float = 0.4) -> None:
@@ -54,7 +54,7 @@ def test_accepted_loss_is_the_baseline_of_the_next_gate(frog: Suite) -> None:
     assert "If this change is intended: pytest --update-baselines, and commit what it writes." in red.stdout.str()
     assert frog.run("--update-baselines", *QUICK).ret == 0
     assert on_record(frog)["identity"] != before["identity"]
-    for flags in ((), ("--gpuperf-all",), ("--gpuperf-changed",)):
+    for flags in ((), ("--gpuperf-time=all",), ("--gpuperf-time=changed",)):
         gated = frog.run("--gpuperf", "-k", "1024", *flags)
         assert gated.ret == 0
         assert "slower" not in gated.stdout.str().lower()

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import Handed, library
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 _KEEP = 'cute.compile(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER")'
 _SYMBOL = re.compile(r"kernel_cutlass_(.+?)(?:_(?:tensor|ptr|Tiled|Copy|Ptr|None|object|Shape|Layout)\S*)?_\d+")

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.ready_made import ready_made, ready_made_among
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8

@@ -20,10 +20,10 @@ from typing import Any
 
 import msgspec
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed
 from pytest_gpuperf.compile.adapters.triton import CHOICES, configuration_text
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}
 """Variables that say where, and the folder of each in the temporary one."""

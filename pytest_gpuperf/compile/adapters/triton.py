@@ -11,9 +11,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 _C_TYPES = {
     "i1": "bool", "u1": "bool", "i8": "signed char", "u8": "unsigned char", "i16": "short", "u16": "unsigned short",

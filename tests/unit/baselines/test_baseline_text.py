@@ -155,7 +155,7 @@ def test_a_merge_conflict_is_named_with_its_line_and_every_way_out(marker: str) 
         "baselines/file.json: this baseline cannot be read: line 2 is an unresolved merge conflict.\n"
         "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. Or take "
         "either side (while git merges: git checkout --theirs -- baselines/file.json; see "
-        "gpuperf docs accepting-changes, 'Merge conflicts'), or delete it and record it again with "
+        "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with "
         "--update-baselines."
     )
 

@@ -21,8 +21,10 @@ def scatter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def document(instructions: float, dram: float, *, uuid: str, cache: str = "cold", **more: Any) -> dict[str, Any]:
     counters = {INSTRUCTIONS: instructions, DRAM: dram, "profiler__replayer_passes": more.pop("passes", 1.0)}
-    work = {"cache": cache, "code": "c0de", "launch": "grid", "counters": counters, **more}
-    return {"gpu": "nvidia-h200", "uuid": uuid, "ncu": "ncu 2025.3", "workloads": {"test_a.py::test_a": {"a": work}}}
+    identity = {"code": "c0de", "launch": "grid", **more}
+    work = {"key": {"workload": "a"}, "cache": cache, "identity": identity, "counters": counters}
+    device = {"slug": "nvidia-h200", "uuid": uuid}
+    return {"tests": [{"module": "test_a.py", "test": "test_a", "device": device, "workloads": [work]}]}
 
 
 def run(scatter: ModuleType, folder: Path, *documents: dict[str, Any]) -> tuple[int, str]:

@@ -12,8 +12,7 @@ from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
 from markdown_pages import ROOT
 
 from pytest_gpuperf.cli import audit_command, audited_pairs
-from pytest_gpuperf.cli.argument_parser import build_parser
-from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.cli.command_line import build_parser, main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code import profile
 

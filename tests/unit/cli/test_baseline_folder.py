@@ -43,16 +43,10 @@ def test_the_folder_of_the_last_run_is_found_from_below_and_in_its_root(checkout
     assert folder_of(deep, checkout) == deep
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    (".git", "gitdir: ../.git/worktrees/wt"), ("pytest.ini", ""), ("pytest.toml", ""), ("tox.ini", "[pytest]"),
-    ("pyproject.toml", "[tool.pytest.ini_options]"), ("setup.cfg", "[tool:pytest]"),
-])  # fmt: skip
-def test_a_checkout_or_a_project_below_has_baselines_of_its_own_or_none(
-    checkout: Path, name: str, content: str
-) -> None:
+def test_a_checkout_below_has_baselines_of_its_own_or_none(checkout: Path) -> None:
     below, start = checkout / "wt", checkout / "wt" / "tests"
     start.mkdir(parents=True)
-    (below / name).write_text(content)
+    (below / ".git").write_text("gitdir: ../.git/worktrees/wt")
     with pytest.raises(NoFolderError, match="name it with --baselines DIR"):
         folder_of(None, start)
     (below / "baselines").mkdir()
@@ -84,6 +78,13 @@ def test_a_last_run_that_does_not_tell_its_root_has_its_baselines_where_it_says(
     assert folder_of(None, checkout) == checkout / "perf" / "records"
 
 
+def test_the_one_given_comes_first_and_has_to_be_there(checkout: Path) -> None:
+    (checkout / "sub").mkdir()
+    assert folder_of(checkout / "sub", checkout) == checkout / "sub"
+    with pytest.raises(NoFolderError, match=r"there is no folder .*gone: name that of the baselines"):
+        folder_of(checkout / "gone", checkout)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """With a folder of the usual name, and one that the last run used."""
@@ -93,22 +94,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_one_given_comes_before_that_of_the_last_run(project: Path) -> None:
-    assert folder_of(project / "sub", project) == project / "sub"
-    assert folder_of(None, project / "sub") == project / "recorded"
-
-
 def test_the_evidence_of_a_revision_is_no_baseline(project: Path) -> None:
     run_in(project, default_folder() / "worktrees" / "3f9a-0.evidence")
     assert folder_of(None, project) == project / "baselines"
-
-
-def test_a_folder_that_the_last_run_named_and_that_is_gone_is_told(project: Path) -> None:
-    run_in(project, project / "gone")
-    with pytest.raises(NoFolderError, match=r"there is no folder .*gone: name that of the baselines"):
-        folder_of(None, project)
-
-
-def test_a_folder_whose_name_is_too_long_is_refused_by_name(project: Path) -> None:
-    with pytest.raises(NoFolderError, match=r"x{300}.*: .*--baselines DIR"):
-        folder_of(Path("x" * 300), project)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
@@ -113,24 +110,6 @@ def test_pytest_that_does_not_start_is_quoted(project):
 def test_a_path_that_is_not_there_is_quoted(project):
     with pytest.raises(CollectionError, match="no_such_folder"):
         collect(["no_such_folder"])
-
-
-def test_a_folder_whose_name_is_not_utf8_is_named(project, monkeypatch):
-    folder = Path(os.fsdecode(os.fsencode(project.path) + b"/x\xff"))
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    with pytest.raises(CollectionError, match=r"x\\udcff': the name of this folder is not UTF-8, .* Rename it"):
-        collect([])
-
-
-def test_a_folder_whose_name_the_locale_hides_is_not_to_be_renamed(project, monkeypatch):
-    name = "k\N{LATIN SMALL LETTER A WITH DIAERESIS}rnel"
-    (project.path / name).mkdir()
-    monkeypatch.chdir(project.path / name)
-    as_ascii = Path(os.fsencode(project.path / name).decode("ascii", "surrogateescape"))
-    monkeypatch.setattr(Path, "cwd", classmethod(lambda _: as_ascii))
-    with pytest.raises(CollectionError, match=r"in this locale Python .*: set PYTHONUTF8=1 or LC_ALL"):
-        collect([])
 
 
 def test_scope_matches_whole_names_only(tmp_path):

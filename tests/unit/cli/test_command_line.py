@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import shlex
@@ -15,9 +14,8 @@ import pytest
 from warm_python import COLD
 
 from pytest_gpuperf import __version__
-from pytest_gpuperf.cli import bisect_command, command_line
-from pytest_gpuperf.cli.argument_parser import PAGES, build_parser
-from pytest_gpuperf.doctor import examination
+from pytest_gpuperf.cli import bisect_command, command_line, doctor_command
+from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
 from pytest_gpuperf.doctor.findings import ProbeResult
 
 
@@ -25,7 +23,7 @@ from pytest_gpuperf.doctor.findings import ProbeResult
 def found(monkeypatch: pytest.MonkeyPatch) -> list[ProbeResult]:
     """What the examination will find; empty until a test says otherwise."""
     findings: list[ProbeResult] = []
-    monkeypatch.setattr(examination, "examine", lambda machine: findings)
+    monkeypatch.setattr(doctor_command, "PROBES", [lambda machine: findings])
     return findings
 
 
@@ -62,29 +60,24 @@ def test_a_misspelt_command_or_flag_is_told_the_nearest_one(arguments, said, cap
 
 
 @pytest.mark.parametrize("more", [["t.py"], ["--good", "HEAD"], ["--good", "HEAD", "t.py", "--no-such-flag"]])
-def test_wrong_usage_of_bisect_step_stops_git_bisect(more, capsys):
+def test_wrong_usage_of_a_step_stops_git_bisect(more, capsys):
     """Git reads 2 as a bad commit."""
-    assert command_line.main(["bisect-step", *more]) == command_line.EXIT_ABORT
-    assert "usage: gpuperf" in capsys.readouterr().err
+    assert command_line.main(["bisect", "--step", *more]) == command_line.EXIT_ABORT
+    assert capsys.readouterr().err.startswith(("usage: gpuperf", "gpuperf bisect: "))
 
 
-def test_an_error_of_bisect_step_stops_git_bisect(monkeypatch, capsys):
+def test_an_error_of_a_step_stops_git_bisect(monkeypatch, capsys):
     def fail(parsed, write):
         raise ZeroDivisionError("of nobody's making")
 
     monkeypatch.setattr(bisect_command, "execute", fail)
-    assert command_line.main(["bisect-step", "--good", "HEAD", "t.py"]) == command_line.EXIT_ABORT
+    assert command_line.main(["bisect", "--step", "--good", "HEAD", "t.py"]) == command_line.EXIT_ABORT
     assert "ZeroDivisionError: of nobody's making" in capsys.readouterr().err
 
 
-def test_every_command_has_a_module_that_executes_it_and_names_its_problems():
-    (commands,) = (one.choices for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
-    assert len(commands) == 18
-    for command in commands:
-        module = importlib.import_module(f"pytest_gpuperf.cli.{command_line.module_of(command)}")
-        assert callable(module.execute)
-        assert all(issubclass(problem, Exception) for problem in module.PROBLEMS)
-    assert {*command_line.MODULES, *command_line.PROBLEM_STATUS} < {*commands}
+def test_every_module_of_a_command_is_in_the_table():
+    modules = {path.stem.removesuffix("_command") for path in Path(command_line.__file__).parent.glob("*_command.py")}
+    assert set(COMMANDS) == modules
 
 
 def test_help_names_every_argument_in_capitals_and_begins_with_a_verb():
@@ -174,14 +167,14 @@ def test_output_that_nobody_reads_on_ends_without_a_traceback(lines):
 
 
 def test_a_closed_pipe_is_none_of_the_problems_that_a_command_names(monkeypatch, capfd):
-    """``gpuperf docs | head``: ``BrokenPipeError`` is an ``OSError``, which ``docs`` names among its problems."""
+    """``gpuperf examples | head``: ``BrokenPipeError`` is an ``OSError``."""
     monkeypatch.setattr(command_line.os, "dup2", lambda *descriptors: None)
 
     def closed(text: str) -> object:
         raise BrokenPipeError
 
     monkeypatch.setattr(command_line, "_write", closed)
-    assert command_line.main(["docs"]) == command_line.EXIT_PIPE_CLOSED
+    assert command_line.main(["examples"]) == command_line.EXIT_PIPE_CLOSED
     assert capfd.readouterr().err == ""
 
 
@@ -207,31 +200,22 @@ def test_output_that_cannot_be_written_is_told_in_a_line(lines):
     command = [sys.executable, "-c", PRINTING.format(lines)]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    said = b"gpuperf docs: its output cannot be written (No space left on device)\n"
+    said = b"gpuperf doctor: its output cannot be written (No space left on device)\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 
 PRINTING = """
 import sys
-from pytest_gpuperf.cli import command_line, docs_command
+from pytest_gpuperf.cli import command_line, doctor_command
 
 def execute(parsed, write):
     for _ in range({}):
         write("figures: 32 registers\\n")
     return 0
 
-docs_command.execute = execute
-sys.exit(command_line.main(["docs"]))
+doctor_command.execute = execute
+sys.exit(command_line.main(["doctor"]))
 """
-"""``docs`` names ``OSError`` among its problems."""
-
-
-def test_a_command_without_an_output_does_its_work(tmp_path):
-    (tmp_path / "baselines").mkdir()
-    done = gpuperf("resolve >&-", tmp_path)
-    assert (done.returncode, done.stderr) == (0, b"")
-    refused = gpuperf("resolve --baselines none >&- 2>&-", tmp_path)
-    assert (refused.returncode, refused.stderr) == (1, b"")
 
 
 def test_mv_names_the_kinds_that_it_takes(tmp_path, capsys):
@@ -246,16 +230,3 @@ def test_prune_either_checks_or_removes(capsys):
         command_line.main(["prune", "--check", "--yes"])
     assert usage.value.code == 2
     assert "not allowed with" in capsys.readouterr().err
-
-
-def test_help_of_a_command_says_what_it_does_and_which_page_says_more(capsys):
-    (commands,) = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    says = {one.dest: one.help for one in commands._choices_actions}
-    assert PAGES.keys() == says.keys() - {"docs"}
-    for name, parser in commands.choices.items():
-        told = " ".join(parser.format_help().split())
-        assert f"{says[name][:1].upper()}{says[name][1:]}." in told
-        if name in PAGES:
-            assert f"gpuperf docs {PAGES[name]} says more." in told
-            assert command_line.main(["docs", PAGES[name]]) == 0
-    assert capsys.readouterr().out.count("\n# ") >= 10

@@ -225,7 +225,7 @@ def test_the_actions_steps_gate_and_keep_one_comment(service, tmp_path, github):
         )  # fmt: skip
 
     arguments = "--gpuperf-arch=sm_90 -p no:cacheprovider"
-    for flags, status, verdict in ((arguments, "0", "NEW"), (f"{arguments} --gpuperf-missing=fail", "1", "NEW")):
+    for flags, status, verdict in ((arguments, "0", "NEW"), (f"{arguments} --gpuperf-open=fail", "1", "NEW")):
         gate = shell("Gate", AGAINST="", ARGUMENTS=flags)
         assert gate.returncode == 0, gate.stderr
         output = dict(line.split("=", 1) for line in (runner / "output").read_text().splitlines())

@@ -12,7 +12,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process import last_run
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import RunReport, document_of
 
 KEY = Key(module="test_a.py", test="test_b", workload="scan")
 WORSE = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.WORSE, reason="it spills")
@@ -89,3 +89,10 @@ def test_reports_that_judge_a_test_differently_are_not_joined(report, capsys):
     assert main(["report", "run.json", "run.json"]) == 0
     assert main(["report", "run.json", "other.json"]) == 1
     assert "run.json and other.json judge test_a.py::test_b differently" in capsys.readouterr().err
+
+
+def test_reports_of_several_commits_are_not_joined(report, capsys):
+    other = msgspec.json.decode((report / "run.json").read_bytes(), type=RunReport)
+    (report / "other.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(other, commit="c1")))
+    assert main(["report", "run.json", "other.json"]) == 1
+    assert "run.json and other.json are of different commits" in capsys.readouterr().err

@@ -12,13 +12,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from dsl_samples import cubin, cute_compiled
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters import handed
 from pytest_gpuperf.compile.adapters.cute import read_cute, readable
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
 from pytest_gpuperf.compile.compile_errors import UnknownKernel, UnsupportedKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.model.evidence import KernelBinary
 
 KEEP = r'cute.compile\(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER"\)'

@@ -9,8 +9,8 @@ import pytest
 from git_samples import as_another_user, commit, git
 
 from pytest_gpuperf.baselines.layout import cubin_path
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.baseline_trust import TARGETS, BaselineTrust
+from pytest_gpuperf.options import Options
 
 CI = Options(ci=True)
 OWN, BROUGHT = (hashlib.sha256(content).hexdigest() for content in (b"own", b"brought"))
@@ -112,10 +112,8 @@ def test_nothing_is_launched_where_git_cannot_tell(
     assert "of another user" in BaselineTrust(CI, project).why_not_launched(OWN)
 
 
-@pytest.mark.parametrize(
-    ("options", "compiled_here"), [(Options(), False), (Options(ci=True, trust_cubins=True), False), (CI, True)]
-)
-def test_desk_flag_and_code_of_this_run_need_no_repository(
+@pytest.mark.parametrize(("options", "compiled_here"), [(Options(), False), (CI, True)])
+def test_a_desk_and_what_this_run_compiled_need_no_repository(
     tmp_path: Path, options: Options, compiled_here: bool
 ) -> None:
     assert BaselineTrust(options, tmp_path, compiled_here=compiled_here).why_not_launched(BROUGHT) == ""

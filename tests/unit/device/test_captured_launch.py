@@ -311,7 +311,7 @@ def test_each_architecture_has_the_occupancy_of_its_own_block() -> None:
 
 
 def test_ptx_is_the_library_s_and_its_lack_names_the_option() -> None:
-    from pytest_gpuperf.config.call_arguments import BadArgument
+    from pytest_gpuperf.arguments import BadArgument
 
     assert cute_kernel(PlaceholderDevice()).ptx() == "//\n// PTX of cute-add-4.8.1-sm_90a"
     kept = read_cute(cute_compiled("cute-add-4.8.1-sm_90a", __ptx__=None))

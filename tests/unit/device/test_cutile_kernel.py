@@ -12,7 +12,6 @@ from dsl_samples import RecordedSignature, install_recorded_cutile
 
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
-from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.other_compilers import CutileKernel

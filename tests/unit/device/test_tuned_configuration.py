@@ -10,7 +10,6 @@ from triton_samples import Config, compiled
 
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, binary_for
 from pytest_gpuperf.compile.adapters.triton import read_triton
-from pytest_gpuperf.config.call_arguments import BadArgument
 
 NARROW = "add-narrow-3.6.0"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.doctor import ncu_probes
+from pytest_gpuperf.doctor import probes
 from pytest_gpuperf.doctor.findings import is_ready
 from pytest_gpuperf.doctor.machine import ProgramError
 
@@ -13,7 +13,7 @@ NCU_WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0
 
 
 def test_no_ncu_is_missing(machine):
-    (finding,) = ncu_probes.probe_ncu(machine)
+    finding = probes.probe_ncu(machine)[0]
     assert not is_ready("counters", [finding])
     assert "install Nsight Compute" in finding.advice
 
@@ -21,20 +21,20 @@ def test_no_ncu_is_missing(machine):
 def test_ncu_is_named_with_version_and_path(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = NCU_WORDS
-    (finding,) = ncu_probes.probe_ncu(machine)
+    finding = probes.probe_ncu(machine)[0]
     assert (finding.status, finding.detail) == ("ok", "2025.3.1.0 at /opt/ncu")
 
 
 def test_an_ncu_of_unknown_words_is_still_there(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = "hello"
-    assert ncu_probes.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
+    assert probes.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
 
 
 def test_an_ncu_that_does_not_run_is_missing(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = ProgramError("exit status 127: libfoo.so not found")
-    (finding,) = ncu_probes.probe_ncu(machine)
+    finding = probes.probe_ncu(machine)[0]
     assert finding.status == "missing"
     assert "libfoo.so not found" in finding.detail
 
@@ -42,7 +42,7 @@ def test_an_ncu_that_does_not_run_is_missing(machine):
 def test_an_ncu_that_is_too_old_is_missing(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = NCU_WORDS.replace("2025.3.1.0", "2021.3.0.0")
-    (finding,) = ncu_probes.probe_ncu(machine)
+    finding = probes.probe_ncu(machine)[0]
     assert not is_ready("counters", [finding])
     assert "2021.3.0.0 is too old: 2022.4 is needed" in finding.detail
 
@@ -51,16 +51,16 @@ def test_the_doctor_looks_where_a_run_looks(machine):
     asked = []
     machine.find = lambda program, folders: asked.append((program, folders))
     machine.variables["CUDA_HOME"] = "/sw/cuda"
-    ncu_probes.probe_ncu(machine)
+    probes.probe_ncu(machine)
     assert asked == [("ncu", run_ncu.folders({"CUDA_HOME": "/sw/cuda"}))]
     assert asked[0][1][0] == "/sw/cuda/bin"
 
 
 def test_the_report_reader_is_an_extra(machine):
-    (finding,) = ncu_probes.probe_ncu_report(machine)
+    finding = probes.probe_ncu(machine)[1]
     assert finding.advice == "pip install 'pytest-gpuperf[ncu]'"
     machine.install("ncu-report", "2026.3.1")
-    assert ncu_probes.probe_ncu_report(machine)[0].status == "ok"
+    assert probes.probe_ncu(machine)[1].status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_the_report_reader_is_an_extra(machine):
 )  # fmt: skip
 def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
     if parameters is not None:
-        machine.files[ncu_probes.DRIVER_PARAMETERS] = parameters
+        machine.files[probes.DRIVER_PARAMETERS] = parameters
     machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
-    (finding,) = ncu_probes.probe_counter_permission(machine)
+    finding = probes.probe_ncu(machine)[2]
     assert finding.status == status
 
 
 def test_no_permission_says_what_to_do_on_the_host_and_in_a_container(machine):
-    machine.files[ncu_probes.DRIVER_PARAMETERS] = "RmProfilingAdminOnly: 1\n"
-    (finding,) = ncu_probes.probe_counter_permission(machine)
+    machine.files[probes.DRIVER_PARAMETERS] = "RmProfilingAdminOnly: 1\n"
+    finding = probes.probe_ncu(machine)[2]
     assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice
     assert "--cap-add=SYS_ADMIN" in finding.advice
     assert not is_ready("counters", [finding])

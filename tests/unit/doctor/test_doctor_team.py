@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.doctor.probes import VERSION
 from pytest_gpuperf.doctor.team import probe_team
-from pytest_gpuperf.doctor.toolchain import COMPILE
 
 
 @pytest.fixture
 def team(gpu_machine, tmp_path: Path):
     machine, plug = gpu_machine
     machine.folder = tmp_path
-    machine.modules[COMPILE] = types.SimpleNamespace(toolchain=lambda: "nvrtc 13.0.88")
+    machine.modules[VERSION] = types.SimpleNamespace(toolchain=lambda: "nvrtc 13.0.88")
     plug(count=1)
     declare(tmp_path)
     return machine
@@ -65,7 +65,7 @@ def test_a_target_without_records_is_named_with_the_remedy(team, tmp_path: Path)
 
 
 def test_a_machine_without_compiler_or_gpu_hears_what_the_team_has(team) -> None:
-    del team.modules[COMPILE], team.modules["pynvml"]
+    del team.modules[VERSION], team.modules["pynvml"]
     assert {status for status, _, _ in found(team).values()} == {"ok"}
 
 

@@ -6,20 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.doctor import toolchain
+from pytest_gpuperf.doctor import probes
 from pytest_gpuperf.doctor.findings import is_ready
 from pytest_gpuperf.doctor.machine import HostMachine
-
-PROBES = (toolchain.probe_compiler, toolchain.probe_disassembler, toolchain.probe_static_evidence)
-
-
-class CompileProblem(Exception):
-    pass
+from pytest_gpuperf.errors import GpuperfError
 
 
 def failing(words: str):
     def fail(*_: object) -> None:
-        raise CompileProblem(words)
+        raise GpuperfError(words)
 
     return fail
 
@@ -29,24 +24,24 @@ def compiler(machine) -> SimpleNamespace:
     """As much of ``pytest_gpuperf.compile`` as the probes use, in working order."""
     profile = SimpleNamespace(registers=8, instructions=12)
     working = SimpleNamespace(
-        CompileProblem=CompileProblem,
         KernelSource=SimpleNamespace,
         toolchain=lambda: "nvrtc 13.0.88",
         disassembler=lambda: SimpleNamespace(path="/wheels/nvdisasm", version="13.5.37"),
         container_reader=lambda: SimpleNamespace(path="/wheels/cuobjdump", version="13.5.37"),
         compile_kernel=lambda source, arch: SimpleNamespace(profile=profile),
     )
-    machine.modules[toolchain.COMPILE] = working
+    modules = (probes.COMPILER, probes.TOOLKIT, probes.VERSION, probes.SOURCE)
+    machine.modules.update(dict.fromkeys(modules, working))
     return working
 
 
 def examined(machine):
-    return {finding.name: finding for probe in PROBES for finding in probe(machine)}
+    return {finding.name: finding for finding in probes.probe_compiler(machine)}
 
 
 def test_what_works_is_named_with_its_version(machine, compiler):
     found = examined(machine)
-    assert [finding.status for finding in found.values()] == ["ok", "ok", "ok"]
+    assert [finding.status for finding in found.values()] == ["ok", "ok", "ok", "ok"]
     assert found["NVRTC"].detail == "13.0.88"
     assert found["nvdisasm"].detail == "13.5.37 at /wheels/nvdisasm"
     assert found["test kernel"].detail == "compiled for sm_90: 8 registers, 12 instructions"
@@ -76,17 +71,17 @@ def test_a_plugin_without_its_dependencies_is_said_to_be_broken(machine):
 
 
 def test_what_takes_libraries_apart_is_named_and_nothing_else_rests_on_it(machine, compiler):
-    (found,) = toolchain.probe_container_reader(machine)
+    found = examined(machine)["cuobjdump"]
     assert (found.status, found.detail) == ("ok", "13.5.37 at /wheels/cuobjdump")
     compiler.container_reader = failing("no cuobjdump")
-    (found,) = toolchain.probe_container_reader(machine)
+    found = examined(machine)["cuobjdump"]
     assert (found.status, found.detail, found.advice) == (
         "missing", "no cuobjdump", "pip install 'pytest-gpuperf[static]'",
     )  # fmt: skip
     assert is_ready("static", [found])
 
 
-@pytest.mark.parametrize("probe", [*PROBES, toolchain.probe_container_reader])
-def test_the_real_toolchain_is_found(probe):
-    (finding,) = probe(HostMachine())
-    assert finding.status == "ok", finding.detail
+def test_the_real_toolchain_is_found():
+    assert {one.name: one.status for one in examined(HostMachine()).values()} == dict.fromkeys(
+        ("NVRTC", "nvdisasm", "cuobjdump", "test kernel"), "ok"
+    )

@@ -18,6 +18,7 @@ ROOT = HERE.parents[2]
 SUITE = ROOT / "example_suite"
 SCRIPT = ROOT / "benchmarks" / "record_claim_counters.py"
 TRANSPOSE = "example_suite/test_transpose32.py::test_transpose_of_a_batch"
+NCU = ("--ncu", "ncu 2025.3.1.0")
 TURNS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 
 
@@ -121,12 +122,13 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def collected(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a file as ``--gpuperf-ncu-json`` does."""
+    """Writes a report with counters."""
 
     def write(name: str, *, gpu: str = "nvidia-h200", **workloads: Mapping[str, float]) -> Path:
         file = tmp_path / name
-        tests = {f"test_{name}": {work: {"counters": counters} for work, counters in workloads.items()}}
-        file.write_text(json.dumps({"gpu": gpu, "ncu": "ncu 2025.3.1.0", "workloads": tests}), encoding="utf-8")
+        works = [{"key": {"workload": work}, "counters": counters} for work, counters in workloads.items()]
+        test = {"module": "t.py", "test": name, "device": {"slug": gpu, "uuid": "GPU-1"}, "workloads": works}
+        file.write_text(json.dumps({"tests": [test]}), encoding="utf-8")
         return file
 
     return write
@@ -139,10 +141,10 @@ def test_counts_are_kept_exactly_and_shares_to_six_digits(
         collected("one.json", copy={"smsp__inst_executed.sum": 1234567891.0, "lts__t_sector_hit_rate.pct": 12.3456789}),
         collected("two.json", copy={"smsp__inst_executed.sum": 2.0, "unknown__metric.sum": 3.0}),
     )
-    assert script.main([*map(str, parts), "--to", str(tmp_path)]) == 0
+    assert script.main([*map(str, parts), *NCU, "--to", str(tmp_path)]) == 0
     assert recorded_run.read(tmp_path / "nvidia-h200.json").counters == {
-        "test_one.json": {"copy": {"smsp__inst_executed.sum": 1234567891, "lts__t_sector_hit_rate.pct": 12.3457}},
-        "test_two.json": {"copy": {"smsp__inst_executed.sum": 2}},
+        "t.py::one.json": {"copy": {"smsp__inst_executed.sum": 1234567891, "lts__t_sector_hit_rate.pct": 12.3457}},
+        "t.py::two.json": {"copy": {"smsp__inst_executed.sum": 2}},
     }
 
 
@@ -150,15 +152,15 @@ def test_parts_of_different_gpus_are_refused(
     script: ModuleType, collected: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = collected("one.json", copy={"a": 1.0}), collected("two.json", gpu="nvidia-l4", copy={"a": 1.0})
-    assert script.main([str(part) for part in parts]) == 1
-    assert "from different GPUs or versions of ncu" in capsys.readouterr().err
+    assert script.main([*map(str, parts), *NCU]) == 1
+    assert "from different GPUs" in capsys.readouterr().err
 
 
 def test_another_file_is_refused(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "other.json"
     file.write_text("{}", encoding="utf-8")
-    assert script.main([str(file)]) == 1
-    assert "other.json is not what --gpuperf-ncu-json writes" in capsys.readouterr().err
+    assert script.main([str(file), *NCU]) == 1
+    assert "other.json is not what --gpuperf-report writes" in capsys.readouterr().err
 
 
 def test_the_recording_is_what_the_script_writes(script: ModuleType, recorded_run: ModuleType, recorded: Any) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY, STATIC, static
 
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, is_decided_by_weight, loses, weighed
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, loses, weighed
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -126,8 +125,6 @@ def test_a_proven_cause_gates_where_the_whole_is_as_fast_and_leaves_more_waiting
 def test_unchanged_code_is_not_weighed() -> None:
     unchanged = compare_static(KEY, "sm_90", STATIC, STATIC)
     assert weighed(unchanged, (SLOWER,), (TURNS,)) is unchanged
-    assert not is_decided_by_weight(unchanged)
-    assert is_decided_by_weight(compare_static(KEY, "sm_90", STATIC, OCCUPIED_BY_HALF))
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))
@@ -157,13 +154,6 @@ def test_figures_that_got_worse_or_better_are_named() -> None:
     assert better.reason == f"the machine code got better: {several}"
     same = judged(STATIC, static(instructions=77, code_hash="other"), SLOWER)
     assert same.reason == "the machine code changed, and nothing in it that gates"
-
-
-def test_figures_that_only_moved_need_no_weighing() -> None:
-    neutral = compare_static(KEY, "sm_90", STATIC, static(registers=33, code_hash="other"))
-    assert not is_decided_by_weight(neutral)
-    moved = Change(what="occupancy", before=1, after=2)
-    assert not is_decided_by_weight(msgspec.structs.replace(neutral, changes=(moved,)))
 
 
 def test_occupancy_and_spills_are_outranked_together() -> None:

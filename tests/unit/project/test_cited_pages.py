@@ -1,4 +1,4 @@
-"""Messages send their reader to pages that come with the package: ``gpuperf docs PAGE``, and the page is there."""
+"""Messages send their reader to pages that come with the package, and the page is there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from markdown_pages import ROOT, titles
 
-from pytest_gpuperf.cli.docs_command import KINDS
-
 MODULES = sorted((ROOT / "pytest_gpuperf").rglob("*.py"))
-SHIPPED = {page.stem: page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md")}
-CITED = re.compile(r"gpuperf docs ([a-z][\w/-]*)(?:, '([^']+)')?")
-PATH = re.compile(r"\bdocs/[\w/-]+(?:\.md)?")
+KINDS = ("tutorial", "how-to", "reference", "explanation")
+SHIPPED = {str(page.relative_to(ROOT)): page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md")}
+CITED = re.compile(r"\b(docs/[\w/.-]*\w)(?:, '([^']+)')?")
 
 
 def said(source: str) -> Iterator[str]:
@@ -31,9 +29,8 @@ def wrong(source: str) -> list[str]:
     """Citations of a module that lead nowhere where the package is installed and no repository is."""
     found = []
     for text in said(source):
-        found += PATH.findall(text)
         for page, section in CITED.findall(text):
-            there = SHIPPED.get(page.rpartition("/")[2])
+            there = SHIPPED.get(page)
             if there is None or (section and section not in [title for _, title in titles(there)]):
                 found.append(f"{page} {section}".strip())
     return found
@@ -53,8 +50,7 @@ def test_a_citation_that_leads_nowhere_is_noticed() -> None:
     source = (
         '"""See docs/how-to/gone.md."""\n'
         "A = 'see docs/how-to/ci.md'\n"
-        "B = f'{A}: gpuperf docs crystal-ball'\n"
-        "C = \"gpuperf docs accepting-changes, 'The crystal ball'\"\n"
-        "D = 'gpuperf docs bisect'\n"
+        "B = f'{A}: docs/how-to/crystal-ball.md'\n"
+        "C = \"docs/how-to/accepting-changes.md, 'The crystal ball'\"\n"
     )
-    assert sorted(wrong(source)) == ["accepting-changes The crystal ball", "crystal-ball", "docs/how-to/ci.md"]
+    assert sorted(wrong(source)) == ["docs/how-to/accepting-changes.md The crystal ball", "docs/how-to/crystal-ball.md"]

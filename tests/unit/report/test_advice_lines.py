@@ -18,7 +18,7 @@ def test_a_cause_says_evidence_gain_remedy_and_example() -> None:
     cause = BY_KEY["uncoalesced access"]
     assert text == (
         f"cause: {cause.key}: {cause.says} sectors per global request 4 -> 32; gain about 56 %, by the counters "
-        f"-> {cause.remedy} example: {cause.family} (gpuperf docs why-slower)"
+        f"-> {cause.remedy} example: {cause.family} (gpuperf examples)"
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.closing import next_steps
 from pytest_gpuperf.report.remarks import LEAST_GAIN, hints, launch_changed_lines
 

@@ -28,7 +28,7 @@ def without_gpu(tmp_path: Path) -> Iterator[Run]:
 @pytest.fixture
 def gated(run: Run) -> Run:
     """A strict run of the whole project that has come to its end; the test of a record is gone."""
-    run.with_options(open="fail", without_gpu="warn")
+    run.with_options(open="fail")
     run.store.write(Update(static={("sm_90", COMPILER, key(test="test_old")): static_record()}))
     run.collected(TEST).ends[f"{MODULE}::{TEST}"] = Ended("passed")
     return run

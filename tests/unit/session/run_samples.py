@@ -12,7 +12,6 @@ import pytest
 
 from pytest_gpuperf import run as product
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.tests_found import FindingTests, TestsFound
@@ -20,6 +19,8 @@ from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.options import Options
+from pytest_gpuperf.run import Run
 
 MODULE = "tests/test_copy.py"
 TEST = "test_copy"

@@ -18,11 +18,11 @@ from record_samples import static_of
 from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, workload
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision, RevisionFound, read_revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.revision import against, process, worktree
 from pytest_gpuperf.revision.against import NOTHING, begin, reworded, with_itself
 from pytest_gpuperf.timing.process_opponent import OtherSideLost

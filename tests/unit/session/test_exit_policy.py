@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from run_samples import judgement, key
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.exit_policy import (
     POLICY,
@@ -26,7 +26,7 @@ ACCEPT = "If this change is intended: pytest --update-baselines, and commit what
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
 
 
-LOCAL, CI = Options(), Options(open="fail", missing="fail")
+LOCAL, CI = Options(), Options(open="fail")
 PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
 TABLE = {
     # verdict: local, under CI, and by which option alone it fails
@@ -36,13 +36,13 @@ TABLE = {
     Verdict.BETTER: (REMARK, REMARK, {"strict": True}),
     Verdict.SLOWER: (FAIL, FAIL, {}),
     Verdict.WORSE: (FAIL, FAIL, {}),
-    Verdict.INCONCLUSIVE: (WARN, WARN, {"inconclusive": "fail"}),
+    Verdict.INCONCLUSIVE: (WARN, WARN, {"undecided": "fail"}),
     Verdict.NOT_COMPARABLE: (WARN, FAIL, {"open": "fail"}),
-    Verdict.NEW: (WARN, FAIL, {"missing": "fail"}),
+    Verdict.NEW: (WARN, FAIL, {"open": "fail"}),
     Verdict.NOT_MEASURED: (WARN, FAIL, {"open": "fail"}),
 }
 FLAGS: tuple[dict[str, Any], ...] = (
-    {"strict": True}, {"inconclusive": "fail"}, {"open": "fail"}, {"missing": "fail"}, {"without_gpu": "fail"}
+    {"strict": True}, {"undecided": "fail"}, {"open": "fail"},
 )  # fmt: skip
 
 
@@ -61,6 +61,15 @@ def test_each_cell_of_the_policy(verdict: Verdict) -> None:
         assert fails(judgement(verdict), Options(**given)) is (expected is FAIL)
 
 
+@pytest.mark.parametrize("verdict", Verdict, ids=lambda one: one.value)
+def test_nothing_fails_under_advisory(verdict: Verdict) -> None:
+    assert effect(judgement(verdict), Options(advisory=True)) is not FAIL
+
+
+def test_a_workload_that_a_revision_lacks_is_no_open_question() -> None:
+    assert effect(judgement(Verdict.NEW), Options(open="fail", undecided="fail", against="main")) is WARN
+
+
 def test_counters_that_are_not_there_are_never_red() -> None:
     for kind, outcome in (("counters", False), ("static", True), ("time", True)):
         assert fails(judgement(Verdict.NOT_MEASURED, kind), Options(open="fail")) is outcome  # type: ignore[arg-type]
@@ -69,7 +78,7 @@ def test_counters_that_are_not_there_are_never_red() -> None:
 def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> None:
     behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), needs_gpu=True)
     assert effect(behind, CI) is WARN
-    assert effect(behind, Options(without_gpu="fail")) is FAIL
+    assert effect(behind, Options(undecided="fail")) is FAIL
 
 
 def recorded(**options: Any) -> set[Verdict]:
@@ -90,9 +99,9 @@ def test_an_update_records_what_its_mode_says_and_never_what_was_not_measured() 
 def test_failures_are_what_fails_and_will_not_be_recorded() -> None:
     found = [judgement(Verdict.SLOWER), judgement(Verdict.NEW, workload="other"), judgement(Verdict.SAME)]
     assert failures(found, Options()) == found[:1]
-    assert failures(found, Options(missing="fail")) == found[:2]
-    assert failures(found, Options(missing="fail", update="new")) == found[:1]
-    assert failures(found, Options(missing="fail", update="all")) == []
+    assert failures(found, Options(open="fail")) == found[:2]
+    assert failures(found, Options(open="fail", update="new")) == found[:1]
+    assert failures(found, Options(open="fail", update="all")) == []
 
 
 def test_a_message_has_the_lines_of_each_workload_and_says_once_how_to_accept_it() -> None:

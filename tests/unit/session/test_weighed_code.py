@@ -70,7 +70,6 @@ def judged(run: Run, new: StaticRecord, old: StaticRecord | None = None) -> Judg
 
 
 def test_a_proven_cause_gates_where_the_first_of_two_estimates_loses(run: Run, comparison: Comparison) -> None:
-    run.with_options(static_causes="exact")
     comparison.weights = {("old 2", "new 2"): LOSS}  # of the first there is none
     comparison.proofs = {("old 2", "new 2"): (TURNS,)}
     found = judged(run, static_record("c1"))
@@ -80,23 +79,12 @@ def test_a_proven_cause_gates_where_the_first_of_two_estimates_loses(run: Run, c
     assert (store, one.key, compiler, [each.key for each in all_of]) == (run.store, key(), COMPILER, [key()])
 
 
-def test_causes_are_asked_for_where_they_are_to_be_exact_alone(run: Run, comparison: Comparison) -> None:
-    comparison.weights = dict.fromkeys([("old 1", "new 1")], LOSS)
-    comparison.proofs = {("old 1", "new 1"): (TURNS,)}
-    assert judged(run.with_options(static_causes="off"), static_record("c1")).verdict is Verdict.SAME
-    assert (comparison.made, comparison.asked) == ([], [])  # and nothing of it could be outranked
-    assert judged(run, spilling()).verdict is Verdict.WORSE
-    assert (len(comparison.made), comparison.asked) == (1, [])
-
-
 def test_unchanged_code_is_weighed_by_nothing(run: Run, comparison: Comparison) -> None:
-    run.with_options(static_causes="exact")
     assert judged(run, static_record()).verdict is Verdict.UNCHANGED
     assert comparison.made == []
 
 
 def test_a_cure_on_the_way_back_may_be_worth_its_spills(run: Run, comparison: Comparison) -> None:
-    run.with_options(static_causes="exact")
     comparison.weights = {("old 1", "new 1"): GAIN}
     assert judged(run, spilling()).verdict is Verdict.WORSE  # it proves nothing
     comparison.asked.clear()
@@ -114,7 +102,7 @@ def test_a_cure_on_the_way_back_may_be_worth_its_spills(run: Run, comparison: Co
 def test_a_cure_is_looked_for_where_local_memory_got_worse_alone(
     run: Run, comparison: Comparison, old: StaticRecord, new: StaticRecord
 ) -> None:
-    judged(run.with_options(static_causes="exact"), new, old)
+    judged(run, new, old)
     assert comparison.asked == comparison.sides
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.modes import by_name
 
 NODE = "test_a.py::test_copy[8]"

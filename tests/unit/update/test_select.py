@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from record_samples import identity_of, time_of
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.select import (
     CountersTaken,
     FiguresTaken,
@@ -62,9 +62,9 @@ def test_what_was_not_timed_or_judged_is_not_taken() -> None:
 def test_a_disturbed_time_is_refused_unless_it_is_forced() -> None:
     run = run_of(judged("time", Verdict.NEW), time=time_of(), disturbances=("power cap", "another process"))
     assert recorded_times(run, NEW) == [Recorded(
-        key=KEY, target=GPU, refused="power cap; another process; --gpuperf-force-update takes it all the same"
+        key=KEY, target=GPU, refused="power cap; another process; --gpuperf-disturbed records it all the same"
     )]  # fmt: skip
-    assert recorded_times(run, Options(update="new", force_update=True)) == [
+    assert recorded_times(run, Options(update="new", disturbed=True)) == [
         Recorded(key=KEY, target=GPU, after=time_of())
     ]
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.device_errors import LockTimeout
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
@@ -18,6 +17,7 @@ from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import confirm

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, SupportsFloat, TypeGuard
+
+from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.model.tolerance import MOST_BUDGET_S, PROFILES
 
 BesideKind = Literal["memory", "host"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
@@ -14,7 +17,7 @@ BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
 
-class BadArgument(TypeError):
+class BadArgument(GpuperfError, TypeError):
     """A fixture was called with something that it does not take; the message says what it takes."""
 
 
@@ -71,20 +74,30 @@ def number_of(given: Any) -> float:
         return math.nan
 
 
-WORDS = {"cache": ("cold", "warm"), "pair_slot": ("short", "sustained")}
-"""What arguments of ``gpuperf`` and keywords of its marker take that are a word."""
+SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "tolerance": (is_fraction, "a fraction up to 0.5, such as 0.01"),
+    "profile": (lambda given: isinstance(given, str) and given in PROFILES, f"one of {', '.join(PROFILES)}"),
+    "cache": (lambda given: isinstance(given, str) and given in ("cold", "warm"), "'cold' or 'warm'"),
+    "budget_s": (
+        lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
+    ),
+    "pair_slot": (
+        lambda given: isinstance(given, str) and given in ("short", "sustained"), "'short' or 'sustained'"
+    ),
+    "xfail": (lambda given: isinstance(given, str) and bool(given), "the reason, in words"),
+}  # fmt: skip
+"""Keywords of the marker and arguments of ``gpuperf``: what each accepts, and that in words."""
 
 
-def word_problem(name: str, given: object) -> str | None:
-    """What is wrong with a word; None if nothing is."""
-    if isinstance(given, str) and given in WORDS[name]:
-        return None
-    return f"{name}={given!r} is not valid: it takes {' or '.join(map(repr, WORDS[name]))}"
+def setting_problem(name: str, given: object) -> str | None:
+    """What is wrong with one of ``SETTINGS``; None if nothing is."""
+    accepts, words = SETTINGS[name]
+    return None if accepts(given) else f"{name}={given!r} is not valid: it takes {words}"
 
 
-def require_word(name: str, given: object) -> None:
-    """Raise ``BadArgument`` for an argument of ``gpuperf`` that is given and no word that it takes."""
-    if given is not None and (problem := word_problem(name, given)):
+def require_setting(name: str, given: object) -> None:
+    """Raise ``BadArgument`` for an argument of ``gpuperf`` that is given and is not what it takes."""
+    if given is not None and (problem := setting_problem(name, given)):
         raise BadArgument(f"gpuperf: {problem}")
 
 

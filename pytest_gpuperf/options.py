@@ -1,0 +1,281 @@
+"""``Options``: what a run was asked to do, and the one table of its flags and ini settings.
+
+A field of ``Options`` with a flag says in one place how the flag is called, how its value is read and what it means.
+A flag ``--gpuperf-foo-bar`` has the ini setting ``gpuperf_foo_bar``; the flag wins.  A flag that concerns a single run
+has none.  ``read_options`` reads and checks them before anything runs.  Keywords of the marker are in ``arguments``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
+from pytest_gpuperf.model.tolerance import MOST_BUDGET_S, PROFILES, Limits
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.model.task import ChildTask
+    from pytest_gpuperf.model.verdict import PairSlot
+
+UpdateMode = Literal["new", "changed", "all"]
+Action = Literal["fail", "warn"]
+
+USUAL_FOLDER = "baselines"
+"""Of the baselines, below pytest's root, unless another is given."""
+BUDGET_S, SUSTAINED_BUDGET_S = 5.0, 320.0
+"""For timing one workload, seconds; with sustained slots, room for 28 blocks of four slots and rounds."""
+UPDATE_MODES = ("new", "changed", "all")
+METRIC_SETS = ("default", "memory", "compute", "latency", "full")
+REPORT_ENDINGS = (".json", ".md", ".html")
+GITHUB = "github"
+"""In the place of a report's file: the summary of the GitHub job that the run is in."""
+
+
+class BadValue(ValueError):
+    """A value that a flag or ini setting does not accept; the message says what it does."""
+
+
+class Flag(NamedTuple):
+    """One command-line flag and its ini setting."""
+
+    name: str
+    help: str
+    parse: Callable[[str], Any] | None = None
+    """Reads the value, or raises ``BadValue``; None for a switch."""
+    metavar: str | None = None
+    ini: Literal["bool", "string", "float", ""] = ""
+    """Type of the ini setting; empty: there is none."""
+    bare: str | None = None
+    """Value of the flag given without one."""
+    hidden: bool = False
+
+    @property
+    def ini_name(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise BadValue(f"accepts {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def _number(low: float, high: float, unit: str = "") -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            raise BadValue(f"accepts a number from {low:g} to {high:g}{unit}")
+        return value
+
+    return parse
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def _architectures(text: str) -> tuple[str, ...]:
+    from pytest_gpuperf.model.architectures import SPELLINGS  # noqa: PLC0415 no plain run needs the table
+
+    names = _listed(text)
+    if not names or not set(names) <= set(SPELLINGS):
+        raise BadValue(f"accepts architectures separated by commas, of {', '.join(SPELLINGS)}")
+    return names
+
+
+def is_metric(word: str) -> bool:
+    """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
+    return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
+
+
+def _metric_words(text: str) -> tuple[str, ...]:
+    words = _listed(text)
+    if not words or not all(word in METRIC_SETS or is_metric(word) for word in words):
+        raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
+    return words
+
+
+def _metrics(text: str) -> dict[str, float | None]:
+    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
+    found: dict[str, float | None] = {}
+    for entry in filter(None, map(str.strip, re.split(r"[,\n]", text))):
+        name, _, tolerance = entry.partition(" ")
+        try:
+            value = float(tolerance) if tolerance.strip() else None
+        except ValueError:
+            value = float("nan")
+        if not is_metric(name) or (value is not None and not -1 <= value <= 100):
+            raise BadValue("accepts metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'")
+        found[name] = value
+    return found
+
+
+def _reports(text: str) -> tuple[str, ...]:
+    names = _listed(text)
+    if not names or not all(name == GITHUB or name.endswith(REPORT_ENDINGS) for name in names):
+        raise BadValue(f"accepts files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas")
+    return names
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def _flag(default: Any, name: str, help: str, parse: Callable[[str], Any] | None = None, **how: Any) -> Any:
+    """A field of ``Options`` with its flag."""
+    metadata = {"flag": Flag(name, help, parse, **how)}
+    if default is dict:
+        return dataclasses.field(default_factory=dict, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Options:
+    """What this run was asked to do; the help of a flag says what its field is."""
+
+    # fmt: off
+    enabled: bool = _flag(
+        False, "--gpuperf", "measure GPU workloads, compare them with their baselines, fail what regressed", ini="bool")
+    update: UpdateMode | None = _flag(
+        None, "--update-baselines", "record baselines: new (workloads that have none), changed (the default: these, "
+        "what is proven to have changed, and tests given by node id) or all", _one_of(*UPDATE_MODES), metavar="MODE",
+        bare="changed")
+    disturbed: bool = _flag(
+        False, "--gpuperf-disturbed", "record measurements, too, that other work on the GPU disturbed")
+    allow_ci_update: bool = _flag(False, "--gpuperf-allow-ci-update", "let --update-baselines write under CI")
+    baselines: Path = _flag(
+        Path(USUAL_FOLDER), "--gpuperf-baselines", "folder of the baselines (default: baselines, beside the ini file)",
+        str, metavar="DIR", ini="string")
+    """Absolute."""
+    against: str = _flag(
+        "", "--gpuperf-against",
+        "compare with a git revision instead of with baselines: a commit, a branch or merge-base:main", str,
+        metavar="REF")
+    against_python: Path | None = _flag(
+        None, "--gpuperf-against-python", "Python that runs the revision's tests (default: this one)", str,
+        metavar="PATH")
+    """Absolute."""
+    require_gpu: bool = _flag(False, "--gpuperf-require-gpu", "fail at once if there is no usable GPU", ini="bool")
+    archs: tuple[str, ...] = _flag(
+        (), "--gpuperf-arch",
+        "static targets (default: those with baselines, else the GPU's own, else sm_80, sm_90 and sm_120)",
+        _architectures, metavar="sm_80,sm_90", ini="string")
+    open: Action = _flag(
+        "warn", "--gpuperf-open", "what is not proven: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "
+        "and NOT-MEASURED fail under CI and warn elsewhere)", _one_of("fail", "warn"), metavar="ACTION", ini="string")
+    """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
+    strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
+    advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
+    profile: str = _flag(
+        "tight", "--gpuperf-profile",
+        "slowdown that is accepted / that is found: tight 0.5/1 %% (default), standard 1/2 %%, loose 2/5 %%",
+        _one_of(*PROFILES), metavar="NAME", ini="string")
+    tolerance: float | None = _flag(
+        None, "--gpuperf-tolerance", "slowdown that is accepted, as a fraction such as 0.005; twice as much is found",
+        _number(0.0005, 0.5), metavar="FRACTION", ini="float")
+    cache: Literal["cold", "warm"] = _flag(
+        "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
+        _one_of("cold", "warm"), metavar="STATE", ini="string")
+    timer: Literal["auto"] | TimerName = _flag(
+        "auto", "--gpuperf-timer", f"auto (default: the best that works), {' or '.join(TIMERS)}",
+        _one_of("auto", *TIMERS), metavar="NAME", ini="string")
+    budget_s: float | None = _flag(
+        None, "--gpuperf-budget",
+        "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
+        _number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS", ini="float")
+    time: Literal["auto", "changed", "all"] = _flag(
+        "auto", "--gpuperf-time", "workloads to time: changed (no unchanged ones), all (compare each with its "
+        "baseline) or auto (default: compare those that may have changed, and time the others once)",
+        _one_of("changed", "all", "auto"), metavar="WHICH", ini="string")
+    ncu: tuple[str, ...] = _flag(
+        (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
+        "latency, full, or names of metrics", _metric_words, metavar="SET", bare="default", ini="string")
+    metrics: Mapping[str, float | None] = _flag(
+        dict, "--gpuperf-metrics", "more metrics to collect; a number behind a name is the tolerance to "
+        "gate it by, such as 'dram__bytes.sum 0.02'", _metrics, metavar="NAME,...", ini="string")
+    explain: bool = _flag(
+        False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
+    reports: tuple[str, ...] = _flag(
+        (), "--gpuperf-report",
+        "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", _reports,
+        metavar="FILE,...", ini="string")
+    """Absolute, or ``github``."""
+    nvrtc: Path | None = _flag(
+        None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
+        str, metavar="DIR")
+    """Absolute."""
+    kernel_timeout_s: float = _flag(
+        60.0, "--gpuperf-kernel-timeout",
+        "seconds after which a kernel that has not ended is taken for endless (default 60)",
+        _number(1, 86400, " seconds"), metavar="SECONDS", ini="float")
+    task: ChildTask | None = _flag(None, "--gpuperf-task", "", str, hidden=True)
+    """What this process does for the run that started it; None: a user did."""
+    # fmt: on
+    undecided: Action = "warn"
+    """Of INCONCLUSIVE, and of what a machine without a GPU could not reach: ``open`` where it was given."""
+    ci: bool = False
+    """A CI service runs this."""
+    named: tuple[str, ...] = ()
+    """Node ids of tests that the command line names, with or without parameters; no files, folders or classes."""
+    repeated: tuple[str, ...] = ()
+    """Flags of this run, as they were given, that another one needs to judge and to record alike."""
+    shard: tuple[int, int] | None = None
+    """Nothing sets it: goes with the merge of shards."""
+    toolchains: Path | None = None
+    """Nothing sets it: goes with the update of other toolchains."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is measured or compared in this process."""
+        return self.gates or self.is_child or bool(self.ncu)
+
+    @property
+    def gates(self) -> bool:
+        """Whether static evidence is judged, and times are taken and judged."""
+        return self.enabled or self.update is not None
+
+    @property
+    def times(self) -> bool:
+        """Whether times are taken in this process."""
+        return self.gates or (self.task is not None and self.task.takes_times)
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this process measures for another one and gates nothing itself."""
+        return self.task is not None
+
+    @property
+    def new(self) -> Action:
+        """Of a workload without a baseline: what a revision lacks is no open question."""
+        return "warn" if self.against else self.open
+
+    def budget(self, own: float | None, pair_slot: PairSlot) -> float:
+        """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
+        return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
+
+    def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
+        """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
+        if tolerance is not None:
+            return Limits(tolerance, 2 * tolerance)
+        if profile is not None:
+            return PROFILES[profile]
+        if self.tolerance is not None:
+            return Limits(self.tolerance, 2 * self.tolerance)
+        return PROFILES[self.profile]
+
+
+FLAGS: Mapping[str, Flag] = {
+    one.name: one.metadata["flag"] for one in dataclasses.fields(Options) if "flag" in one.metadata
+}
+"""By field of ``Options``."""
