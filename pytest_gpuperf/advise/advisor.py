@@ -10,7 +10,7 @@ import msgspec
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.rule_case import Case, Finding, grew
+from pytest_gpuperf.advise.rule_case import Case, Finding
 from pytest_gpuperf.advise.rules import RULES
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
@@ -39,13 +39,11 @@ OTHER_SMS = 2.0
 """Ratio of launches that no number of SMs makes out: from 108 (A100) to 170 (RTX 5090) is a factor of 1.6."""
 
 
-def advise(
-    before: Side, after: Side, weights: Sequence[StaticEstimate] = (), red: Collection[str] = ()
-) -> tuple[Advice, ...]:
+def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice, ...]:
     """Causes of what ``after`` is slower by: of what gates first, then the likeliest gain.  Empty if nothing differs.
 
-    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain.  ``weights``
-    are the estimates of the whole that the gate goes by, ``red`` the figures that it found worse.
+    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain.  ``red`` are
+    the figures that the gate found worse.
     """
     case = case_of(before, after)
     if case is None or _alike(case):
@@ -56,7 +54,7 @@ def advise(
     least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
     named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
-    outweighed = not case.counted and (gain(case.was) < -OUTWEIGHED or _traded(case, weights))
+    outweighed = not case.counted and (gain(case.was) < -OUTWEIGHED or _traded(case))
     return tuple(_advice(case, finding, min(gained, lost), outweighed) for gained, finding in named)
 
 
@@ -65,17 +63,10 @@ def _gating(finding: Finding, red: Collection[str]) -> Finding:
     return dataclasses.replace(finding, gates=finding.gates or finding.evidence[0].what in red)
 
 
-def _traded(case: Case, weights: Sequence[StaticEstimate]) -> bool:
-    """Whether occupancy was traded, and the whole is estimated to gain.
-
-    Where it was lost, one estimate of those that the gate goes by is enough, as it is for the gate: no hint contradicts
-    what the verdict says of the same loss.
-    """
-    own = weigh(case.before, case.after)
-    estimates = [] if own is None else [own]
-    if grew(case.now.limit, case.was.limit, 1.0):
-        estimates += weights
-    return case.was.limit != case.now.limit and any(map(gains, estimates))
+def _traded(case: Case) -> bool:
+    """Whether occupancy was traded, and the whole is estimated to gain: no hint contradicts what the gate says."""
+    estimate = weigh(case.before, case.after)
+    return case.was.limit != case.now.limit and estimate is not None and gains(estimate)
 
 
 def weigh(before: Side, after: Side) -> StaticEstimate | None:

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
-from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
+from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 from pytest_gpuperf.model.architectures import plain
 
 SHARPNESS = 4

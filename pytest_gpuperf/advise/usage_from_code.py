@@ -7,10 +7,9 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_gpuperf.advise.cost import SCHEDULERS
-from pytest_gpuperf.advise.side import Extent, Side
+from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
-from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
-from pytest_gpuperf.compile.warp_model.latencies import LATENCY
+from pytest_gpuperf.compile.warp_model.clock import LATENCY
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import StaticProfile
@@ -45,12 +44,11 @@ def _without_walk(profile: StaticProfile) -> WarpEstimate:
 def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     """What one warp does by its dry run, multiplied by ``scale``."""
     limit = limit_of(side)
-    block = side.launch[1]
     to_global = [a for a in run.accesses if a.op.startswith("global")]
     to_shared = [a for a in run.accesses if a.op.startswith("shared")]
     loads = [a for a in to_global if a.op == "global_load"]
-    known = [(a, _sectors(a, block)) for a in to_global]
-    turns = [(a, _turns(a, block)) for a in to_shared]
+    known = [(a, a.sectors) for a in to_global]
+    turns = [(a, a.turns) for a in to_shared]
     asked = sum(a.times * a.lanes * a.bytes for a in loads)
     return Usage(
         issued=scale * sum(run.executed.values()),
@@ -147,35 +145,9 @@ def _least(access: Access, found: float | None) -> float:
     return least if found is None else min(least, found)
 
 
-def _lanes(access: Access, block: Extent | None) -> list[int] | None:
-    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded.
-
-    They are moved by whole lines, so that none is below zero.
-    """
-    if block is None or block[0] % WARP == 0 or access.strides is None:
-        return None
-    x, y, z = access.strides
-    width, height = block[0], block[1]
-    lanes = [
-        access.start + lane % width * x + lane // width % height * y + lane // (width * height) * z
-        for lane in range(int(access.lanes))
-    ]
-    return [place - min(lanes) // 128 * 128 for place in lanes]
-
-
-def _sectors(access: Access, block: Extent | None) -> float | None:
-    lanes = _lanes(access, block)
-    return access.sectors if lanes is None else sectors(lanes, access.bytes)
-
-
-def _turns(access: Access, block: Extent | None) -> float | None:
-    lanes = _lanes(access, block)
-    return access.turns if lanes is None else bank_turns(lanes, access.bytes)
-
-
 def _unknown(access: Access) -> bool:
     """Whether data decide where it goes."""
-    return access.strides is None and access.sectors is None and not access.distinct
+    return access.sectors is None
 
 
 def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:

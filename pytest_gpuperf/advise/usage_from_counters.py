@@ -12,7 +12,7 @@ from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
-from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
+from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 

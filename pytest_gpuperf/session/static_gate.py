@@ -82,18 +82,17 @@ def _weighed(
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
     comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
-    estimates.prepare(each for arch in archs for each in comparison.wanted_estimates(arch))
+    estimates.prepare(comparison.compared(arch) for arch in archs)
     found = {}
     for arch in archs:
-        sides = list(comparison.estimated_sides(arch))
-        weights = [weight for before, after in sides if (weight := weigh(before, after)) is not None]
+        before, after = comparison.sides(arch)
         causes: tuple[Change, ...] = ()
         cured: tuple[Change, ...] = ()
         if worker.options.static_causes == "exact":
-            causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
+            causes = proven_causes(before, after)
             if _lost_local_memory(judged[arch]):
-                cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
-        found[arch] = weighed(judged[arch], weights, causes, cured)
+                cured = proven_causes(after, before)
+        found[arch] = weighed(judged[arch], weigh(before, after), causes, cured)
     return found
 
 

@@ -51,5 +51,4 @@ def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: 
 
 
 def load(sectors: float = 4.0, times: float = 4.0, size: int = 4, op: str = "global_load") -> Access:
-    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times,
-                  strides=(size, 0, 0))  # fmt: skip
+    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times)  # fmt: skip

@@ -14,7 +14,6 @@ from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.workload_comparison import Explained
-from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 
@@ -146,7 +145,7 @@ def test_launches_on_record_do_equal_work_where_data_decide_about_it() -> None:
     """A thread that does what four did is no loss of three quarters, whatever its arguments are called now."""
 
     def scattered(code: str, blocks: int, each: float) -> Side:
-        wild = msgspec.structs.replace(load(times=4.0 * each), sectors=None, strides=None, distinct=0.0)
+        wild = msgspec.structs.replace(load(times=4.0 * each), sectors=None, distinct=0.0)
         counts = {"fp32": 20.0 * each, "global_load": 4.0 * each, "atomic": each}
         one = static(code, wild, executed=counts, cycles=1000.0 * each)
         assert one.static is not None
@@ -162,7 +161,7 @@ def test_launches_on_record_do_equal_work_where_data_decide_about_it() -> None:
 
 def test_sectors_that_are_known_of_one_side_alone_are_no_difference() -> None:
     """Whose addresses went through local memory is taken for coalesced."""
-    untold = msgspec.structs.replace(load(), sectors=None, strides=None)
+    untold = msgspec.structs.replace(load(), sectors=None)
     stored = load(op="global_store", times=1)
     assert first(static("a", load(), stored), static("b", load(sectors=32.0), stored)) == "uncoalesced access"
     assert first(static("a", untold, stored), static("b", load(sectors=32.0), stored)) != "uncoalesced access"
@@ -205,16 +204,6 @@ def test_what_the_verdict_is_red_for_comes_first() -> None:
         ("uncoalesced access", True),
         ("instruction growth", False),
     ]
-
-
-@pytest.mark.parametrize(("gain", "outweighed"), [(0.7, True), (0.95, False)])
-def test_what_occupancy_was_lost_for_outweighs_it_as_it_does_for_the_gate(gain: float, outweighed: bool) -> None:
-    before, after = static("a", load()), static("b", load(), warps=32, registers=64)
-    assert [one.outweighed for one in advise(before, after)][:1] == [False]
-    found = advise(before, after, (StaticEstimate(ratio=gain, latency=1.5),))
-    assert [one.outweighed for one in found][:1] == [outweighed]
-    back = advise(static("a", load(), warps=32), static("b", load(sectors=32.0)), (StaticEstimate(gain, 1.5),))
-    assert not any(one.outweighed for one in back)  # occupancy rose: nothing was given for it
 
 
 def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:

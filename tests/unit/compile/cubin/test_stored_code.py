@@ -12,7 +12,6 @@ from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.cubin import disassembly, stored_code
 from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCH = "sm_90"
@@ -96,11 +95,3 @@ def test_what_was_refused_is_not_kept(made: dict[tuple[str, str], KernelBinary],
         with pytest.raises(OtherCode):
             read_stored(made[TWO, "one"].cubin, "one", ARCH, "0" * 64, cache)
     assert not list(tmp_path.rglob("*.entry"))
-
-
-def test_there_is_an_estimate_of_the_code_on_record_alone(made: dict[tuple[str, str], KernelBinary]) -> None:
-    right = KernelCode(made[TWO, "one"].cubin, "one", ARCH, None, made[TWO, "one"].profile.code_hash)
-    wrong, any_code = right._replace(code_hash="0" * 64), right._replace(code_hash="")
-    found = estimates_of([right, wrong, any_code])
-    assert found[right] == found[any_code] is not None
-    assert found[wrong] is None

@@ -1,0 +1,172 @@
+"""One warp's registers: executes one instruction at a time, as far as its result can be known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_gpuperf.compile.warp_model import arithmetic
+from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
+from pytest_gpuperf.compile.warp_model.launch import Surroundings
+from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
+
+CONSTANT = ZEROS | TRUE
+"""Registers and predicates that nothing changes."""
+
+
+class Comparison(NamedTuple):
+    """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
+
+    left: Value
+    right: Value
+
+    @property
+    def example(self) -> bool:
+        return self.left.example or self.right.example
+
+
+class Machine:
+    """Registers and predicates of a warp."""
+
+    def __init__(self, surroundings: Surroundings, *, flags_off: bool) -> None:
+        self._surroundings = surroundings
+        self._flags_off = flags_off
+        """Whether an argument that is asked for nothing but whether it is zero is taken to be."""
+        self._values: dict[str, Value] = dict.fromkeys(ZEROS, ZERO) | dict.fromkeys(TRUE, ONE)
+        self.comparisons: dict[str, Comparison] = {}
+        """What each predicate was made of."""
+        self._stack: dict[int, Value] = {}
+        """Words of local memory by their address, as far as they are known."""
+
+    def register(self, name: str) -> Value:
+        return self._values.get(name, UNKNOWN)
+
+    def predicate(self, operand: Operand | None) -> Value:
+        """0 or 1; 1 without one."""
+        if operand is None:
+            return ONE
+        held = self._values.get(operand.text, UNKNOWN)
+        return combine(lambda bit: 1 - bit, held) if operand.inverted else held
+
+    def address(self, step: Step) -> Value:
+        """The low 32 bits of every lane's address: enough to tell them apart."""
+        terms = [
+            combine(lambda bits, by=scale: bits * by, self.register(name)) if name else Value(scale)
+            for name, scale in step.terms
+        ]
+        return combine(lambda *given: sum(given) & WORD, *terms) if terms else ZERO
+
+    def execute(self, step: Step, guard: Value) -> None:
+        """Compute what can be computed."""
+        if step.operation == "STL":
+            self._spill(step, guard)
+        if not step.writes:
+            return
+        found = self._unspilled(step) if step.operation == "LDL" else self._compute(step)
+        if len(step.results) > 1 and found:
+            places = range(0, 32 * len(step.results), 32)
+            words = (combine(lambda bits, at=place: bits >> at & WORD, found[0]) for place in places)
+            found = (*words, *found[1:])
+        for place, name in enumerate(step.writes):
+            value = found[place] if place < len(found) else UNKNOWN
+            if name not in CONSTANT:
+                self._values[name] = value if guard is ONE else _merged(guard, value, self.register(name))
+
+    def _spill(self, step: Step, guard: Value) -> None:
+        """Keep what goes to the thread's stack; an index that is not known may overwrite any of it."""
+        place = self.address(step).bits
+        if not isinstance(place, int) or len(step.numbers) < 2 or step.bytes < WORD_BYTES:
+            self._stack.clear()
+            return
+        for offset, name in enumerate(registers_from(step.numbers[1].text, step.bytes // WORD_BYTES)):
+            at = place + WORD_BYTES * offset
+            self._stack[at] = _merged(guard, self.register(name), self._stack.get(at, UNKNOWN))
+
+    def _unspilled(self, step: Step) -> tuple[Value, ...]:
+        """What was kept on the stack, as one number."""
+        place = self.address(step).bits
+        if not isinstance(place, int) or step.bytes < WORD_BYTES:
+            return ()
+        words = [self._stack.get(place + offset, UNKNOWN) for offset in range(0, step.bytes, WORD_BYTES)]
+        return (combine(lambda *known: sum(word << 32 * at for at, word in enumerate(known)), *words),)
+
+    def _compute(self, step: Step) -> tuple[Value, ...]:
+        """The results, as far as they are known; notes what a predicate is made of."""
+        for name in step.flags if step.operation != "ISETP" else ():
+            made_of = self._handed_on(step) if step.operation == "PLOP3" else None
+            self.comparisons.pop(name, None)
+            if made_of is not None:
+                self.comparisons[name] = made_of
+        rule = arithmetic.rule_of(step)
+        if rule is None:
+            return ()
+        carries = step.operation == "IADD3"
+        numbers = tuple([self._read(one, carries=carries) for one in step.numbers])
+        if step.operation == "ISETP":
+            numbers = self._compared(step, numbers)
+        return rule(step, numbers, tuple([self.predicate(one) for one in step.predicates]))
+
+    def _handed_on(self, step: Step) -> Comparison | None:
+        """A predicate made of a single other one, as sm_80 hands a uniform one on, was made of what that one was."""
+        made_of = {source.text for source in step.predicates} - TRUE
+        return self.comparisons.get(made_of.pop()) if len(made_of) == 1 else None
+
+    def _compared(self, step: Step, numbers: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The sides of a comparison, with flags off; notes them, or of a comparison in two words the lower ones."""
+        left, right = numbers[:2]
+        found: Comparison | None = Comparison(left, right)
+        if "EX" in step.modifiers:
+            found = self.comparisons.get(step.predicates[-1].text) if step.predicates else None
+        elif self._flags_off and step.modifiers & {"EQ", "NE"}:
+            if left.argument and right == ZERO:
+                left = ZERO
+            elif right.argument and left == ZERO:
+                right = ZERO
+        if found is not None and step.flags:
+            self.comparisons[step.flags[0]] = found
+        return (left, right, *numbers[2:])
+
+    def _read(self, operand: Operand, *, carries: bool) -> Value:
+        """A source, with its sign, in as many bits as the instruction takes.
+
+        Where it ``carries``, the negative of a word has 33 bits: adding it carries where subtracting does not borrow.
+        """
+        words = operand.words
+        if operand.kind == "register":
+            value = self.register(operand.text) if words == 1 else self._pair(operand.text)
+        elif operand.kind == "number":
+            value = Value(operand.number & (1 << 32 * words) - 1)
+        elif operand.kind == "constant":
+            value = self._surroundings.constant(operand.number, words)
+        else:
+            value = self._surroundings.special(operand.text)
+        if operand.inverted:
+            return combine(lambda bits: bits ^ WORD, value)
+        if operand.negative:
+            whole = 1 << 32 * words
+            keep = whole << 1 if carries and words == 1 else whole
+            return combine(lambda bits: (whole - bits) % keep, value)
+        return value
+
+    def _pair(self, first: str) -> Value:
+        names = registers_from(first, 2)
+        if len(names) < 2:
+            return self.register(first)
+        return combine(lambda low, high: low | high << 32, *map(self.register, names))
+
+
+def _merged(guard: Value, new: Value, old: Value) -> Value:
+    """Content of a register after an instruction that may not have run in every lane."""
+    if guard.bits == 1:
+        return new
+    if guard.bits == 0:
+        return old
+    if isinstance(guard.bits, tuple) and old.bits is None:
+        return new  # who reads it runs under the same guard: the other lanes hold nothing of use
+    return combine(lambda on, a, b: a if on else b, guard, new, old)
+
+
+def active_lanes(guard: Value, mask: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The lanes of ``mask`` in which the guard holds; all of them where that is unknown."""
+    if guard.bits is None:
+        return mask
+    return tuple(on and bool(bit) for on, bit in zip(mask, lanes_of(guard.bits), strict=True))
