@@ -20,7 +20,7 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.explain.estimates import Compared
+from pytest_gpuperf.explain.estimates import VersionPair
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -113,18 +113,18 @@ class Suite:
         )
         return was, now
 
-    def _compared(self, pair: Pair, arch: str) -> Compared:
+    def _compared(self, pair: Pair, arch: str) -> VersionPair:
         """Both, as ``WorkloadComparison.compared`` has them: with the naive workload's arguments."""
         was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
         own, grid = self._recorded.launch(pair, pair.naive), self._recorded.grid(pair, pair.optimised, arch)
         if own is None or now is None or now.block != own.block or was is None or was.block is None or grid is None:
-            return Compared(arch, was, now)
+            return VersionPair(arch, was, now)
         if was.profile.code_hash == now.profile.code_hash:
-            return Compared(arch, was, now, (own, own) if was.block == now.block else (None, None))
-        return Compared(arch, was, now, (own._replace(grid=grid, block=was.block), own))
+            return VersionPair(arch, was, now, (own, own) if was.block == now.block else (None, None))
+        return VersionPair(arch, was, now, (own._replace(grid=grid, block=was.block), own))
 
     def _versions(
-        self, pair: Pair, compared: Compared
+        self, pair: Pair, compared: VersionPair
     ) -> Iterator[tuple[StaticRecord | None, WarpEstimate | None, str]]:
         """Record, estimate and name of the workload, of both."""
         records = compared.old, compared.new

@@ -13,8 +13,8 @@ from pairs import Pair
 from pytest_gpuperf.advise.side import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch
-from pytest_gpuperf.explain.estimates import Compared, Estimates
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import mean_time_ns
@@ -56,11 +56,11 @@ class Recorded:
                     return found
         return None
 
-    def prepare_estimates(self, several: Iterable[Compared]) -> None:
+    def prepare_estimates(self, several: Iterable[VersionPair]) -> None:
         """Make estimates of several pairs together."""
         self._estimates.prepare(several)
 
-    def estimates(self, compared: Compared) -> tuple[WarpEstimate | None, WarpEstimate | None]:
+    def estimates(self, compared: VersionPair) -> tuple[WarpEstimate | None, WarpEstimate | None]:
         """Estimates that compare: of both as they were launched, or of neither."""
         return self._estimates.of(compared)
 

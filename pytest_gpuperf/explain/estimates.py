@@ -11,7 +11,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, Versions, estimates_of
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -19,7 +19,7 @@ Launches = tuple[KnownLaunch | None, KnownLaunch | None]
 """Of baseline and candidate."""
 
 
-class Compared(NamedTuple):
+class VersionPair(NamedTuple):
     """Two versions of a kernel: baseline and candidate, each None where there is none."""
 
     arch: str
@@ -38,7 +38,7 @@ class Estimates:
         self._recorded = functools.cache(functools.partial(_recorded, store))
         self._found: dict[Versions, tuple[WarpEstimate | None, ...]] = {}
 
-    def prepare(self, several: Iterable[Compared]) -> None:
+    def prepare(self, several: Iterable[VersionPair]) -> None:
         """Make the estimates of several kernels together, which takes hardly longer than those of one."""
         versions = {tuple(code for code in self._codes(one) if code is not None): None for one in several}
         new = [one for one in versions if one and one not in self._found]
@@ -47,7 +47,7 @@ class Estimates:
         except ToolchainMissing:  # without a disassembler an explanation does without estimates
             self._found.update({one: (None,) * len(one) for one in new})
 
-    def of(self, compared: Compared) -> tuple[WarpEstimate | None, WarpEstimate | None]:
+    def of(self, compared: VersionPair) -> tuple[WarpEstimate | None, WarpEstimate | None]:
         """Estimates that compare: of both as they were launched if that is known of both, else of neither."""
         codes = self._codes(compared)
         known = tuple(code for code in codes if code is not None)
@@ -57,7 +57,7 @@ class Estimates:
         old, new = (None if code is None else next(found) for code in codes)
         return old, new
 
-    def _codes(self, compared: Compared) -> tuple[KernelCode | None, KernelCode | None]:
+    def _codes(self, compared: VersionPair) -> tuple[KernelCode | None, KernelCode | None]:
         records = compared.old, compared.new
         old, new = (self._code(compared.arch, *each) for each in zip(records, compared.launches, strict=True))
         return old, new

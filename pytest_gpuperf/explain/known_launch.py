@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.evidence import Identity
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")

@@ -10,7 +10,7 @@ from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.explain.estimates import Compared, Estimates
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
@@ -71,7 +71,7 @@ class WorkloadComparison:
             new = under_recorded_launch(new, old, arch)
         return old, new
 
-    def compared(self, arch: str) -> Compared:
+    def compared(self, arch: str) -> VersionPair:
         """Machine code of both and how it is launched; of neither where that is not known of both.
 
         The same arguments are taken for both: with others it is other work.
@@ -79,13 +79,13 @@ class WorkloadComparison:
         old, new = self.static_pair(arch)
         own = known_launch(self.work.identity)
         if own is None or (new is not None and new.block != own.block):
-            return Compared(arch, old, new)
+            return VersionPair(arch, old, new)
         if old is None or new is None or new.profile.code_hash == old.profile.code_hash or old.grid is None:
             alike = old is None or old.block == own.block
-            return Compared(arch, old, new, (own, own) if alike else (None, None))
+            return VersionPair(arch, old, new, (own, own) if alike else (None, None))
         if old.block is None:
-            return Compared(arch, old, new)
-        return Compared(arch, old, new, (own._replace(grid=old.grid, block=old.block), own))
+            return VersionPair(arch, old, new)
+        return VersionPair(arch, old, new, (own._replace(grid=old.grid, block=old.block), own))
 
     def sides(self, arch: str) -> tuple[Side, Side]:
         """Baseline and candidate by their machine code alone."""
@@ -151,5 +151,5 @@ def side_of(
 def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
     """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
     static = store.static(arch, key, toolchain).record if arch else None
-    _, estimate = estimates.of(Compared(arch, None, static))
+    _, estimate = estimates.of(VersionPair(arch, None, static))
     return side_of(arch, static, store.time(target, key) if target else None, None, estimate)

@@ -16,8 +16,8 @@ from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, parameter_base, rea
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
 from pytest_gpuperf.compile.cubin.static_profile import executable
 from pytest_gpuperf.compile.toolkit import disassembler
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch
-from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, Program, dry_run
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 KEPT = 16
@@ -59,7 +59,7 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
     return found
 
 
-def _walked(versions: Versions, programs: Sequence[Program | None]) -> Estimates:
+def _walked(versions: Versions, programs: Sequence[DecodedKernel | None]) -> Estimates:
     launched = [
         dry_run(program, code.launch) if program is not None and code.launch is not None else None
         for code, program in zip(versions, programs, strict=True)
@@ -88,13 +88,13 @@ class _Programs:
         cubin = self._cubins[content]
         return text_of(cubin.elf, symbol).data if cubin is not None and symbol in cubin.kernels else b""
 
-    def _program(self, content: bytes, symbol: str, arch: str) -> Program | None:
+    def _program(self, content: bytes, symbol: str, arch: str) -> DecodedKernel | None:
         cubin, text = self._cubins[content], self._text(content, symbol)
         if cubin is None or not text:
             return None
         kernel = cubin.kernels[symbol]
         executed = executable(cubin, kernel, self._instructions[arch][text])
-        return Program(executed, arch, kernel.parameters, parameter_base(kernel))
+        return DecodedKernel(executed, arch, kernel.parameters, parameter_base(kernel))
 
 
 def _readable(content: bytes) -> Cubin | None:

@@ -13,9 +13,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from pytest_gpuperf.compile.warp_model.accesses import Pattern
 from pytest_gpuperf.compile.warp_model.decode import Step
-from pytest_gpuperf.compile.warp_model.machine import Comparison
-from pytest_gpuperf.compile.warp_model.memory import Pattern
+from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.compile.warp_model.values import WORD, Value, lanes_of, signed
 
 TYPICAL_ROUNDS = 256
@@ -52,8 +52,8 @@ class Visit:
     """It stands for a division or root with a slow path."""
     other_way: int | None = None
     """Target of a conditional branch that was not taken."""
-    comparison: Comparison | None = None
-    """Comparison that decided the branch."""
+    comparison: RegisterComparison | None = None
+    """RegisterComparison that decided the branch."""
 
 
 def exit_of(body: Sequence[Visit]) -> Visit | None:
@@ -63,7 +63,7 @@ def exit_of(body: Sequence[Visit]) -> Visit | None:
     return ways[-1] if ways else None
 
 
-def rounds_of(compared: Sequence[Comparison | None], body: Sequence[Visit]) -> float | None:
+def rounds_of(compared: Sequence[RegisterComparison | None], body: Sequence[Visit]) -> float | None:
     """Rounds of a loop by what its exit ``compared`` in each round so far; None: walk another one, a step of a tree."""
     was, now = compared[-2:]
     if was is None or now is None:
@@ -91,13 +91,13 @@ def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
     return TYPICAL_ROUNDS / step if step <= MOST_PER_INSTRUCTION * executed else STRIDED_ROUNDS
 
 
-def _may_double(was: Comparison, now: Comparison) -> bool:
+def _may_double(was: RegisterComparison, now: RegisterComparison) -> bool:
     """Whether a side doubled or halved, or more."""
     sides = ((signed(_number(one)), signed(_number(other))) for one, other in zip(was, now, strict=True))
     return any(min(pair) >= 0 and max(pair) >= max(2 * min(pair), 1) for pair in sides)
 
 
-def _is_even(compared: Sequence[Comparison | None]) -> bool:
+def _is_even(compared: Sequence[RegisterComparison | None]) -> bool:
     """Whether the sides moved in the last round as in the one before: 1, 2, 3 and not 1, 2, 4."""
     known = [one for one in compared if one is not None]
     moves = [(_move(a.left, b.left), _move(a.right, b.right)) for a, b in itertools.pairwise(known)]

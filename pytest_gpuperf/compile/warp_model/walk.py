@@ -15,13 +15,13 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
+from pytest_gpuperf.compile.warp_model.accesses import MEMORY, MemoryRequest, accesses_of, pattern_of, rounded
 from pytest_gpuperf.compile.warp_model.clock import Clock
 from pytest_gpuperf.compile.warp_model.control_flow import Splits, condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch, Surroundings
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
 from pytest_gpuperf.compile.warp_model.loops import Visit, exit_of, rounds_of
-from pytest_gpuperf.compile.warp_model.machine import Comparison, Machine, active_lanes
-from pytest_gpuperf.compile.warp_model.memory import MEMORY, Request, accesses_of, pattern_of, rounded
+from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
 from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -32,7 +32,7 @@ MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
 
 
-class Program:
+class DecodedKernel:
     """A kernel's instructions, taken apart, those of the functions it calls behind its own."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Program:
         self.parameter_base = parameter_base
 
 
-def dry_run(program: Program, launch: KnownLaunch | None = None) -> WarpEstimate | None:
+def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
     None if the way is longer than ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the
@@ -82,7 +82,7 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
         lanes=rounded(WARP * sum(visit.times * visit.share for visit in visits) / issued) if issued else WARP,
         divisions=rounded(sum(visit.times for visit in visits if visit.divides)),
         accesses=accesses_of([
-            Request(one.step.address, one.pattern, one.times, one.data_share) for one in visits if one.pattern
+            MemoryRequest(one.step.address, one.pattern, one.times, one.data_share) for one in visits if one.pattern
         ]),
         launched=launch is not None,
         warps=launch.warps * math.prod(launch.grid) if launch is not None else 0,
@@ -92,7 +92,7 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 class Walk:
     """The way so far."""
 
-    def __init__(self, program: Program, machine: Machine) -> None:
+    def __init__(self, program: DecodedKernel, machine: Machine) -> None:
         self.visits: list[Visit] = []
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
@@ -198,7 +198,7 @@ class Walk:
             _let_stand_for(body, max(rounds - before_last, 0))
         return way_out.other_way
 
-    def _compared(self, exit_address: int, rounds: int) -> list[Comparison | None]:
+    def _compared(self, exit_address: int, rounds: int) -> list[RegisterComparison | None]:
         """What the exit of a loop compared in so many rounds; None where it was not passed."""
         found = [visit.comparison for visit in self.visits if visit.step.address == exit_address]
         return [*[None] * (rounds - len(found)), *found[-rounds:]]
@@ -215,7 +215,7 @@ class Walk:
             del self._arrivals[loop]
 
 
-def _is_bound(sides: Comparison | None) -> bool:
+def _is_bound(sides: RegisterComparison | None) -> bool:
     """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
 
     The branch leads around the work then; arguments are examples, and may be too small for the example of a block.

@@ -199,7 +199,7 @@ def test_what_the_verdict_is_red_for_comes_first() -> None:
     before = static("a", load(), load(op="global_store", times=1.0))
     after = static("b", *scattered, executed={"fp32": 4000.0, "global_load": 4.0, "global_store": 1.0})
     assert advise(before, after)[0].cause == "instruction growth"
-    found = advise(before, after, (), {"sectors per global request"})
+    found = advise(before, after, {"sectors per global request"})
     assert [(one.cause, one.gates) for one in found[:2]] == [
         ("uncoalesced access", True),
         ("instruction growth", False),

@@ -9,7 +9,7 @@ import pytest
 from run_samples import COMPILER, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.explain.estimates import Compared, Estimates
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
@@ -38,8 +38,8 @@ class Comparison:
         self.made.append(given)
         return self
 
-    def compared(self, arch: str) -> Compared:
-        return Compared(arch, None, None)
+    def compared(self, arch: str) -> VersionPair:
+        return VersionPair(arch, None, None)
 
     def sides(self, arch: str) -> tuple[str, str]:
         return "old", "new"

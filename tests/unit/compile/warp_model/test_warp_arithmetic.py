@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.cubin.disassembly import Instruction
 from pytest_gpuperf.compile.warp_model.decode import decode
-from pytest_gpuperf.compile.warp_model.launch import Surroundings
-from pytest_gpuperf.compile.warp_model.machine import Machine
+from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
+from pytest_gpuperf.compile.warp_model.registers import Machine
 from pytest_gpuperf.compile.warp_model.values import Value
 
 WORD = 0xFFFFFFFF

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model import walk
-from pytest_gpuperf.compile.warp_model.launch import KnownLaunch
-from pytest_gpuperf.compile.warp_model.walk import Program, dry_run
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
+from pytest_gpuperf.compile.warp_model.walk import DecodedKernel, dry_run
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -44,7 +44,7 @@ def walked(*lines: str, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)) -
 def launched(
     *lines: str, launch: KnownLaunch | None = None, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)
 ) -> WarpEstimate | None:
-    return dry_run(Program(code(*lines), "sm_90", parameters, BASE), launch)
+    return dry_run(DecodedKernel(code(*lines), "sm_90", parameters, BASE), launch)
 
 
 def accesses(run: WarpEstimate, op: str) -> list[Access]:
@@ -272,7 +272,7 @@ def test_no_machine_code_breaks_it(lines: list[tuple[str, str, list[str]]]) -> N
         for place, (predicate, opcode, operands) in enumerate(lines)
     ]
     with mock.patch.object(walk, "MOST_VISITS", 2000):
-        found = dry_run(Program(instructions, "sm_90", (POINTER, NUMBER), BASE))
+        found = dry_run(DecodedKernel(instructions, "sm_90", (POINTER, NUMBER), BASE))
     assert found is None or all(count >= 0 for count in found.executed.values())
 
 

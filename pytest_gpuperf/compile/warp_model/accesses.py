@@ -30,7 +30,7 @@ class Pattern(NamedTuple):
     """Distinct 4-byte words of global memory; empty if data decide."""
 
 
-class Request(NamedTuple):
+class MemoryRequest(NamedTuple):
     """One memory instruction of the way."""
 
     address: int
@@ -76,7 +76,7 @@ def bank_turns(places: Sequence[int], size: int) -> int:
     return total
 
 
-def accesses_of(requests: Sequence[Request]) -> tuple[Access, ...]:
+def accesses_of(requests: Sequence[MemoryRequest]) -> tuple[Access, ...]:
     """Memory instructions of one kind and pattern in one record, in a fixed order."""
     scratch = _stores_of_scratch(requests)
     seen: dict[str, set[int]] = defaultdict(set)
@@ -98,7 +98,7 @@ def accesses_of(requests: Sequence[Request]) -> tuple[Access, ...]:
     return tuple(sorted(records, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
 
 
-def _stores_of_scratch(requests: Iterable[Request]) -> frozenset[int]:
+def _stores_of_scratch(requests: Iterable[MemoryRequest]) -> frozenset[int]:
     """Addresses of the stores most of whose words are read again, and by the last access of the way to them."""
     last: dict[int, str] = {}
     stored: dict[int, set[int]] = defaultdict(set)

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
-from pytest_gpuperf.compile.warp_model.launch import Surroundings
+from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 
 CONSTANT = ZEROS | TRUE
 """Registers and predicates that nothing changes."""
 
 
-class Comparison(NamedTuple):
-    """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
+class RegisterComparison(NamedTuple):
+    """RegisterComparison that made a predicate: tells how far a loop's counter is from its bound."""
 
     left: Value
     right: Value
@@ -32,7 +32,7 @@ class Machine:
         self._flags_off = flags_off
         """Whether an argument that is asked for nothing but whether it is zero is taken to be."""
         self._values: dict[str, Value] = dict.fromkeys(ZEROS, ZERO) | dict.fromkeys(TRUE, ONE)
-        self.comparisons: dict[str, Comparison] = {}
+        self.comparisons: dict[str, RegisterComparison] = {}
         """What each predicate was made of."""
         self._stack: dict[int, Value] = {}
         """Words of local memory by their address, as far as they are known."""
@@ -105,7 +105,7 @@ class Machine:
             numbers = self._compared(step, numbers)
         return rule(step, numbers, tuple([self.predicate(one) for one in step.predicates]))
 
-    def _handed_on(self, step: Step) -> Comparison | None:
+    def _handed_on(self, step: Step) -> RegisterComparison | None:
         """A predicate made of a single other one, as sm_80 hands a uniform one on, was made of what that one was."""
         made_of = {source.text for source in step.predicates} - TRUE
         return self.comparisons.get(made_of.pop()) if len(made_of) == 1 else None
@@ -113,7 +113,7 @@ class Machine:
     def _compared(self, step: Step, numbers: tuple[Value, ...]) -> tuple[Value, ...]:
         """The sides of a comparison, with flags off; notes them, or of a comparison in two words the lower ones."""
         left, right = numbers[:2]
-        found: Comparison | None = Comparison(left, right)
+        found: RegisterComparison | None = RegisterComparison(left, right)
         if "EX" in step.modifiers:
             found = self.comparisons.get(step.predicates[-1].text) if step.predicates else None
         elif self._flags_off and step.modifiers & {"EQ", "NE"}:
