@@ -32,17 +32,10 @@ class Usage:
     """Loads and stores of global memory, warp by warp."""
     global_bytes: float | None = None
     """Bytes that the lanes ask of global memory and give to it."""
-    global_distinct: float | None = None
-    """Bytes of global memory that a warp touches at all; only the machine code tells, unless data decide."""
     global_sectors: float | None = None
     """Sectors of 32 bytes that the requests touch."""
     global_ideal: float | None = None
     """Sectors that the bytes would fit into."""
-    global_known: float = 1.0
-    """Part of the requests whose sectors are known, 0 to 1; data, or arithmetic that is not followed, decide of the
-    others."""
-    global_fresh: float | None = None
-    """Share of the bytes loaded that the warp has not asked for before, 0 to 1."""
     global_width: float | None = None
     """Bytes per access and lane."""
     load_lanes: float | None = None
@@ -53,8 +46,6 @@ class Usage:
     """Passes through the banks (wavefronts)."""
     shared_ideal: float | None = None
     """Passes that it would take without conflicts."""
-    shared_known: float = 1.0
-    """The same of turns."""
     local_requests: float = 0
     """Loads and stores of local memory."""
     split_branches: float | None = None

@@ -49,25 +49,20 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     loads = [a for a in to_global if a.op == "global_load"]
     known = [(a, a.sectors) for a in to_global]
     turns = [(a, a.turns) for a in to_shared]
-    asked = sum(a.times * a.lanes * a.bytes for a in loads)
     return Usage(
         issued=scale * sum(run.executed.values()),
         lanes=run.lanes,
         classes={name: scale * count for name, count in run.executed.items()},
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
-        global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
         global_sectors=_total(scale, known),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
-        global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
         global_width=mean_width(to_global),
         load_lanes=_load_lanes(run, loads),
         shared_width=mean_width(to_shared),
         shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
-        shared_known=_mean_each(to_shared, lambda a: a.turns is not None) or float(not to_shared),
-        global_known=_mean_each(to_global, lambda a: a.sectors is not None) or float(not to_global),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),
@@ -169,16 +164,15 @@ def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
     return written, read
 
 
-def scale_of(before: WarpEstimate, after: WarpEstimate, threads: float = 1.0) -> float:
+def scale_of(before: WarpEstimate, after: WarpEstimate) -> float:
     """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
     Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that,
-    both launches do the same work: of half as many warps, each does twice as much.  ``threads`` are those of the launch
-    of ``after`` over those of ``before``, for estimates of no launch in particular.
+    both launches do the same work: of half as many warps, each does twice as much.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
         if was is None or now is None:
-            return after.warps / before.warps if before.warps and after.warps else threads
+            return after.warps / before.warps if before.warps and after.warps else 1.0
         if was and now:
             return was / now
     return 1.0

@@ -69,10 +69,5 @@ def _without_local(case: Case) -> Usage:
     now = case.now
     extra = max(now.local_requests - case.was.local_requests, 0)
     share = extra / now.local_requests if now.local_requests else 0
-    dram = now.dram_bytes if now.dram_bytes is None else min(now.dram_bytes, case.was.dram_bytes or now.dram_bytes)
-    less = now.replace(local_requests=now.local_requests - extra, dram_bytes=dram)
-    less = less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
-    if less.alone is None or case.was.alone is None:
-        return less
-    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
-    return less.replace(alone=min(less.alone, case.was.alone))
+    less = now.replace(local_requests=now.local_requests - extra)
+    return less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
