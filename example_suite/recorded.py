@@ -10,7 +10,7 @@ from typing import Literal
 
 from pairs import Pair
 
-from pytest_gpuperf.advise.side import Extent
+from pytest_gpuperf.advise.comparison import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch

@@ -9,11 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from pytest_gpuperf.advise import causes
+from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.rule_case import Case, Finding
 from pytest_gpuperf.advise.rules import RULES
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage
 from pytest_gpuperf.device.facts import nominal_facts

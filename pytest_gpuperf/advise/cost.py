@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Usage
 from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 
 SHARPNESS = 4

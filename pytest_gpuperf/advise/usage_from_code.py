@@ -6,9 +6,8 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.clock import LATENCY
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.architectures import plain

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
 from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 from pytest_gpuperf.device.facts import nominal_facts

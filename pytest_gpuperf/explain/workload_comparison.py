@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.explain.estimates import Estimates, VersionPair

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.usage import WARP, Usage
+from pytest_gpuperf.advise.comparison import WARP, Case, Finding, Usage, change, grew
 
 SPLIT_GROWTH = 1.05
 """Branches that split a warp, and instructions lane by lane; exact figures."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, change, grew
 from pytest_gpuperf.model.verdict import Change
 
 OCCUPANCY_LOSS = 1.02

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.advise.rule_case import Case
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.comparison import Case, Side, Usage
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 

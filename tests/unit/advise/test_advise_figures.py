@@ -7,7 +7,7 @@ import pytest
 from advise_samples import dry, load, record, side
 
 from pytest_gpuperf.advise.advisor import static_case
-from pytest_gpuperf.advise.rule_case import Case, change
+from pytest_gpuperf.advise.comparison import Case, change
 from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 

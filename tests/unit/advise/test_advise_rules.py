@@ -6,8 +6,8 @@ import pytest
 from advise_samples import COPY, case, dry, record, side
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rules import RULES, compute, local_memory, memory, waiting
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
+from pytest_gpuperf.advise.rules import RULES, compute, memory, waiting
 
 BELOW = 0.999
 """Just short of a threshold."""
@@ -31,46 +31,46 @@ def test_causes_have_words_and_an_example_family() -> None:
 def test_register_spilling() -> None:
     after = side(record("b", spill_store_bytes=64, spill_load_bytes=64, stack_bytes=64))
     now = COPY.replace(local_requests=32.0, issued=132.0)
-    found = local_memory.register_spilling(case(now=now, after=after))
+    found = memory.register_spilling(case(now=now, after=after))
     assert found is not None
     assert (found.evidence[0].before, found.evidence[0].after) == (0, 128)
     assert found.without.local_requests == 0
     assert found.without.issued == 100
-    assert local_memory.register_spilling(case()) is None
-    assert local_memory.register_spilling(case(before=after, after=after)) is None
+    assert memory.register_spilling(case()) is None
+    assert memory.register_spilling(case(before=after, after=after)) is None
 
 
 def test_register_spilling_where_nobody_counted_spills() -> None:
     unknown = {"spill_store_bytes": None, "spill_load_bytes": None}
     before, after = side(record("a", **unknown)), side(record("b", stack_bytes=64, **unknown))
     now = COPY.replace(local_requests=32.0)
-    found = local_memory.register_spilling(case(now=now, before=before, after=after))
+    found = memory.register_spilling(case(now=now, before=before, after=after))
     assert found is not None
     assert str(found.evidence[0]) == "stack bytes per thread 0 -> 64"
-    assert local_memory.register_spilling(case(before=before, after=after)) is None
-    assert local_memory.stack(case(now=now, before=before, after=after)) is None
+    assert memory.register_spilling(case(before=before, after=after)) is None
+    assert memory.stack(case(now=now, before=before, after=after)) is None
 
 
 def test_stack() -> None:
     after = side(record("b", stack_bytes=16))
-    found = local_memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
+    found = memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
     assert found is not None
     assert found.cause is causes.STACK
-    assert local_memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
+    assert memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
     spilled = side(record("b", stack_bytes=16, spill_store_bytes=16))
-    assert local_memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
+    assert memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
 
 
 def test_address_taken() -> None:
     written, now = {"local_store": 1}, COPY.replace(local_requests=1.0)
     printf = case(now=now, after=side(record("b", stack_bytes=8, opcodes=written)))
-    found = local_memory.address_taken(printf)
+    found = memory.address_taken(printf)
     assert found is not None
     assert (found.cause, found.gates) == (causes.ADDRESS, True)
-    assert local_memory.stack(printf) is None
+    assert memory.stack(printf) is None
     indexed = case(now=now, after=side(record("b", stack_bytes=8, opcodes={**written, "local_load": 1})))
-    assert local_memory.address_taken(indexed) is None
-    assert local_memory.stack(indexed) is not None
+    assert memory.address_taken(indexed) is None
+    assert memory.stack(indexed) is not None
 
 
 def test_uncoalesced() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
 from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.comparison import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.workload_comparison import Explained
 from pytest_gpuperf.model.advice import Advice

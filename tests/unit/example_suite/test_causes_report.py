@@ -16,7 +16,7 @@ from loaded_scripts import load_script
 
 from pytest_gpuperf.advise import usage_from_counters
 from pytest_gpuperf.advise.advisor import advise, case_of
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.counters.catalogue import SETS
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
