@@ -54,6 +54,7 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         classes={name: scale * count for name, count in run.executed.items()},
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
         global_sectors=_total(scale, known),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         shared_requests=scale * sum(a.times for a in to_shared),

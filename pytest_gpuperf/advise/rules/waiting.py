@@ -141,9 +141,16 @@ def exposed_latency(case: Case) -> Finding | None:
 
 
 def _accounted_for(case: Case) -> set[str]:
-    """What is waited for longer for another cause: at barriers, or by each side of a branch that splits warps."""
+    """What is waited for longer for another cause: barriers, local memory, each side of a branch that splits warps."""
+    found = {"barrier"}
     split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
-    return {"barrier", "global_load"} if split and grew(case.now.lanes, case.was.lanes, SECTOR_GROWTH) else {"barrier"}
+    if split and grew(case.now.lanes, case.was.lanes, SECTOR_GROWTH):
+        found.add("global_load")
+    if grew(case.was.local_requests, case.now.local_requests, SECTOR_GROWTH):
+        found.add("local_load")
+        if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):
+            found.add("global_load")  # around local memory, loads are not issued ahead any more
+    return found
 
 
 def _expected(case: Case, name: str) -> float:
