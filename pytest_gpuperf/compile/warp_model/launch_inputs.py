@@ -50,10 +50,11 @@ class KnownLaunch(NamedTuple):
         """Warps of a block."""
         return -(-self.block[0] * self.block[1] * self.block[2] // WARP)
 
-    def threads(self) -> tuple[Value, ...]:
-        """Index of each lane's thread in x, y and z, of a block's first warp."""
+    def threads(self, warp: int) -> tuple[Value, ...]:
+        """Index of each lane's thread in x, y and z."""
         width, height, _ = self.block
-        lanes = [(n % width, n // width % height, n // (width * height)) for n in range(WARP)]
+        numbers = range(warp * WARP, (warp + 1) * WARP)
+        lanes = [(n % width, n // width % height, n // (width * height)) for n in numbers]
         return tuple(Value(narrow(axis)) for axis in zip(*lanes, strict=True))
 
 
@@ -61,7 +62,12 @@ class Surroundings:
     """Special registers and constant bank 0 of one kernel on one architecture."""
 
     def __init__(
-        self, arch: str, parameters: Sequence[Parameter], parameter_base: int, launch: KnownLaunch | None = None
+        self,
+        arch: str,
+        parameters: Sequence[Parameter],
+        parameter_base: int,
+        launch: KnownLaunch | None = None,
+        warp: int = 0,
     ) -> None:
         number = int("".join(filter(str.isdigit, arch)))
         threads, blocks, stack = (0x360, 0x370, 0x37C) if number >= _FIRST_WITH_NEW_BANK else (0x0, 0xC, 0x28)
@@ -78,7 +84,7 @@ class Surroundings:
             self._known |= {bank + 4 * axis for bank in (threads, blocks) for axis in range(3)}
             for place, parameter in enumerate(parameters):
                 self._fill(parameter_base + parameter.offset, parameter.size, launch, place)
-        index = launch.threads() if launch is not None else (Value(tuple(range(WARP))), ZERO, ZERO)
+        index = launch.threads(warp) if launch is not None else (Value(tuple(range(WARP))), ZERO, ZERO)
         block = [Value(n, EXAMPLE) for n in BLOCK] if launch is None else [Value(n // ONE_OF_BLOCKS) for n in counts]
         self._special = {"SR_LANEID": Value(tuple(range(WARP))), "SR_CgaCtaId": ZERO, "SRZ": ZERO}
         for letter, thread, of_grid in zip("XYZ", index, block, strict=True):

@@ -5,7 +5,7 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-The first warp of a block stands for all of them.
+The first warp of a block stands for all of them, unless the thread's index decides about its way.
 """
 
 from __future__ import annotations
@@ -26,10 +26,16 @@ from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 12
+MODEL_VERSION = 13
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+
+
+MOST_WARPS = 7
+"""Walked beside the first one of a block, if they go different ways; each stands for those around it."""
+BLOCK_VISITS = 20_000
+"""Instructions walked for them, about a tenth of a second."""
 
 
 class DecodedKernel:
@@ -55,15 +61,29 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     """
     if launch is not None and not launch.fits(program.parameters):
         return None
-    surroundings = Surroundings(program.arch, program.parameters, program.parameter_base, launch)
-    for flags_off in (True, False):
-        walk = Walk(program, Machine(surroundings, flags_off=flags_off))
-        walk.go()
-        if walk.writes or len(walk.visits) >= MOST_VISITS:
-            break
-    if len(walk.visits) >= MOST_VISITS or (launch is not None and not walk.writes):
+    first = _walked(program, launch, flags_off=True)
+    if not first.writes and not first.too_long:
+        first = _walked(program, launch, flags_off=False)
+    if first.too_long or (launch is not None and not first.writes):
         return None
-    return _summary(walk.visits, launch)
+    rest = launch.warps - 1 if launch is not None and first.warps_differ else 0
+    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(first.visits))
+    visits = list(first.visits)
+    for place in range(planned):
+        other = _walked(program, launch, flags_off=first.flags_off, warp=1 + place * rest // planned)
+        if other.too_long:
+            return None
+        _let_stand_for(other.visits, rest / planned)
+        visits += other.visits
+    _let_stand_for(visits, 1 / (1 + rest) if planned else 1)
+    return _summary(visits, launch)
+
+
+def _walked(program: DecodedKernel, launch: KnownLaunch | None, *, flags_off: bool, warp: int = 0) -> Walk:
+    surroundings = Surroundings(program.arch, program.parameters, program.parameter_base, launch, warp)
+    walk = Walk(program, Machine(surroundings, flags_off=flags_off), flags_off=flags_off)
+    walk.go()
+    return walk
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -92,8 +112,11 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 class Walk:
     """The way so far."""
 
-    def __init__(self, program: DecodedKernel, machine: Machine) -> None:
+    def __init__(self, program: DecodedKernel, machine: Machine, *, flags_off: bool) -> None:
         self.visits: list[Visit] = []
+        self.flags_off = flags_off
+        self.warps_differ = False
+        """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
         self._machine = machine
@@ -111,6 +134,10 @@ class Walk:
             place = self._visit(self._steps[place])
 
     @property
+    def too_long(self) -> bool:
+        return len(self.visits) >= MOST_VISITS
+
+    @property
     def writes(self) -> bool:
         """Whether the way comes to anything that writes to memory."""
         return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
@@ -118,6 +145,7 @@ class Walk:
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
         guard = self._machine.predicate(step.guard)
+        self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.data_share)
         if step.klass in MEMORY:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
@@ -159,6 +187,7 @@ class Walk:
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
         forward = target > step.address
+        self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:
             condition = ONE  # arguments are examples: the loop goes round at least twice
