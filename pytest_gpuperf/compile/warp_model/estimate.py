@@ -94,7 +94,9 @@ class _Programs:
             return None
         kernel = cubin.kernels[symbol]
         executed = executable(cubin, kernel, self._instructions[arch][text])
-        return DecodedKernel(executed, arch, kernel.parameters, parameter_base(kernel))
+        bank = cubin.elf.section(f".nv.constant2.{symbol}")
+        constants = bank.data if bank is not None else b""
+        return DecodedKernel(executed, arch, kernel.parameters, parameter_base(kernel), constants)
 
 
 def _readable(content: bytes) -> Cubin | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pytest_gpuperf.compile.warp_model.decode import COMPILER_BANK, WORD_BYTES
 from pytest_gpuperf.compile.warp_model.values import ARGUMENT, EXAMPLE, UNKNOWN, WARP, WORD, ZERO, Value, narrow
 from pytest_gpuperf.model.evidence import Parameter
 
@@ -106,6 +107,12 @@ class Surroundings:
             assert number is not None
             self._words[offset + word] = number >> 8 * word & WORD
             self._known.add(offset + word)
+
+    def add_constants(self, content: bytes) -> None:
+        """Constants that the compiler made, in bank 2."""
+        for place in range(0, len(content) - 3, WORD_BYTES):
+            self._words[COMPILER_BANK + place] = int.from_bytes(content[place : place + WORD_BYTES], "little")
+            self._known.add(COMPILER_BANK + place)
 
     def special(self, name: str) -> Value:
         """``SR_TID.X``: unknown for what is not an index."""

@@ -26,7 +26,7 @@ from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 13
+MODEL_VERSION = 14
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -42,9 +42,15 @@ class DecodedKernel:
     """A kernel's instructions, taken apart, those of the functions it calls behind its own."""
 
     def __init__(
-        self, instructions: Sequence[Instruction], arch: str, parameters: Sequence[Parameter], parameter_base: int
+        self,
+        instructions: Sequence[Instruction],
+        arch: str,
+        parameters: Sequence[Parameter],
+        parameter_base: int,
+        constants: bytes = b"",
     ) -> None:
-        """``parameter_base`` is where the parameters begin in constant bank 0."""
+        """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
+        self.constants = constants
         self.steps = with_jumps({line.address: decode(line) for line in instructions})
         self.meets = meeting_points(self.steps)
         self.arch = arch
@@ -81,6 +87,7 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
 
 def _walked(program: DecodedKernel, launch: KnownLaunch | None, *, flags_off: bool, warp: int = 0) -> Walk:
     surroundings = Surroundings(program.arch, program.parameters, program.parameter_base, launch, warp)
+    surroundings.add_constants(program.constants)
     walk = Walk(program, Machine(surroundings, flags_off=flags_off), flags_off=flags_off)
     walk.go()
     return walk
