@@ -12,16 +12,18 @@ import argparse
 import dataclasses
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pairs import PAIRS, Pair
 from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.explain.workload_comparison import Launches
+from pytest_gpuperf.advise.comparison import Side
+from pytest_gpuperf.explain.estimates import VersionPair
 from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 PROMISED_STATIC = 0.80
 PROMISED_COUNTED = 0.95
@@ -85,12 +87,7 @@ class Suite:
 
     def rows(self, arch: str = ARCH, pairs: Sequence[Pair] = PAIRS) -> list[Row]:
         """Every pair with a cause."""
-        named = [(pair, name) for pair in pairs if pair.cause for name in (pair.optimised, pair.naive)]
-        records = [self._recorded.static(pair, name, arch) for pair, name in named]
-        launches = [launch for pair in pairs if pair.cause for launch in self._launches(pair, arch)]
-        self._recorded.prepare_estimates((arch, *each) for each in zip(records, launches, strict=True))
-        if arch == ARCH:
-            self._recorded.estimates([(arch, record) for record in records])
+        self._recorded.prepare_estimates(self._compared(pair, arch) for pair in pairs if pair.cause)
         return [self.row(pair, arch) for pair in pairs if pair.cause]
 
     def row(self, pair: Pair, arch: str) -> Row:
@@ -107,37 +104,45 @@ class Suite:
 
         The naive one is the candidate, whose arguments are known; None if there is no machine code of one.
         """
-        was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
-        if was is None or now is None:
+        compared = self._compared(pair, arch)
+        if compared.old is None or compared.new is None:
             return None
-        estimates = self._recorded.estimates_of_both(arch, was, now, self._launches(pair, arch))
-        grids = (self._recorded.grid(pair, name, arch) for name in (pair.optimised, pair.naive))
-        first, second = (
-            Side(arch=arch, static=static, estimate=estimate, grid=grid)
-            for static, estimate, grid in zip((was, now), estimates, grids, strict=True)
+        was, now = (
+            Side(arch=arch, static=static, estimate=estimate, grid=self._recorded.grid(pair, name, arch))
+            for static, estimate, name in self._versions(pair, compared)
         )
-        return first, second
+        return was, now
 
-    def _launches(self, pair: Pair, arch: str) -> Launches:
-        """Of both, as ``WorkloadComparison.launches`` has them: with the naive workload's arguments."""
+    def _compared(self, pair: Pair, arch: str) -> VersionPair:
+        """Both, as ``WorkloadComparison.compared`` has them: with the naive workload's arguments."""
         was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
         own, grid = self._recorded.launch(pair, pair.naive), self._recorded.grid(pair, pair.optimised, arch)
         if own is None or now is None or now.block != own.block or was is None or was.block is None or grid is None:
-            return None, None
+            return VersionPair(arch, was, now)
         if was.profile.code_hash == now.profile.code_hash:
-            return (own, own) if was.block == now.block else (None, None)
-        return own._replace(grid=grid, block=was.block), own
+            return VersionPair(arch, was, now, (own, own) if was.block == now.block else (None, None))
+        return VersionPair(arch, was, now, (own._replace(grid=grid, block=was.block), own))
+
+    def _versions(
+        self, pair: Pair, compared: VersionPair
+    ) -> Iterator[tuple[StaticRecord | None, WarpEstimate | None, str]]:
+        """Record, estimate and name of the workload, of both."""
+        records = compared.old, compared.new
+        yield from zip(records, self._recorded.estimates(compared), (pair.optimised, pair.naive), strict=True)
 
     def counted(self, pair: Pair) -> tuple[Advice, ...] | None:
         """Causes by counters; None without."""
-        sides = [self.side(pair, name) for name in (pair.optimised, pair.naive)]
+        sides = self.sides(pair)
         case = case_of(*sides)
         return advise(*sides) if case is not None and case.counted else None
 
-    def side(self, pair: Pair, name: str) -> Side:
-        """One workload with all that a GPU told of it."""
-        static, time = self._recorded.static(pair, name), self._recorded.time(pair, name)
-        (estimate,) = self._recorded.estimates([(ARCH, static)])
+    def sides(self, pair: Pair) -> tuple[Side, Side]:
+        """Both workloads with all that a GPU told of them."""
+        was, now = (self._side(pair, *each) for each in self._versions(pair, self._compared(pair, ARCH)))
+        return was, now
+
+    def _side(self, pair: Pair, static: StaticRecord | None, estimate: WarpEstimate | None, name: str) -> Side:
+        time = self._recorded.time(pair, name)
         if time is None:
             return Side(arch=ARCH, static=static, estimate=estimate)
         return Side(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from pairs import Pair
 
-from pytest_gpuperf.advise.side import Extent
+from pytest_gpuperf.advise.comparison import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.explain.known_launch import known_launch
-from pytest_gpuperf.explain.workload_comparison import Launches
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -57,20 +56,13 @@ class Recorded:
                     return found
         return None
 
-    def estimates(self, records: Sequence[tuple[str, StaticRecord | None]]) -> list[WarpEstimate | None]:
-        """What a warp does by the machine code of each record, given with its architecture; made together."""
-        self._estimates.prepare((arch, record, None) for arch, record in records)
-        return [self._estimates.of(arch, record) for arch, record in records]
+    def prepare_estimates(self, several: Iterable[VersionPair]) -> None:
+        """Make estimates of several pairs together."""
+        self._estimates.prepare(several)
 
-    def prepare_estimates(self, wanted: Iterable[tuple[str, StaticRecord | None, KnownLaunch | None]]) -> None:
-        """Make the estimates of several records together, each as it is launched if that is known."""
-        self._estimates.prepare(wanted)
-
-    def estimates_of_both(
-        self, arch: str, was: StaticRecord, now: StaticRecord, launches: Launches
-    ) -> tuple[WarpEstimate | None, WarpEstimate | None]:
+    def estimates(self, compared: VersionPair) -> tuple[WarpEstimate | None, WarpEstimate | None]:
         """Estimates that compare: of both as they were launched, or of neither."""
-        return self._estimates.of_both(arch, was, now, launches)
+        return self._estimates.of(compared)
 
     def launch(self, pair: Pair, workload: str) -> KnownLaunch | None:
         """Sizes and integers of a launch; None where none is on record."""

@@ -7,12 +7,10 @@ latency.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
-from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
-from pytest_gpuperf.model.architectures import plain
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Usage
+from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 
 SHARPNESS = 4
 SCHEDULERS = 4
@@ -21,41 +19,21 @@ UNITS = ("fp64", "fp32", "integer", "mufu", "conversion", "tensor")
 CORE = ("issue", *UNITS)
 """Parts that do not get in each other's way: what is issued to a unit keeps both busy at once."""
 LINE_SECTORS = 4
+L2_BYTES, DRAM_BYTES = 5.0, 2.5
+"""Bytes per cycle that a typical GPU's memory delivers, for one scheduler: an A100 7 and 3, an H200 5.3 and 4.2, an RTX
+5090 4 and 1.  One figure for all lets an architecture name the causes that the others do."""
 TYPICAL_WARPS = 8.0
 """Per scheduler, where the occupancy is not known."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Memory:
-    """Bytes per cycle that the memory delivers, for one scheduler."""
-
-    l2: float
-    dram: float
-
-
-MEMORY: dict[str, Memory] = {
-    "sm_80": Memory(l2=7.0, dram=3.0),
-    "sm_90": Memory(l2=5.3, dram=4.2),
-    "sm_120": Memory(l2=4.0, dram=1.0),
-}
-"""Of an A100 80 GB (2.0 TB/s, 108 SMs at 1.41 GHz), an H200 (4.8 TB/s, 132 SMs at 1.98 GHz, 90 % of it) and an RTX 5090
-(1.8 TB/s, 170 SMs at 2.4 GHz); L2 as measured elsewhere, about 5 TB/s on the first two."""
-OTHER_MEMORY = Memory(l2=5.0, dram=2.5)
-
-
 def costs(usage: Usage, arch: str) -> dict[str, float]:
     """Cycles of one scheduler by part of the hardware, for a usage out of the machine code."""
-    memory = MEMORY.get(plain(arch), OTHER_MEMORY)
     found = {name: usage.classes.get(name, 0) * issue_cycles(name, arch) for name in UNITS} | {"issue": usage.issued}
     sectors = usage.global_sectors or 0
-    stores = usage.classes.get("global_store", 0)
-    share = stores / usage.global_requests if usage.global_requests else 0
-    fresh = 1.0 if usage.global_fresh is None else usage.global_fresh
-    missed = sectors * (share + (1 - share) * fresh)
     local = usage.local_requests * LINE_SECTORS
     found["l1"] = SCHEDULERS * ((usage.shared_turns or 0) + (sectors + local) / LINE_SECTORS)
-    found["l2"] = (missed + local / 2) * SECTOR_BYTES / memory.l2
-    found["dram"] = min(missed, (usage.global_ideal or 0)) * SECTOR_BYTES / memory.dram
+    found["l2"] = (sectors + local / 2) * SECTOR_BYTES / L2_BYTES
+    found["dram"] = sectors * SECTOR_BYTES / DRAM_BYTES
     if usage.alone is not None:
         found["latency"] = usage.alone / (usage.warps or TYPICAL_WARPS)
     return found

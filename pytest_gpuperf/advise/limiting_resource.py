@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.model.advice import Bound, State
 
 HIGH = 0.8

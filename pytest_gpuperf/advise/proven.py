@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_gpuperf.advise.advisor import static_case
+from pytest_gpuperf.advise.comparison import Case, Finding, Side, grew
 from pytest_gpuperf.advise.cost import costs, whole
-from pytest_gpuperf.advise.rule_case import Case, Finding, grew
 from pytest_gpuperf.advise.rules import memory
-from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.judge.static_weight import CLEARLY
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate

@@ -6,11 +6,9 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS
-from pytest_gpuperf.advise.side import Extent, Side
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
-from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
-from pytest_gpuperf.compile.warp_model.latencies import LATENCY
+from pytest_gpuperf.compile.warp_model.clock import LATENCY
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import StaticProfile
@@ -45,13 +43,11 @@ def _without_walk(profile: StaticProfile) -> WarpEstimate:
 def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     """What one warp does by its dry run, multiplied by ``scale``."""
     limit = limit_of(side)
-    block = side.launch[1]
     to_global = [a for a in run.accesses if a.op.startswith("global")]
     to_shared = [a for a in run.accesses if a.op.startswith("shared")]
     loads = [a for a in to_global if a.op == "global_load"]
-    known = [(a, _sectors(a, block)) for a in to_global]
-    turns = [(a, _turns(a, block)) for a in to_shared]
-    asked = sum(a.times * a.lanes * a.bytes for a in loads)
+    known = [(a, a.sectors) for a in to_global]
+    turns = [(a, a.turns) for a in to_shared]
     return Usage(
         issued=scale * sum(run.executed.values()),
         lanes=run.lanes,
@@ -61,15 +57,12 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
         global_sectors=_total(scale, known),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
-        global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
         global_width=mean_width(to_global),
         load_lanes=_load_lanes(run, loads),
         shared_width=mean_width(to_shared),
         shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
-        shared_known=_mean_each(to_shared, lambda a: a.turns is not None) or float(not to_shared),
-        global_known=_mean_each(to_global, lambda a: a.sectors is not None) or float(not to_global),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),
@@ -147,35 +140,9 @@ def _least(access: Access, found: float | None) -> float:
     return least if found is None else min(least, found)
 
 
-def _lanes(access: Access, block: Extent | None) -> list[int] | None:
-    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded.
-
-    They are moved by whole lines, so that none is below zero.
-    """
-    if block is None or block[0] % WARP == 0 or access.strides is None:
-        return None
-    x, y, z = access.strides
-    width, height = block[0], block[1]
-    lanes = [
-        access.start + lane % width * x + lane // width % height * y + lane // (width * height) * z
-        for lane in range(int(access.lanes))
-    ]
-    return [place - min(lanes) // 128 * 128 for place in lanes]
-
-
-def _sectors(access: Access, block: Extent | None) -> float | None:
-    lanes = _lanes(access, block)
-    return access.sectors if lanes is None else sectors(lanes, access.bytes)
-
-
-def _turns(access: Access, block: Extent | None) -> float | None:
-    lanes = _lanes(access, block)
-    return access.turns if lanes is None else bank_turns(lanes, access.bytes)
-
-
 def _unknown(access: Access) -> bool:
     """Whether data decide where it goes."""
-    return access.strides is None and access.sectors is None and not access.distinct
+    return access.sectors is None
 
 
 def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
@@ -197,16 +164,15 @@ def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
     return written, read
 
 
-def scale_of(before: WarpEstimate, after: WarpEstimate, threads: float = 1.0) -> float:
+def scale_of(before: WarpEstimate, after: WarpEstimate) -> float:
     """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
     Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that,
-    both launches do the same work: of half as many warps, each does twice as much.  ``threads`` are those of the launch
-    of ``after`` over those of ``before``, for estimates of no launch in particular.
+    both launches do the same work: of half as many warps, each does twice as much.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
         if was is None or now is None:
-            return after.warps / before.warps if before.warps and after.warps else threads
+            return after.warps / before.warps if before.warps and after.warps else 1.0
         if was and now:
             return was / now
     return 1.0

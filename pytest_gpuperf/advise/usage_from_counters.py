@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
-from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
+from pytest_gpuperf.compile.warp_model.clock import issue_cycles
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -106,13 +105,6 @@ def alike(before: Counters, after: Counters) -> bool:
     )
 
 
-def same_traffic(before: Counters, after: Counters) -> bool:
-    """Whether two runs are known to ask for as many bytes of global memory, and to write as many."""
-    names = [USEFUL.format(way) for way in WAYS]
-    known = all(name in counters for name in names for counters in (before, after))
-    return known and all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
-
-
 def busy_parts(counters: Counters) -> dict[str, float]:
     """Fraction of the time that each part was busy, for the parts that were counted."""
     return {part: counters[name] * factor for part, (name, factor) in PARTS.items() if name in counters}
@@ -149,7 +141,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         shared_width=_width(code.shared_width if code is not None else None, 128 * (least or 0), shared, WARP),
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
         divisions=times * code.divisions if code is not None else 0.0,
-        barriers=_barriers(side, code, issued) * scale if code is not None else 0.0,
+        barriers=times * code.barriers if code is not None else 0.0,
         split_branches=_times(counters.get(SPLITS), scale),
         warps=warps, limit=limit_of(side),
         dram_bytes=_times(_sum(counters, DRAM, ("read", "write")), scale),
@@ -201,12 +193,6 @@ def _expected_loads(code: Usage, issued: float) -> float:
     return code.classes.get("global_load", 0) / code.issued * issued if code.issued else 0.0
 
 
-def _barriers(side: Side, code: Usage, issued: float) -> float:
-    """Barriers of the whole run, warp by warp: every warp meets the same, however many instructions it takes."""
-    warps = side.threads / WARP if side.threads is not None else issued / max(code.issued, 1.0)
-    return code.barriers * warps
-
-
 def _with_waits(usage: Usage, counters: Counters) -> Usage:
     """With what is left of the time when every part's busy time is taken out, shared out by stall reasons."""
     if usage.cycles is None or not busy_parts(counters):
@@ -214,8 +200,6 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
     held = usage.warps or 1.0
     alone = held * rest_of(usage.cycles, {part: busy * usage.cycles for part, busy in busy_parts(counters).items()})
     stalls = {name: sum(counters.get(STALL.format(one), 0.0) for one in reasons) for name, reasons in STALLS.items()}
-    if usage.classes.get("fp64", 0) > usage.classes.get("fp32", 0):
-        stalls["fp64"] = stalls.pop("fp32")
     total = sum(stalls.values())
     waits = {name: alone * stall / total for name, stall in stalls.items() if stall} if total else {}
     return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)

@@ -36,6 +36,22 @@ class AuditRefused(GpuperfError):
 PROBLEM_STATUS = EXIT_UNKNOWN
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
+    held = parser.add_mutually_exclusive_group()
+    held.add_argument("--baseline", metavar="FILE", type=Path, help="the recorded audit, such as gpuperf-audit.json.xz")
+    held.add_argument(
+        "--against", metavar="FILE", type=Path, action="append", default=[],
+        help="another build of the file, such as the version before; may be given again for several",
+    )  # fmt: skip
+    parser.add_argument("--update", action="store_true", help="write what the files hold to that of --baseline")
+    parser.add_argument(
+        "--skip", metavar="PATTERN", action="append", default=[],
+        help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
+    )  # fmt: skip
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="also write what differs, as Markdown")
+
+
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Read the files, compare them with what they are held against, and print what differs.
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.limiting_resource import state_of
-from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache

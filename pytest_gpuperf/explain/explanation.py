@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pytest_gpuperf.advise.comparison import WARP, Side
 from pytest_gpuperf.advise.limiting_resource import why_no_roofline, why_unknown
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import WARP
 from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord

@@ -9,11 +9,8 @@ from pytest_gpuperf.model.evidence import Identity
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
 _INTEGER = re.compile(r"(?:u?int\d+|bool)=(-?\d+|True|False)")
-_ALIGNMENT = re.compile(r" ?align=(\d+)")
 _NUMBER = re.compile(r"([a-z]+)(\d*)=(.+)")
 POINTER_BYTES = 8
-ALLOCATED = 256
-"""Bytes that an array without a known address is taken to be aligned to: what CUDA's allocators guarantee."""
 
 
 def known_launch(identity: Identity | None) -> KnownLaunch | None:
@@ -23,10 +20,7 @@ def known_launch(identity: Identity | None) -> KnownLaunch | None:
         return None
     sizes = [int(number) for number in found.groups()]
     grid, block = (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5])
-    return KnownLaunch(
-        grid, block, tuple(map(_integer, identity.arguments)), tuple(map(_alignment, identity.arguments)),
-        tuple(map(_size, identity.arguments)),
-    )  # fmt: skip
+    return KnownLaunch(grid, block, tuple(map(_integer, identity.arguments)), tuple(map(_size, identity.arguments)))
 
 
 def _integer(entry: str) -> int | None:
@@ -36,11 +30,6 @@ def _integer(entry: str) -> int | None:
     if found is None:
         return None
     return int(found[1] == "True") if found[1] in ("True", "False") else int(found[1])
-
-
-def _alignment(entry: str) -> int:
-    found = _ALIGNMENT.search(entry)
-    return int(found[1]) if found else ALLOCATED
 
 
 def _size(entry: str) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.limiting_resource import state_of
-from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.explain.estimates import Estimates

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.advise.advisor import advise, weigh
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
@@ -21,9 +20,6 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
-
-Launches = tuple[KnownLaunch | None, KnownLaunch | None]
-"""Of baseline and candidate."""
 
 
 class Explained(NamedTuple):
@@ -75,37 +71,27 @@ class WorkloadComparison:
             new = under_recorded_launch(new, old, arch)
         return old, new
 
-    def launches(self, arch: str) -> Launches:
-        """How baseline and candidate are launched; neither where that is not known of both.
+    def compared(self, arch: str) -> VersionPair:
+        """Machine code of both and how it is launched; of neither where that is not known of both.
 
         The same arguments are taken for both: with others it is other work.
         """
         old, new = self.static_pair(arch)
         own = known_launch(self.work.identity)
         if own is None or (new is not None and new.block != own.block):
-            return None, None
+            return VersionPair(arch, old, new)
         if old is None or new is None or new.profile.code_hash == old.profile.code_hash or old.grid is None:
-            return (own, own) if old is None or old.block == own.block else (None, None)
-        return (own._replace(grid=old.grid, block=old.block), own) if old.block is not None else (None, None)
+            alike = old is None or old.block == own.block
+            return VersionPair(arch, old, new, (own, own) if alike else (None, None))
+        if old.block is None:
+            return VersionPair(arch, old, new)
+        return VersionPair(arch, old, new, (own._replace(grid=old.grid, block=old.block), own))
 
-    def wanted_estimates(self, arch: str) -> Iterator[tuple[str, StaticRecord | None, KnownLaunch | None]]:
-        """What ``Estimates.prepare`` is to make for one architecture."""
-        for launches in dict.fromkeys((self.launches(arch), (None, None))):
-            for record, launch in zip(self.static_pair(arch), launches, strict=True):
-                yield arch, record, launch
-
-    def estimated_sides(self, arch: str) -> Iterator[tuple[Side, Side]]:
-        """Baseline and candidate by their machine code alone: under the launches at hand, then under examples."""
-        records = self.static_pair(arch)
-        for launches in dict.fromkeys((self.launches(arch), (None, None))):
-            found = [self.estimates.of(arch, *one) for one in zip(records, launches, strict=True)]
-            if None not in launches and not all(one is not None and one.launched for one in found):
-                continue  # other parameters, or too long to walk: examples have to do
-            before, after = (
-                Side(arch=arch, static=record, estimate=estimate)
-                for record, estimate in zip(records, found, strict=True)
-            )
-            yield before, after
+    def sides(self, arch: str) -> tuple[Side, Side]:
+        """Baseline and candidate by their machine code alone."""
+        compared = self.compared(arch)
+        was, now = self.estimates.of(compared)
+        return Side(arch=arch, static=compared.old, estimate=was), Side(arch=arch, static=compared.new, estimate=now)
 
     def _red_figures(self, arch: str) -> set[str]:
         """Figures of the machine code that failed the gate."""
@@ -123,20 +109,17 @@ class WorkloadComparison:
             red = any(judgement.kind == "static" and judgement.verdict.is_regression for judgement in work.judgements)
             old, time = (old, None) if red else (None, time)
         compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
-        same_code = old is not None and new is not None and old.profile.code_hash == new.profile.code_hash
-        launches = self.launches(arch)
-        estimated, estimate = estimates.of_both(arch, old, new or (old if same_code else None), launches)
+        estimated, estimate = estimates.of(self.compared(arch)._replace(old=old))
         after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
         if old is None and time is None:
             return Explained(None, after, ())
         before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
-        weights = [weight for pair in self.estimated_sides(arch) if (weight := weigh(*pair)) is not None]
-        return Explained(before, after, advise(before, after, weights, self._red_figures(arch)))
+        return Explained(before, after, advise(before, after, self._red_figures(arch)))
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
     """Causes of what changed in each, on the architecture where the first of them gains most."""
-    estimates.prepare(each for one in comparisons for arch in one.archs() for each in one.wanted_estimates(arch))
+    estimates.prepare(one.compared(arch) for one in comparisons for arch in one.archs())
     for one in comparisons:
         yield max(map(one.explained, one.archs()), key=lambda found: found.strongest)
 
@@ -168,4 +151,5 @@ def side_of(
 def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
     """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
     static = store.static(arch, key, toolchain).record if arch else None
-    return side_of(arch, static, store.time(target, key) if target else None, None, estimates.of(arch, static))
+    _, estimate = estimates.of(VersionPair(arch, None, static))
+    return side_of(arch, static, store.time(target, key) if target else None, None, estimate)

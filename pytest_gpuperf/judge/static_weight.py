@@ -50,27 +50,27 @@ def loses(estimate: StaticEstimate) -> bool:
 
 
 def weighed(
-    judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = (),
+    judgement: Judgement, estimate: StaticEstimate | None, causes: Sequence[Change] = (),
     cured: Sequence[Change] = (),
 ) -> Judgement:  # fmt: skip
-    """The judgement with its figures outranked where one of the ``estimates`` of the whole gains.
+    """The judgement with its figures outranked where the ``estimate`` of the whole gains.
 
-    ``causes`` are changes for the worse that the machine code proves; they gate where the first estimate loses and none
-    gains.  ``cured`` are those of the way back: what it proves to be better.  Without estimates a loss gates as it is.
+    ``causes`` are changes for the worse that the machine code proves; they gate where the estimate loses.  ``cured``
+    are those of the way back: what it proves to be better.  Without an estimate a loss gates as it is.
     """
     if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
         return judgement
-    gained = any(map(gains, estimates))
+    gained = estimate is not None and gains(estimate)
     bought = cured or any(one.what in OCCUPANCY and one.direction == "better" for one in judgement.changes)
     weighable = (OCCUPANCY | LOCAL if bought else OCCUPANCY) if gained else frozenset[str]()
     outranked = [one.what for one in _worse(judgement.changes) if one.what in weighable]
     changes = tuple(
         msgspec.structs.replace(one, direction="neutral") if one.what in outranked else one for one in judgement.changes
     )
-    slower = bool(estimates) and loses(estimates[0]) and not gained
+    slower = estimate is not None and loses(estimate)
     if slower:
         changes = (*causes, *changes)
-    whole = min(estimates, key=lambda one: one.ratio) if outranked else None
+    whole = estimate if outranked else None
     verdict, reason = _verdict(judgement, changes, outranked, whole, slower=slower)
     return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 

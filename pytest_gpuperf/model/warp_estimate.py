@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-Strides = tuple[int, int, int]
-
 
 class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Memory instructions of one kind that a warp executes with one pattern of addresses."""
@@ -30,10 +28,6 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
     scratch: float = 0
     """Of ``distinct``, bytes that are stored and then read again, last of all: they wait, and are no result."""
-    start: int = 0
-    """Bytes from the beginning of a sector to the first lane's address."""
-    strides: Strides | None = None
-    """Bytes from a thread to its neighbour in x, y and z; None: data decide, or they are not even."""
 
 
 class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

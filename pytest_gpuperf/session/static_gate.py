@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.revision import UntimedWork
-from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.run import Run
 
 MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
@@ -56,16 +56,13 @@ def _weighed(
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
     comparison = WorkloadComparison(run.store, estimates, workload, workload.toolchain, workloads, None)
-    estimates.prepare(each for arch in archs for each in comparison.wanted_estimates(arch))
+    estimates.prepare(comparison.compared(arch) for arch in archs)
     found = {}
     for arch in archs:
-        sides = list(comparison.estimated_sides(arch))
-        weights = [weight for before, after in sides if (weight := weigh(before, after)) is not None]
-        causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
-        cured: tuple[Change, ...] = ()
-        if _lost_local_memory(judged[arch]):
-            cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
-        found[arch] = weighed(judged[arch], weights, causes, cured)
+        before, after = comparison.sides(arch)
+        causes = proven_causes(before, after)
+        cured = proven_causes(after, before) if _lost_local_memory(judged[arch]) else ()
+        found[arch] = weighed(judged[arch], weigh(before, after), causes, cured)
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from suite_under_test import HOG
 
 from pytest_gpuperf.compile.warp_model import estimate as estimate_module
-from pytest_gpuperf.compile.warp_model.latencies import LATENCY
+from pytest_gpuperf.compile.warp_model.clock import LATENCY
 
 HOG_TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):
@@ -35,9 +35,9 @@ def walked(monkeypatch, tmp_path):
     archs = []
     walk = estimate_module.dry_run
 
-    def watched(instructions, arch, *more):
-        archs.append(arch)
-        return walk(instructions, arch, *more)
+    def watched(program, *more):
+        archs.append(program.arch)
+        return walk(program, *more)
 
     monkeypatch.setattr(estimate_module, "dry_run", watched)
     return archs
@@ -86,8 +86,8 @@ def test_an_unchanged_kernel_is_not_estimated(hog_suite, walked):
 def test_a_changed_kernel_is_estimated_beside_its_baseline(hog_suite, walked):
     hog_suite.edit("test_hog.py", *SPILLING)
     result = hog_suite.run("--gpuperf", "test_hog.py")
-    of_each_side_as_launched_and_of_no_launch = 2 * 2
-    assert sorted(walked) == sorted(["sm_80", "sm_90"] * of_each_side_as_launched_and_of_no_launch)
+    sides = 2
+    assert sorted(walked) == sorted(["sm_80", "sm_90"] * sides)
     result.stdout.fnmatch_lines(["*spilled bytes per thread 0 -> *, local memory accesses 0 -> * per warp*"])
 
 

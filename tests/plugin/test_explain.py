@@ -86,7 +86,7 @@ def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["*gpuperf explains*", "test_hog.py::test_copy *rows*", "*state: unknown: *GPU*", "*figures: * registers*",
-         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_90)*",
+         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_80)*",
          "*sectors per global request 4 -> 18,*"]
     )  # fmt: skip
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_gpuperf.advise.rule_case import Case, Finding
-from pytest_gpuperf.advise.rules import compute, local_memory, memory, waiting
+from pytest_gpuperf.advise.comparison import Case, Finding
+from pytest_gpuperf.advise.rules import compute, memory, waiting
 
 Rule = Callable[[Case], Finding | None]
 
 RULES: tuple[Rule, ...] = (
-    local_memory.register_spilling, local_memory.stack, local_memory.address_taken, memory.uncoalesced,
+    memory.register_spilling, memory.stack, memory.address_taken, memory.uncoalesced,
     memory.bank_conflicts, memory.redundant_traffic, memory.lost_vectorisation, memory.cache_hit_loss,
     compute.lost_tensor_cores, compute.double_precision, compute.division, compute.divergence,
     compute.instruction_growth, waiting.launch_configuration, waiting.more_work_per_thread, waiting.occupancy_lost,

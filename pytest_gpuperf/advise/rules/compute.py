@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.rules.memory import sectors_per_ideal, turns_per_ideal
-from pytest_gpuperf.advise.usage import WARP, Usage
+from pytest_gpuperf.advise.comparison import WARP, Case, Finding, Usage, change, grew
 
 SPLIT_GROWTH = 1.05
 """Branches that split a warp, and instructions lane by lane; exact figures."""
@@ -51,25 +49,11 @@ def double_precision(case: Case) -> Finding | None:
 def _in_single_precision(case: Case, extra: float) -> Usage:
     """The new double-precision instructions back in single precision."""
     if _is_new(case):
-        return _at_the_places_of_now(case)
+        return case.was
     classes = dict(case.now.classes)
     classes["fp64"] -= extra
     classes["fp32"] = classes.get("fp32", 0) + extra
     return case.now.replace(classes=classes)
-
-
-def _at_the_places_of_now(case: Case) -> Usage:
-    """What was, but for lost coalescing and bank conflicts: double precision does not decide what lies where."""
-    was, now = case.was, case.now
-    sectors, turns = (
-        max(1.0, after / before) if before and after else 1.0
-        for before, after in ((per_ideal(was), per_ideal(now)) for per_ideal in (sectors_per_ideal, turns_per_ideal))
-    )
-    dram = was.dram_bytes and min(was.dram_bytes * sectors, max(now.dram_bytes or 0.0, was.dram_bytes))
-    return was.replace(
-        global_sectors=was.global_sectors and was.global_sectors * sectors,
-        shared_turns=was.shared_turns and was.shared_turns * turns, dram_bytes=dram,
-    )  # fmt: skip
 
 
 def _is_new(case: Case) -> bool:
@@ -86,8 +70,6 @@ def division(case: Case) -> Finding | None:
     issued = case.now.issued - saved
     classes = {name: count if name in MEMORY else count * issued / case.now.issued
                for name, count in case.now.classes.items()}  # fmt: skip
-    for name in ("mufu", "conversion"):
-        classes[name] = min(classes.get(name, 0), case.was.classes.get(name, 0))
     evidence = (change("divisions and roots with a slow path", was, now, case.per),)
     return Finding(causes.DIVISION, evidence, slimmer(case.now, issued, classes))
 

@@ -1,27 +1,26 @@
-"""Causes that lie in traffic of global and shared memory: coalescing, banks, redundancy, width, caches."""
+"""Causes that lie in traffic of memory: coalescing, banks, redundancy, width, caches, and local memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Case, Finding, Usage, change, grew
 
 SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
 CONFLICT_GROWTH = 1.1
 """Passes through the banks per access (GTC23: any excess over the ideal number is a conflict)."""
-UNLIKE = 0.25
-"""Parts of the accesses that are known on either side: where these differ by more, their means do not compare."""
 TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
-LESS_COMPUTED = 2.0
-"""Arithmetic instructions where fetching takes their place: a table leaves hardly any of them."""
-OTHER_DATA = 0.5
-"""Of the bytes asked for on top: where the larger part is new to the warp, or comes from DRAM, nothing is repeated."""
 WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
+LOCAL_GROWTH = 1.01
+"""Accesses to local memory; exact figures."""
+LESS_COMPUTED = 2.0
+"""Arithmetic instructions where fetching takes their place: a table leaves hardly any of them."""
+ARITHMETIC = frozenset({"fp16", "fp32", "fp64", "mufu"})
+"""Classes of what a result is computed with; integers make addresses as well."""
 HIT_LOSS = 1.15
 """DRAM bytes per sector asked for; they vary by 2 % from run to run."""
 
@@ -33,8 +32,6 @@ def uncoalesced(case: Case) -> Finding | None:
         return None
     if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
         return None  # as many sectors for fewer lanes: that is divergence
-    if _same_places(case) or abs(case.was.global_known - case.now.global_known) > UNLIKE:
-        return None  # what is known of one side alone is no difference
     used = change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")
     each = change("sectors per global request", _each(case.was), _each(case.now))
     evidence = (each, used) if _each(case.now) > _each(case.was) else (used,)  # of narrower requests, fewer are more
@@ -44,11 +41,6 @@ def uncoalesced(case: Case) -> Finding | None:
 def sectors_per_ideal(usage: Usage) -> float | None:
     """Sectors touched over those that the bytes would fit into; None without global memory."""
     return usage.global_sectors / usage.global_ideal if usage.global_sectors and usage.global_ideal else None
-
-
-def _same_places(case: Case) -> bool:
-    """Whether narrower accesses touch hardly more sectors each than the wide ones did: the lanes lie as they lay."""
-    return _narrowed(case, "global") < 1 and not grew(_each(case.was), _each(case.now), WIDTH_LOSS)
 
 
 def _spread(usage: Usage) -> float | None:
@@ -62,9 +54,7 @@ def _each(usage: Usage) -> float:
 
 def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) -> Usage:
     """``usage`` with so many times the sectors of global memory, and so many times the requests for them."""
-    dram = usage.dram_bytes
-    if dram is not None:
-        dram = max(dram * sectors, min(case.was.dram_bytes or 0.0, dram))
+    dram = None if usage.dram_bytes is None else usage.dram_bytes * sectors
     classes = dict(usage.classes)
     for name in ("global_load", "global_store"):
         if name in classes:
@@ -86,19 +76,10 @@ def bank_conflicts(case: Case) -> Finding | None:
     was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
-    if case.was.shared_requests and abs(case.was.shared_known - case.now.shared_known) > UNLIKE:
-        return None  # what is known of one side alone is no difference
-    if _same_passes(case):
-        return None
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
     return Finding(causes.BANK_CONFLICTS, evidence, without)
-
-
-def _same_passes(case: Case) -> bool:
-    """Whether accesses became narrower and take no more passes each than the wide ones did: there are only more."""
-    return _narrowed(case, "shared") < 1 and not grew(_turns_each(case.was), _turns_each(case.now), CONFLICT_GROWTH)
 
 
 def turns_per_ideal(usage: Usage) -> float | None:
@@ -115,8 +96,8 @@ def redundant_traffic(case: Case) -> Finding | None:
     was, now = case.was.global_bytes, case.now.global_bytes
     if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
         return None
-    if _of_other_data(case, now - was):
-        return _fetched(case, was, now)
+    if _is_other_data(case, now - was):
+        return None
     evidence = [
         change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
         change("bytes asked of global memory", was, now, case.per),
@@ -124,37 +105,16 @@ def redundant_traffic(case: Case) -> Finding | None:
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
     without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
-    without = without.replace(global_fresh=case.was.global_fresh)  # what was asked for again was not new
     return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
 
 
-def _of_other_data(case: Case, more: float) -> bool:
-    """Whether so many more bytes asked for are not the same data again, and shared memory is not used less."""
+def _is_other_data(case: Case, more: float) -> bool:
+    """Whether so many more bytes are not the same data again, nor fetched where they used to be shared or computed."""
     if grew(case.now.shared_requests, case.was.shared_requests, TRAFFIC_GROWTH):
         return False
-    was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
-    return was is not None and now is not None and now - was >= OTHER_DATA * more
-
-
-def _fetched(case: Case, was: float, now: float) -> Finding | None:
-    """Other data, with half of the arithmetic gone for it: what was computed comes from memory.
-
-    An element that is fetched stands for one operation at least.  (GTC25, on avoiding stalls, asks which is cheaper;
-    that is weighed by the cost of the version that computes.)
-    """
     computed, computes = (sum(side.classes.get(name, 0) for name in ARITHMETIC) for side in (case.was, case.now))
-    if not grew(computes, computed, LESS_COMPUTED) or (computed - computes) * WARP * WORD_BYTES < now - was:
-        return None
-    evidence = (
-        change("bytes asked of global memory", was, now, case.per),
-        change("arithmetic instructions", computed, computes, case.per),
-    )
-    return Finding(causes.REDUNDANT_TRAFFIC, evidence, case.was)
-
-
-ARITHMETIC = frozenset({"fp16", "fp32", "fp64", "mufu"})
-"""Classes of what a result is computed with; integers make addresses as well."""
-WORD_BYTES = 4
+    was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
+    return was is not None and now is not None and now - was >= more / 2 and not grew(computes, computed, LESS_COMPUTED)
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
@@ -169,13 +129,7 @@ def lost_vectorisation(case: Case) -> Finding | None:
         change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
         change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
     )]  # fmt: skip
-    was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
-    scattered = shares["global"] < 1 and grew(was, now, SECTOR_GROWTH) and _same_places(case)
-    sectors = was / now if scattered and was is not None and now is not None else 1.0
-    if scattered:
-        evidence.insert(2, change("sectors of global requests", case.was.global_sectors or 0,
-                                  case.now.global_sectors or 0, case.per))  # fmt: skip
-    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares, sectors))
+    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares))
 
 
 def _narrowed(case: Case, kind: str) -> float:
@@ -193,8 +147,8 @@ def _requests(usage: Usage, kind: str) -> float:
     return usage.global_requests if kind == "global" else usage.shared_requests
 
 
-def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
-    """With as many bytes in fewer accesses, each with less to issue; ``sectors`` is the part of them that would do."""
+def _widened(case: Case, shares: Mapping[str, float]) -> Usage:
+    """With as many bytes in fewer accesses, each with less to issue."""
     requests = {kind: _requests(case.now, kind) for kind in shares}
     share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
     usage, overhead = case.now, case.now.overhead
@@ -205,13 +159,11 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
     usage = usage.replace(classes=classes).quicker(instructions=saved)
     if shares["global"] < 1:
         ideal = usage.global_ideal  # as many bytes as they were
-        usage = _with_traffic(case, usage, sectors=sectors, requests=shares["global"]).replace(global_ideal=ideal)
+        usage = _with_traffic(case, usage, sectors=1.0, requests=shares["global"]).replace(global_ideal=ideal)
     if shares["shared"] < 1:
         less = usage.shared_requests * (1 - shares["shared"])
         waited = usage.waits.get("shared_load", 0) * (1 - shares["shared"])
         usage = usage.replace(shared_requests=usage.shared_requests - less).quicker(instructions=less, waited=waited)
-        if _same_passes(case) and usage.shared_turns is not None:
-            usage = usage.replace(shared_turns=min(usage.shared_turns, case.was.shared_turns or usage.shared_turns))
     return usage
 
 
@@ -234,3 +186,70 @@ def cache_hit_loss(case: Case) -> Finding | None:
 
 def _missed(usage: Usage) -> float | None:
     return usage.dram_bytes / usage.global_sectors if usage.dram_bytes and usage.global_sectors else None
+
+
+def register_spilling(case: Case) -> Finding | None:
+    """More spilled bytes; where nobody counted them, a larger stack that is used more."""
+    was, now = case.before.static, case.after.static
+    if was is None or now is None:
+        return None
+    before, after, what = was.profile.spill_bytes, now.profile.spill_bytes, "spilled bytes per thread"
+    if before is None or after is None:
+        before, after, what = was.profile.stack_bytes, now.profile.stack_bytes, "stack bytes per thread"
+        if not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+            return None
+    if after <= before:
+        return None
+    evidence = (
+        change(what, before, after),
+        change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
+        change("registers", was.profile.registers, now.profile.registers),
+    )
+    return Finding(causes.SPILLING, evidence, _without_local(case), gates=True)
+
+
+def stack(case: Case) -> Finding | None:
+    """A larger stack that is not made of spilled registers, and is read where it was written."""
+    return None if _read_elsewhere(case) else _of_stack(case, causes.STACK)
+
+
+def address_taken(case: Case) -> Finding | None:
+    """A larger stack that the kernel writes, and something else reads by its address, as ``printf`` its arguments."""
+    return _of_stack(case, causes.ADDRESS) if _read_elsewhere(case) else None
+
+
+def _read_elsewhere(case: Case) -> bool:
+    """Whether instructions that load from local memory are as many as before: what is new is only written there."""
+    was, now = case.before.static, case.after.static
+    if was is None or now is None:
+        return False
+    loads, stores = ([s.profile.opcodes.get(f"local_{way}", 0) for s in (was, now)] for way in ("load", "store"))
+    return loads[0] == loads[1] and stores[1] > stores[0]
+
+
+def _of_stack(case: Case, cause: causes.Cause) -> Finding | None:
+    was, now = case.before.static, case.after.static
+    if was is None or now is None:
+        return None
+    stores, stores_now = was.profile.spill_store_bytes, now.profile.spill_store_bytes
+    if stores is None or stores_now is None or stores_now > stores:
+        return None
+    before, after = max(was.profile.stack_bytes - stores, 0), max(now.profile.stack_bytes - stores_now, 0)
+    if after <= before or not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+        return None
+    frame = change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)
+    accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
+    return Finding(cause, (frame, accesses), _without_local(case), gates=True)
+
+
+def _without_local(case: Case) -> Usage:
+    """Without the local memory accesses that are new, and the instructions that make them."""
+    now = case.now
+    extra = max(now.local_requests - case.was.local_requests, 0)
+    share = extra / now.local_requests if now.local_requests else 0
+    less = now.replace(local_requests=now.local_requests - extra)
+    less = less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
+    if less.alone is None or case.was.alone is None:
+        return less
+    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
+    return less.replace(alone=min(less.alone, case.was.alone))

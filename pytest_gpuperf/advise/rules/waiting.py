@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.rules.compute import slimmer
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import WARP, Usage
+from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, change, grew
 from pytest_gpuperf.model.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
@@ -24,19 +21,16 @@ WARP_LOSS = 1.1
 BINDING = 0.6
 """Of the limit: a full grid achieves 60 to 95 % of the theoretical occupancy (GTC23: 14.5 of 16 warps)."""
 BARRIER_GROWTH = 1.05
-LOCAL_GROWTH = 1.01
-"""Accesses to local memory; exact figures."""
 
 
 def launch_configuration(case: Case) -> Finding | None:
-    """The same code in other blocks, of which an SM holds less, which touch more sectors or leave lanes idle."""
+    """The same code in other blocks, of which an SM holds less or which touch more sectors."""
     was, now = case.before.static, case.after.static
     if was is None or now is None or not _reshaped(case):
         return None
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
     fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS)
-    idle = _idle_lanes(case)
-    if not fewer and not spread and not idle:
+    if not fewer and not spread:
         return None
     evidence = [_block_change(case)]
     if fewer:
@@ -44,18 +38,7 @@ def launch_configuration(case: Case) -> Finding | None:
     if spread:
         touched, touches = (usage.global_sectors or 0 for usage in (case.was, case.now))
         evidence.append(change("sectors of global requests", touched, touches, case.per))
-    if not idle:
-        return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
-    filled, fills = (side.threads_per_warp or WARP for side in (case.before, case.after))
-    evidence.append(change("threads per warp", filled, fills, f"of {WARP}"))
-    share = fills / filled  # so many warps would do
-    classes = {name: count * share for name, count in case.was.classes.items()}
-    return Finding(causes.LAUNCH, tuple(evidence), slimmer(case.was, case.was.issued * share, classes), gates=fewer)
-
-
-def _idle_lanes(case: Case) -> bool:
-    """Whether the last warp of a block, or its only one, has fewer threads than before."""
-    return grew(case.after.threads_per_warp, case.before.threads_per_warp, OCCUPANCY_LOSS)
+    return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
 
 
 def _reshaped(case: Case) -> bool:
@@ -145,10 +128,6 @@ def exposed_latency(case: Case) -> Finding | None:
     if _fewer_warps(case) and not _reshaped(case) and case.was.warps is not None and case.now.warps is not None:
         evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
         return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
-    if _smaller_blocks(case):
-        was, now = case.before.block_size or 1, case.after.block_size or 1
-        warps = None if case.now.warps is None else case.now.warps * was / now
-        return Finding(causes.LATENCY, (change("threads per block", was, now),), case.now.replace(warps=warps))
     own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
     excess = {name: cycles - _expected(case, name) for name, cycles in own.items()}
     waited, total = sum(own.values()), sum(excess.values())
@@ -162,17 +141,12 @@ def exposed_latency(case: Case) -> Finding | None:
 
 
 def _accounted_for(case: Case) -> set[str]:
-    """What is waited for longer because each access does more: conflicts, sectors, local memory."""
+    """What is waited for longer for another cause: barriers, local memory, each side of a branch that splits warps."""
     found = {"barrier"}
-    if grew(case.was.shared_turns, case.now.shared_turns, SECTOR_GROWTH):
-        found.add("shared_load")
-    spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
     split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
-    if case.counted and (spread or split):
-        found.add("global_load")
     if split and grew(case.now.lanes, case.was.lanes, SECTOR_GROWTH):
-        found.add("global_load")  # divergence: each side of a branch waits for its own, once the branch is decided
-    if grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+        found.add("global_load")
+    if grew(case.was.local_requests, case.now.local_requests, SECTOR_GROWTH):
         found.add("local_load")
         if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):
             found.add("global_load")  # around local memory, loads are not issued ahead any more
@@ -190,13 +164,6 @@ def _expected(case: Case, name: str) -> float:
 def _fewer_warps(case: Case) -> bool:
     """Whether fewer warps are resident, though the kernel's resources would allow as many as before."""
     return grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now)
-
-
-def _smaller_blocks(case: Case) -> bool:
-    """Whether the same code runs in smaller blocks that an SM holds as many warps of: the grid may not make up."""
-    was, now = case.before.block_size, case.after.block_size
-    alike = case.before.same_code(case.after) and case.was.limit == case.now.limit and not case.counted
-    return alike and not _idle_lanes(case) and was is not None and now is not None and now < was
 
 
 def _block_change(case: Case) -> Change:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 
 from pytest_gpuperf.compile.warp_model.decode import Step
-from pytest_gpuperf.compile.warp_model.values import REST, UNKNOWN, WORD, Value, combine, signed, signed64
+from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, Value, combine, signed, signed64
 
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b,
@@ -19,39 +19,20 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 JOIN: dict[str, Callable[[int, int], int]] = {"AND": lambda a, b: a & b, "OR": lambda a, b: a | b,
                                               "XOR": lambda a, b: a ^ b}  # fmt: skip
-
-
 INFINITY = 0x7F800000
-AND = 0xC0
-"""``LOP3``'s truth table of ``a & b``."""
-REST_MASKS = frozenset({1, 3, 7, 15})
-"""Masks of the remainders of loops unrolled 2, 4, 8 and 16 times."""
 
-Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
+Values = tuple[Value, ...]
+Rule = Callable[[Step, Values, Values], Values]
+"""From the sources, numbers and predicates, to the results: the register (or pair, as one number) first, then the
+predicates.  A rule may give fewer results than there are."""
 
 
 def rule_of(step: Step) -> Rule | None:
-    """Function from the sources to the results: the register (or pair, as one number) first, then the predicates.
-
-    None for an instruction whose result or form is unknown.  A rule may give fewer results than there are.
-    """
-    base = step.base.removeprefix("U")
-    rule, needed = RULES.get(base, (None, 0))
-    if rule is None:
-        return None
-    if base == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
+    """None for an instruction whose result or form is unknown."""
+    rule, needed = RULES.get(step.operation, (None, 0))
+    if rule is _scaled_add and "HI" in step.modifiers and "SX32" not in step.modifiers:
         needed = 4
-    given = sum(source.kind != "predicate" for source in step.sources)
-    return rule if given >= needed else None
-
-
-def _numbers(step: Step, values: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-    """The sources that are numbers, and the predicates behind them."""
-    pairs = list(zip(step.sources, values, strict=True))
-    return (
-        tuple(value for source, value in pairs if source.kind != "predicate"),
-        tuple(value for source, value in pairs if source.kind == "predicate"),
-    )
+    return rule if len(step.numbers) >= needed else None
 
 
 def _reader(step: Step) -> Callable[[int], int]:
@@ -59,67 +40,57 @@ def _reader(step: Step) -> Callable[[int], int]:
     return int if "U32" in step.modifiers else signed
 
 
-def _move(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    return (values[0],)
+def _move(_step: Step, numbers: Values, _predicates: Values) -> Values:
+    return numbers[:1]
 
 
-def _add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _add(step: Step, numbers: Values, predicates: Values) -> Values:
     """IADD3 and its kin: up to three numbers, and with ``.X`` the carry of the lower word."""
-    numbers, carries = _numbers(step, values)
     if "64" in step.modifiers:
-        return (combine(lambda *given: sum(given) & (1 << 64) - 1, numbers),)
-    given = (*numbers, *carries[:2]) if "X" in step.modifiers else numbers
-    total = combine(lambda *given: sum(given), given)
-    return (combine(lambda bits: bits & WORD, (total,)), *_carries(step, total, 32))
+        return (combine(lambda *given: sum(given) & (1 << 64) - 1, *numbers),)
+    carries = predicates[:2] if "X" in step.modifiers else ()
+    return _with_carries(step, combine(lambda *given: sum(given), *numbers, *carries), 32)
 
 
-def _carries(step: Step, total: Value, width: int) -> tuple[Value, ...]:
-    """What is carried out of ``width`` bits: of three numbers it may be 2, and then either predicate holds."""
-    return tuple(
-        combine(lambda bits, least=least: int(bits >> width >= least), (total,))
-        for least in range(1, len(step.flags) + 1)
-    )
+def _with_carries(step: Step, total: Value, width: int) -> Values:
+    """The sum in ``width`` bits, and its carry: of three numbers it may be 2, and then either predicate holds."""
+    carries = (combine(lambda bits, least=least: int(bits >> width >= least), total)
+               for least in range(1, len(step.flags) + 1))  # fmt: skip
+    return (combine(lambda bits: bits & (1 << width) - 1, total), *carries)
 
 
-def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _multiply_add(step: Step, numbers: Values, predicates: Values) -> Values:
     """IMAD in all its forms: a product plus a number."""
-    numbers, carries = _numbers(step, values)
     if "MOV" in step.modifiers:
         return (numbers[2],)
     read = _reader(step)
+    given = (*numbers[:3], *(predicates[:1] if "X" in step.modifiers else ()))
     if "WIDE" in step.modifiers:
-        given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
-        total = combine(lambda a, b, c, carry=0: read(a) * read(b) + c + carry, given)
-        return (combine(lambda bits: bits & (1 << 64) - 1, (total,)), *_carries(step, total, 64))
+        return _with_carries(step, combine(lambda a, b, c, carry=0: read(a) * read(b) + c + carry, *given), 64)
     if "HI" in step.modifiers:
-        return (combine(lambda a, b, c: read(a) * read(b) + c >> 32 & WORD, numbers[:3]),)
-    given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
-    return (combine(lambda a, b, c, carry=0: a * b + c + carry & WORD, given),)
+        return (combine(lambda a, b, c: read(a) * read(b) + c >> 32 & WORD, *numbers[:3]),)
+    return (combine(lambda a, b, c, carry=0: a * b + c + carry & WORD, *given),)
 
 
-def _scaled_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _scaled_add(step: Step, numbers: Values, predicates: Values) -> Values:
     """LEA: a number shifted left, plus another; ``.HI`` takes what the shift pushes out of the word."""
-    numbers, carries = _numbers(step, values)
-    if "HI" in step.modifiers:
-        if "SX32" in step.modifiers:
-            low, base, shift = numbers[:3]
-            high = combine(lambda bits: WORD if bits >> 31 else 0, (low,))
-        else:
-            low, base, high, shift = numbers[:4]
-        given = (low, high, base, shift, *(carries[:1] if "X" in step.modifiers else ()))
-        total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << (s & 31) >> 32 & WORD) + b + carry, given)
+    if "HI" not in step.modifiers:
+        total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, *numbers[:2], numbers[-1])
+        return _with_carries(step, total, 32)
+    if "SX32" in step.modifiers:
+        low, base, shift = numbers[:3]
+        high = combine(lambda bits: WORD if bits >> 31 else 0, low)
     else:
-        low, base, shift = (*numbers[:2], numbers[-1])
-        total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, (low, base, shift))
-    return (combine(lambda bits: bits & WORD, (total,)), *_carries(step, total, 32))
+        low, base, high, shift = numbers[:4]
+    given = (low, high, base, shift, *(predicates[:1] if "X" in step.modifiers else ()))
+    total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << (s & 31) >> 32 & WORD) + b + carry, *given)
+    return _with_carries(step, total, 32)
 
 
-def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _shift(step: Step, numbers: Values, _predicates: Values) -> Values:
     """SHF: low word, distance, high word."""
-    low, distance, high = _numbers(step, values)[0][:3]
     upper, wraps = "HI" in step.modifiers, "W" in step.modifiers
-    is_signed = bool(step.modifiers & {"S32", "S64"})
-    wide = bool(step.modifiers & {"U64", "S64"})
+    is_signed, wide = bool(step.modifiers & {"S32", "S64"}), bool(step.modifiers & {"U64", "S64"})
 
     def shift(a: int, s: int, h: int) -> int:
         s = s & 31 if wraps else min(s, 64 if wide else 32)
@@ -130,28 +101,17 @@ def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
             return h >> s & WORD
         return (h << 32 | a) >> s >> (32 if upper else 0) & WORD
 
-    return (combine(shift, (low, distance, high)),)
+    return (combine(shift, *numbers[:3]),)
 
 
-def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _logic(step: Step, numbers: Values, _predicates: Values) -> Values:
     """LOP3: any function of three bits, given as its truth table; the predicate says whether anything is left."""
-    numbers, _ = _numbers(step, values)
     table = numbers[3].bits
     if not isinstance(table, int):
         return ()
-    result = combine(_lut(table), numbers[:3])
-    if table == AND and _leaves_rest(numbers):
-        result = result._replace(marks=result.marks | REST)
+    result = combine(_lut(table), *numbers[:3])
     found = (result,) if step.results else ()
-    return (*found, *(combine(lambda bits: int(bits != 0), (result,)) for _ in step.flags))
-
-
-def _leaves_rest(numbers: tuple[Value, ...]) -> bool:
-    """True if ``a & b`` is the remainder of an unrolled loop: the last bits of an unknown number."""
-    pairs = ((numbers[0], numbers[1]), (numbers[1], numbers[0]))
-    return any(
-        mask.constant and mask.bits in REST_MASKS and (number.bits is None or number.example) for number, mask in pairs
-    )
+    return (*found, *(combine(lambda bits: int(bits != 0), result) for _ in step.flags))
 
 
 def _lut(table: int) -> Callable[[int, int, int], int]:
@@ -165,9 +125,8 @@ def _lut(table: int) -> Callable[[int, int, int], int]:
     return apply
 
 
-def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _compare(step: Step, numbers: Values, predicates: Values) -> Values:
     """ISETP: a comparison, joined with a predicate; ``.EX`` compares upper words after the lower ones."""
-    numbers, predicates = _numbers(step, values)
     relation = next((COMPARE[name] for name in COMPARE if name in step.modifiers), None)
     join = next((JOIN[name] for name in JOIN if name in step.modifiers), None)
     if relation is None or join is None or len(predicates) < (2 if "EX" in step.modifiers else 1):
@@ -181,55 +140,50 @@ def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
                 return lower
             return int(relation(a, b)) if strict else int(relation(read(a), read(b)))
 
-        found = combine(upper, (numbers[0], numbers[1], predicates[1]))
+        found = combine(upper, *numbers[:2], predicates[1])
     else:
-        found = combine(lambda a, b: int(relation(read(a), read(b))), numbers[:2])
-    result = combine(join, (found, predicates[0]))
-    return (result, UNKNOWN)[: len(step.flags)]
+        found = combine(lambda a, b: int(relation(read(a), read(b))), *numbers[:2])
+    return (combine(join, found, predicates[0]), UNKNOWN)[: len(step.flags)]
 
 
-def _predicates(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _predicates(step: Step, numbers: Values, predicates: Values) -> Values:
     """PLOP3: LOP3 for predicates."""
-    _, predicates = _numbers(step, values)
-    tables = [source.number for source in step.sources if source.kind == "number"]
-    if len(predicates) < 3 or not tables:
+    table = numbers[0].bits
+    if len(predicates) < 3 or not isinstance(table, int):
         return ()
-    result = combine(lambda a, b, c: _lut(tables[0])(-a, -b, -c) & 1, predicates[:3])
-    return (result, UNKNOWN)[: len(step.flags)]
+    lut = _lut(table)
+    return (combine(lambda a, b, c: lut(-a, -b, -c) & 1, *predicates[:3]), UNKNOWN)[: len(step.flags)]
 
 
-def _select(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    numbers, predicates = _numbers(step, values)
+def _select(_step: Step, numbers: Values, predicates: Values) -> Values:
     if not predicates:
         return ()
-    return (combine(lambda a, b, chosen: a if chosen else b, (*numbers[:2], predicates[0])),)
+    return (combine(lambda a, b, chosen: a if chosen else b, *numbers[:2], predicates[0]),)
 
 
-def _extreme(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _extreme(step: Step, numbers: Values, predicates: Values) -> Values:
     """IMNMX: the smaller of two numbers if the predicate holds, else the larger."""
-    numbers, predicates = _numbers(step, values)
     if not predicates or "S64" in step.modifiers:
         return ()
     read = _reader(step)
-    given = (*numbers[:2], predicates[0])
-    return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), given),)
+    return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), *numbers[:2], predicates[0]),)
 
 
-def _absolute(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    return (combine(lambda bits: abs(signed(bits)) & WORD, values[:1]),)
+def _absolute(_step: Step, numbers: Values, _predicates: Values) -> Values:
+    return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
 
 
-def _permute(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _permute(_step: Step, numbers: Values, _predicates: Values) -> Values:
     """PRMT: four bytes out of eight."""
 
     def pick(a: int, selector: int, b: int) -> int:
         eight = b << 32 | a
         return sum((eight >> 8 * (selector >> 4 * place & 7) & 0xFF) << 8 * place for place in range(4))
 
-    return (combine(pick, values[:3]),)
+    return (combine(pick, *numbers[:3]),)
 
 
-def _to_float(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _to_float(step: Step, numbers: Values, _predicates: Values) -> Values:
     """I2F, rounded up: how a division of integers begins."""
     if "RP" not in step.modifiers or "F64" in step.modifiers:
         return ()
@@ -240,22 +194,21 @@ def _to_float(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
         nearest = _float_bits(number)
         return nearest + (1 if 0 < _float_of(nearest) < number else 0)
 
-    return (combine(convert, values[:1]),)
+    return (combine(convert, numbers[0]),)
 
 
-def _reciprocal(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _reciprocal(step: Step, numbers: Values, _predicates: Values) -> Values:
     """MUFU.RCP of a number that is known, as only an integer division has it."""
     if "RCP" not in step.modifiers:
         return ()
-    return (combine(lambda bits: _float_bits(1 / _float_of(bits)) if _float_of(bits) else 0, values[:1]),)
+    return (combine(lambda bits: _float_bits(1 / _float_of(bits)) if _float_of(bits) else 0, numbers[0]),)
 
 
-def _to_integer(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _to_integer(step: Step, numbers: Values, _predicates: Values) -> Values:
     """F2I.U32.TRUNC."""
     if not {"U32", "TRUNC"} <= step.modifiers:
         return ()
-
-    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, values[:1]),)
+    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, numbers[0]),)
 
 
 def _float_of(bits: int) -> float:
@@ -269,18 +222,18 @@ def _float_bits(number: float) -> int:
         return INFINITY if number > 0 else INFINITY | 1 << 31
 
 
-def _halves(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _halves(step: Step, _numbers: Values, _predicates: Values) -> Values:
     """HFMA2 R, -RZ, RZ, high, low: a constant, moved by the half-precision unit."""
     try:
-        high, low = (struct.unpack("<H", struct.pack("<e", float(source.text)))[0] for source in step.sources[-2:])
+        high, low = (struct.unpack("<H", struct.pack("<e", float(source.text)))[0] for source in step.numbers[-2:])
     except (ValueError, OverflowError):
         return ()
     return (Value(high << 16 | low),) if step.klass == "move" else ()
 
 
-def _granted(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _granted(step: Step, _numbers: Values, _predicates: Values) -> Values:
     """SYNCS...TRYWAIT: a barrier's phase is over when it is asked for; how long others take is not known here."""
-    return (Value(1),) if "TRYWAIT" in step.modifiers else ()
+    return (ONE,) if "TRYWAIT" in step.modifiers else ()
 
 
 RULES: dict[str, tuple[Rule, int]] = {

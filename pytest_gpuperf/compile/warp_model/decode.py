@@ -4,87 +4,105 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.machine_code.opcodes import class_of
 from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of
 
-ZERO = frozenset({"RZ", "URZ", "SRZ"})
+ZEROS = frozenset({"RZ", "URZ", "SRZ"})
 TRUE = frozenset({"PT", "UPT"})
+WORD_BYTES = 4
+COMPILER_BANK = 1 << 20
+"""Added to the places of constant bank 2, in which the compiler keeps constants of its own."""
 
 _REGISTER = re.compile(r"U?R(?:\d+|Z)")
 _PREDICATE = re.compile(r"!?U?P(?:\d+|T)")
-_CONSTANT = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+|U?RZ)\]")
+_CONSTANT = re.compile(r"c\[0x([02])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _ADDRESS = re.compile(r"\[([^\]]*)\]$")
+_TERM = re.compile(r"(U?R(?:\d+|Z))((?:\.\w+)*)|(-?0x[0-9a-f]+)")
 _STORES = ("STG", "STS", "STL", "ST", "RED", "REDG", "BAR", "EXIT", "BRA", "RET", "BSYNC", "BSSY", "BREAK", "LDGSTS")
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 class Operand(NamedTuple):
     """One source."""
 
     text: str
-    """The register, or the constant's place, without its signs."""
+    """The register, the predicate or the constant's place, without its signs."""
     kind: str
     """``register``, ``predicate``, ``constant``, ``number`` or ``other``."""
     negative: bool = False
     inverted: bool = False
     """``~R5`` of a register, ``!P0`` of a predicate."""
     number: int = 0
+    words: int = 1
+    """Registers, of 32 bits each, that it takes."""
 
 
 class Step(NamedTuple):
     """One instruction, taken apart."""
 
     address: int
-    opcode: str
-    """With its modifiers."""
-    base: str
-    """First word of the opcode."""
+    operation: str
+    """First word of the opcode, without the U of the uniform form."""
     modifiers: frozenset[str]
     klass: str
-    """Class of ``opcodes``."""
+    """Class of ``opcode_classes``."""
     guard: Operand | None
     """Predicate under which it runs."""
     results: tuple[str, ...]
     """Registers written; the second of a pair follows the first."""
     flags: tuple[str, ...]
     """Predicates written."""
-    sources: tuple[Operand, ...]
-    address_text: str
-    """Inside of the brackets of a memory instruction; empty for others."""
+    writes: tuple[str, ...]
+    """Results, then flags."""
+    numbers: tuple[Operand, ...]
+    """Sources that are no predicates."""
+    predicates: tuple[Operand, ...]
+    """Sources that are predicates."""
+    terms: tuple[tuple[str, int], ...]
+    """Of a memory instruction's address: registers with their factors, and ``("", number)``."""
+    bytes: int
+    """Per lane, of a memory instruction."""
     reads: tuple[str, ...]
     """Every register that has to be ready, and the guard."""
-    writes: tuple[str, ...]
-    """Results and flags."""
     target: int | None
     """Target of a jump or call."""
 
 
 def decode(line: Instruction) -> Step:
     """Take one instruction apart."""
-    base, *modifiers = line.opcode.split(".")
-    parts = _split(line.operands)
-    klass = class_of(line.opcode, line.operands)
-    address_text = _address(parts)
-    results, flags, sources = _roles(base, frozenset(modifiers), parts)
+    base, *words = line.opcode.split(".")
+    modifiers = frozenset(words)
+    parts = [part.strip().replace(".reuse", "") for part in line.operands.split(",")] if line.operands else []
+    address = _address(parts)
+    results, flags, sources = _roles(base, modifiers, parts)
+    operands = [_sized(operand(part), base, modifiers, place, results) for place, part in enumerate(sources)]
     guard = operand(line.predicate) if line.predicate else None
-    reads = _reads(base, line.opcode, sources, address_text)
+    reads = _reads(base, line.opcode, sources, address)
     return Step(
-        line.address, line.opcode, base, frozenset(modifiers), klass, guard, results, flags,
-        tuple(operand(part) for part in sources), address_text, reads if guard is None else (*reads, guard.text),
-        (*results, *flags), target_of(line),
+        line.address, base.removeprefix("U"), modifiers, class_of(line.opcode, line.operands), guard, results, flags,
+        results + flags, tuple(one for one in operands if one.kind != "predicate"),
+        tuple(one for one in operands if one.kind == "predicate"),
+        _terms(address), next((_BYTES[word] for word in words if word in _BYTES), WORD_BYTES),
+        reads if guard is None else (*reads, guard.text), target_of(line),
     )  # fmt: skip
-
-
-def _split(operands: str) -> list[str]:
-    return [part.strip().replace(".reuse", "") for part in operands.split(",")] if operands else []
 
 
 def _address(parts: Sequence[str]) -> str:
     """Content of the last bracket that holds an address: for LDGSTS that is where it loads from."""
     found = [match[1] for part in parts if not part.startswith("c[") and (match := _ADDRESS.search(part))]
     return found[-1] if found else ""
+
+
+def _terms(address: str) -> tuple[tuple[str, int], ...]:
+    """``R2.X4+0x10``: ``("R2", 4), ("", 16)``."""
+    found = []
+    for name, suffix, number in _TERM.findall(address):
+        scale = re.search(r"\.X(\d+)", suffix)
+        found.append(("", int(number, 16)) if number else (name, int(scale[1]) if scale else 1))
+    return tuple(found)
 
 
 def _roles(
@@ -118,7 +136,7 @@ def _width(base: str, modifiers: frozenset[str]) -> int:
 
 def registers_from(first: str, count: int) -> list[str]:
     """``R4``, ``R5``: so many registers in a row; the zero register is one."""
-    if first in ZERO or count == 1:
+    if first in ZEROS or count == 1:
         return [first]
     stem = first.rstrip("0123456789")
     number = int(first[len(stem) :])
@@ -136,21 +154,31 @@ def operand(text: str) -> Operand:
         return Operand(bare, "register", negative, inverted)
     constant = _CONSTANT.fullmatch(bare)
     if constant:
-        offset = 0 if constant[1].endswith("RZ") else int(constant[1], 16)
+        offset = 0 if constant[2].endswith("RZ") else int(constant[2], 16)
+        offset += COMPILER_BANK if constant[1] == "2" else 0
         return Operand(bare, "constant", negative, inverted, offset)
     try:
-        return Operand(text, "number", number=int(text, 16) & 0xFFFFFFFFFFFFFFFF)
+        return Operand(text, "number", number=int(text, 16))
     except ValueError:
         return Operand(bare, "other")
 
 
-def _reads(base: str, opcode: str, sources: Sequence[str], address_text: str) -> tuple[str, ...]:
+def _sized(one: Operand, base: str, modifiers: frozenset[str], place: int, results: Sequence[str]) -> Operand:
+    """The source with as many words as the instruction takes of it."""
+    if base in ("LDC", "ULDC", "LDCU"):
+        return one._replace(words=len(results))
+    if "64" in modifiers or ("SETP" in base and modifiers & {"S64", "U64"}):
+        return one._replace(words=2)
+    wide = base in ("IMAD", "UIMAD") and place == 2 and modifiers & {"WIDE", "HI"}
+    return one._replace(words=2) if wide else one
+
+
+def _reads(base: str, opcode: str, sources: Iterable[str], address: str) -> tuple[str, ...]:
     """Registers that the instruction waits for; of wide operands the second half too."""
     found: list[str] = []
-    for part in (*sources, address_text):
+    for part in (*sources, address):
         for name in _REGISTER.findall(part):
-            if name in ZERO:
-                continue
-            wide = base.startswith("D") or base == "HMMA" or ".64" in opcode or f"{name}.64" in part
-            found += registers_from(name, 2 if wide else 1)
+            if name not in ZEROS:
+                wide = base.startswith("D") or base == "HMMA" or ".64" in opcode or f"{name}.64" in part
+                found += registers_from(name, 2 if wide else 1)
     return tuple(dict.fromkeys(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +12,16 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.machine_code.code_hash import code_hash
-from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.machine_code.profile import executable
-from pytest_gpuperf.compile.machine_code.sass import disassemble
+from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.summary import MODEL_VERSION
-from pytest_gpuperf.compile.warp_model.walk import dry_run
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
+
+KEPT = 16
+"""Programs that are kept while others are walked: a version is often compared with several."""
 
 
 class KernelCode(NamedTuple):
@@ -31,90 +33,88 @@ class KernelCode(NamedTuple):
     """``sm_90``"""
     launch: KnownLaunch | None = None
     """None: of no launch in particular."""
-    code_hash: str = ""
-    """What its record says; empty: whatever it is."""
 
 
-def estimates_of(
-    codes: Iterable[KernelCode], cache: CompileCache | None = None
-) -> dict[KernelCode, WarpEstimate | None]:
-    """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel or code.
+Versions = tuple[KernelCode, ...]
+"""Versions of a kernel that are compared, on one architecture."""
+Estimates = tuple[WarpEstimate | None, ...]
+"""Of each version, all as they are launched or all of no launch in particular; None where its way is too long to walk,
+or its cubin has no such kernel."""
+
+
+def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None) -> dict[Versions, Estimates]:
+    """Estimates that compare, of each of several kernels.
 
     One run of nvdisasm reads all kernels of an architecture.  Raises ``ToolchainMissing``.
     """
-    distinct = list(dict.fromkeys(codes))
-    found = {code: kept for code in distinct if (kept := _kept(code, cache)) is not None}
-    missing = [code for code in distinct if code not in found]
+    distinct = list(dict.fromkeys(several))
+    found = {one: kept for one in distinct if (kept := _kept(one, cache)) is not None}
+    missing = [one for one in distinct if one not in found]
     if missing:
-        by_arch = [[code for code in missing if code.arch == arch] for arch in dict.fromkeys(c.arch for c in missing)]
-        if len(by_arch) == 1:  # a thread would only wait for its turn
-            found.update(_made(missing))
-        else:
-            with ThreadPoolExecutor(max_workers=len(by_arch)) as readers:
-                for made in readers.map(_made, by_arch):
-                    found.update(made)
-        for code in missing:
+        programs = _Programs(code for versions in missing for code in versions)
+        for versions in missing:
+            found[versions] = _walked(versions, [programs.of(code.cubin, code.symbol, code.arch) for code in versions])
             if cache is not None:
-                cache.put(_key(code), msgspec.msgpack.encode(found[code]))
-    return {code: found[code].estimate for code in distinct}
-
-
-class _Result(msgspec.Struct, frozen=True):
-    """What the cache keeps: that there is no estimate is worth keeping too."""
-
-    estimate: WarpEstimate | None
-
-
-def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
-    """Of one architecture."""
-    contents = {code: cubin for code in codes if (cubin := _readable(code)) is not None}
-    texts = {code: text_of(cubin.elf, code.symbol).data for code, cubin in contents.items()}
-    instructions = disassemble(codes[0].arch, texts)
-    found = dict.fromkeys(codes, _Result(None))
-    for code, cubin in contents.items():
-        kernel = cubin.kernels[code.symbol]
-        if code.code_hash and code_hash(cubin, kernel) != code.code_hash:
-            continue
-        executed = executable(cubin, kernel, instructions[code])
-        found[code] = _Result(
-            dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel), _fitting(code, kernel))
-        )
+                cache.put(_key(versions), msgspec.msgpack.encode(found[versions]))
     return found
 
 
-def _fitting(code: KernelCode, kernel: CubinKernel) -> KnownLaunch | None:
-    """The launch, if its arguments are such as the kernel takes."""
-    launch = code.launch
-    return launch if launch is not None and launch.fits(kernel.parameters) else None
+def _walked(versions: Versions, programs: Sequence[DecodedKernel | None]) -> Estimates:
+    launched = [
+        dry_run(program, code.launch) if program is not None and code.launch is not None else None
+        for code, program in zip(versions, programs, strict=True)
+    ]
+    if all(one is not None and one.launched for one in launched):
+        return tuple(launched)
+    return tuple(None if program is None else dry_run(program) for program in programs)
 
 
-def _readable(code: KernelCode) -> Cubin | None:
-    """The cubin, read; None where it does not have the kernel."""
+class _Programs:
+    """Kernels that can be read, disassembled once however often they are asked for."""
+
+    def __init__(self, codes: Iterable[KernelCode]) -> None:
+        kernels = {(code.cubin, code.symbol, code.arch) for code in codes}
+        self._cubins = {content: _readable(content) for content in {content for content, _, _ in kernels}}
+        texts: dict[str, dict[bytes, bytes]] = {}
+        for content, symbol, arch in kernels:
+            if text := self._text(content, symbol):
+                texts.setdefault(arch, {})[text] = text
+        with ThreadPoolExecutor(max_workers=len(texts) or 1) as readers:
+            read = readers.map(disassemble, texts, texts.values())
+            self._instructions: dict[str, dict[bytes, tuple[Instruction, ...]]] = dict(zip(texts, read, strict=True))
+        self.of = functools.lru_cache(KEPT)(self._program)
+
+    def _text(self, content: bytes, symbol: str) -> bytes:
+        cubin = self._cubins[content]
+        return text_of(cubin.elf, symbol).data if cubin is not None and symbol in cubin.kernels else b""
+
+    def _program(self, content: bytes, symbol: str, arch: str) -> DecodedKernel | None:
+        cubin, text = self._cubins[content], self._text(content, symbol)
+        if cubin is None or not text:
+            return None
+        kernel = cubin.kernels[symbol]
+        executed = executable(cubin, kernel, self._instructions[arch][text])
+        bank = cubin.elf.section(f".nv.constant2.{symbol}")
+        constants = bank.data if bank is not None else b""
+        return DecodedKernel(executed, arch, kernel.parameters, parameter_base(kernel), constants)
+
+
+def _readable(content: bytes) -> Cubin | None:
     try:
-        content = read_cubin(code.cubin)
+        return read_cubin(content)
     except BadCubin:  # whoever would launch it says so
         return None
-    return content if code.symbol in content.kernels else None
 
 
-def _kept(code: KernelCode, cache: CompileCache | None) -> _Result | None:
-    content = cache.get(_key(code)) if cache is not None else None
+def _kept(versions: Versions, cache: CompileCache | None) -> Estimates | None:
+    content = cache.get(_key(versions)) if cache is not None else None
     try:
-        return None if content is None else msgspec.msgpack.decode(content, type=_Result)
+        return None if content is None else msgspec.msgpack.decode(content, type=tuple[WarpEstimate | None, ...])
     except msgspec.DecodeError:  # a ValidationError is one
         return None
 
 
-def _key(code: KernelCode) -> str:
-    content = hashlib.sha256(code.cubin).hexdigest()
-    parts = (
-        "warp model",
-        MODEL_VERSION,
-        disassembler().version,
-        code.arch,
-        code.symbol,
-        content,
-        code.launch,
-        code.code_hash,
-    )
+def _key(versions: Versions) -> str:
+    codes = [code._replace(cubin=hashlib.sha256(code.cubin).digest()) for code in versions]
+    parts = ("warp model", MODEL_VERSION, disassembler().version, codes)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -5,115 +5,129 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-Where the warps of a known block go different ways, each is walked, or as many as there is time for.  They are taken to
-go one way where the first, the second and the last of them do: each asks whether its index is within bounds, and is.
+The first warp of a block stands for all of them, unless the thread's index decides about its way.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
-
-import msgspec
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
-from pytest_gpuperf.compile.warp_model.addresses import MEMORY, address_of, pattern_of
+from pytest_gpuperf.compile.warp_model.accesses import MEMORY, MemoryRequest, accesses_of, pattern_of, rounded
+from pytest_gpuperf.compile.warp_model.clock import Clock
+from pytest_gpuperf.compile.warp_model.control_flow import Splits, condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
-from pytest_gpuperf.compile.warp_model.divergence import DATA_SHARE, Splits
-from pytest_gpuperf.compile.warp_model.flow import condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
-from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, is_guess, is_step_of_tree, rounds_of
-from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
-from pytest_gpuperf.compile.warp_model.summary import summary
-from pytest_gpuperf.compile.warp_model.values import Value
+from pytest_gpuperf.compile.warp_model.loops import Visit, exit_of, rounds_of
+from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
+from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
-from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MOST_VISITS = 150_000
+MODEL_VERSION = 14
+"""Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
+MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+
+
+MOST_WARPS = 7
+"""Walked beside the first one of a block, if they go different ways; each stands for those around it."""
 BLOCK_VISITS = 20_000
-"""Instructions walked for the warps of a known block that differ, about a tenth of a second."""
-_NONE: frozenset[int] = frozenset()
+"""Instructions walked for them, about a tenth of a second."""
 
 
-def dry_run(
-    instructions: Sequence[Instruction],
-    arch: str,
-    parameters: Sequence[Parameter],
-    parameter_base: int,
-    launch: KnownLaunch | None = None,
-) -> WarpEstimate | None:
-    """Walk one warp through a kernel's instructions, those of the functions it calls behind its own.
+class DecodedKernel:
+    """A kernel's instructions, taken apart, those of the functions it calls behind its own."""
 
-    ``parameter_base`` is where the parameters begin in constant bank 0.  None if the way is longer than
-    ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the ``launch`` does not tell how often a
-    loop goes round, or the block that is walked writes nothing: it is not one of those that do the work.
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        arch: str,
+        parameters: Sequence[Parameter],
+        parameter_base: int,
+        constants: bytes = b"",
+    ) -> None:
+        """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
+        self.constants = constants
+        self.steps = with_jumps({line.address: decode(line) for line in instructions})
+        self.meets = meeting_points(self.steps)
+        self.arch = arch
+        self.parameters = parameters
+        self.parameter_base = parameter_base
+
+
+def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
+    """Walk one warp through a kernel, as it is launched if that is known.
+
+    None if the way is longer than ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the
+    arguments of the launch are not such as the kernel takes, or the block that is walked writes nothing: it is not one
+    of those that do the work.
     """
-    steps = with_jumps({line.address: decode(line) for line in instructions})
-
-    @functools.cache
-    def walk(warp: int, flags: frozenset[int] = _NONE) -> Walk:
-        one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags, launch), arch))
-        one.go()
-        return one
-
-    first, flags = walk(0), _NONE
-    if len(first.visits) >= MOST_VISITS:
+    if launch is not None and not launch.fits(program.parameters):
         return None
-    if first.flags and (without := walk(0, first.flags)).writes:
-        first, flags = without, first.flags
-    others = _others(first, launch, lambda warp: walk(warp, flags))
-    walks = [first, *others]
-    if any(len(one.visits) >= MOST_VISITS for one in walks):
+    first = _walked(program, launch, flags_off=True)
+    if not first.writes and not first.too_long:
+        first = _walked(program, launch, flags_off=False)
+    if first.too_long or (launch is not None and not first.writes):
         return None
-    if launch is None:
-        return summary([visit for one in walks for visit in one.visits], len(walks))
-    if not any(one.writes for one in walks) or any(one.guesses for one in walks):
-        return None
-    for visit in (visit for one in others for visit in one.visits):
-        visit.times *= (launch.warps - 1) / len(others)  # each stands for those around it
-    found = summary([visit for one in walks for visit in one.visits], launch.warps if others else 1)
-    return msgspec.structs.replace(
-        found, launched=True, warps=launch.warps * math.prod(launch.grid), accesses=_as_launched(found.accesses, launch)
-    )
-
-
-def _others(first: Walk, launch: KnownLaunch | None, walk: Callable[[int], Walk]) -> list[Walk]:
-    """Walks of further warps: of one where nothing is known of the launch, else of as many as there is time for."""
-    if not first.warps_differ:
-        return []
-    rest = 1 if launch is None else launch.warps - 1
-    planned = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
-    if planned > 2:
-        way = first.way
-        if all(walk(warp).way == way for warp in (1, rest)):
-            return []
-    found: list[Walk] = []
+    rest = launch.warps - 1 if launch is not None and first.warps_differ else 0
+    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(first.visits))
+    visits = list(first.visits)
     for place in range(planned):
-        found.append(walk(1 + place * rest // planned))
-        if sum(len(one.visits) for one in found) > BLOCK_VISITS:
-            break  # the first one was short, and stands for none of them
-    return found
+        other = _walked(program, launch, flags_off=first.flags_off, warp=1 + place * rest // planned)
+        if other.too_long:
+            return None
+        _let_stand_for(other.visits, rest / planned)
+        visits += other.visits
+    _let_stand_for(visits, 1 / (1 + rest) if planned else 1)
+    return _summary(visits, launch)
 
 
-def _as_launched(accesses: tuple[Access, ...], launch: KnownLaunch) -> tuple[Access, ...]:
-    """Patterns of a block that is narrower than a warp hold for its lanes as they lie: no strides lead to others."""
-    return accesses if launch.along_x else tuple(msgspec.structs.replace(a, strides=None) for a in accesses)
+def _walked(program: DecodedKernel, launch: KnownLaunch | None, *, flags_off: bool, warp: int = 0) -> Walk:
+    surroundings = Surroundings(program.arch, program.parameters, program.parameter_base, launch, warp)
+    surroundings.add_constants(program.constants)
+    walk = Walk(program, Machine(surroundings, flags_off=flags_off), flags_off=flags_off)
+    walk.go()
+    return walk
+
+
+def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
+    """The visits of a walk, added up."""
+    executed: dict[str, float] = defaultdict(float)
+    waits: dict[str, float] = defaultdict(float)
+    for visit in visits:
+        executed[visit.step.klass] += visit.times
+        waits[visit.waited_for] += visit.times * visit.waited
+    issued = sum(executed.values())
+    return WarpEstimate(
+        model=MODEL_VERSION,
+        executed={name: rounded(count) for name, count in sorted(executed.items()) if count},
+        cycles=rounded(sum(visit.times * visit.cycles for visit in visits)),
+        waits={name: rounded(count) for name, count in sorted(waits.items()) if count},
+        lanes=rounded(WARP * sum(visit.times * visit.share for visit in visits) / issued) if issued else WARP,
+        divisions=rounded(sum(visit.times for visit in visits if visit.divides)),
+        accesses=accesses_of([
+            MemoryRequest(one.step.address, one.pattern, one.times, one.data_share) for one in visits if one.pattern
+        ]),
+        launched=launch is not None,
+        warps=launch.warps * math.prod(launch.grid) if launch is not None else 0,
+    )  # fmt: skip
 
 
 class Walk:
     """The way so far."""
 
-    def __init__(self, steps: Mapping[int, Step], machine: Machine) -> None:
+    def __init__(self, program: DecodedKernel, machine: Machine, *, flags_off: bool) -> None:
         self.visits: list[Visit] = []
+        self.flags_off = flags_off
         self.warps_differ = False
-        """Whether the thread's index decided a branch or an exit."""
-        self.guesses = False
-        """Whether the rounds of a loop were guessed that a launch would have told."""
-        self._steps = steps
-        self._meets = meeting_points(self._steps)
+        """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
+        self._steps: Mapping[int, Step] = program.steps
+        self._meets = program.meets
         self._machine = machine
+        self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
         self._splits = Splits()
@@ -127,69 +141,46 @@ class Walk:
             place = self._visit(self._steps[place])
 
     @property
-    def flags(self) -> frozenset[int]:
-        """Arguments that the way asked for nothing but whether they are zero."""
-        return frozenset(self._machine.tested - self._machine.used)
+    def too_long(self) -> bool:
+        return len(self.visits) >= MOST_VISITS
 
     @property
     def writes(self) -> bool:
         """Whether the way comes to anything that writes to memory."""
         return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
 
-    @property
-    def way(self) -> list[tuple[object, ...]]:
-        """What was executed, how often, by which part of the warp, and what it asked of memory."""
-        return [
-            (one.step.address, one.times, one.share, one.data_share, one.pattern and one.pattern._replace(words=_NONE))
-            for one in self.visits
-        ]
-
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
-        guard = self._machine.guard_of(step)
-        visit = Visit(step, self._splits.share, data_share=self._splits.data_share)
+        guard = self._machine.predicate(step.guard)
+        self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
+        visit = Visit(step, self._splits.share, self._splits.data_share)
         if step.klass in MEMORY:
-            lanes = active_lanes(guard, self._splits.mask)
-            visit.pattern = pattern_of(step, address_of(step, self._machine.register), lanes)
-            self.warps_differ |= guard.by_thread and not guard.example
-        visit.cycles = self._machine.execute(step, guard)
-        visit.waited, visit.waited_for = self._machine.clock.waited, self._machine.clock.waited_for
+            visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
+        visit.cycles, visit.waited, visit.waited_for = self._clock.advance(step)
+        self._machine.execute(step, guard)
         self.visits.append(visit)
+        if step.klass == "branch":
+            return self._jump(step, guard, visit)
+        if step.operation in ("I2F", "I2FP") and "RP" in step.modifiers:
+            visit.divides = True  # how an integer division begins
+        return step.address + INSTRUCTION_BYTES
+
+    def _jump(self, step: Step, guard: Value, visit: Visit) -> int | None:
+        """Where a branch, a call or an exit leads."""
         following = step.address + INSTRUCTION_BYTES
         if is_branch(step) and step.target is not None:
             return self._branch(step, step.target, visit, following)
-        if step.base == "CALL" and step.target is not None:
+        if step.operation == "CALL" and step.target is not None:
             return self._call(step.target, visit, following)
-        if step.base == "RET":
+        if step.operation == "RET":
             return self._returns.pop() if self._returns else self._splits.side_ends()
-        if step.base == "EXIT":
-            return self._exit(step, guard, following)
-        if step.base in ("I2F", "UI2F", "I2FP") and "RP" in step.modifiers:
-            visit.divides = True  # how an integer division begins
-        return following
-
-    def _exit(self, step: Step, guard: Value, following: int) -> int | None:
-        """Leave the kernel, or stay where that depends on data or arguments: those who leave are the exception."""
-        self.warps_differ |= guard.by_thread and not guard.example
-        if guard.bits is None and (stores := self._stored_under(step)):
-            for visit in stores:
-                visit.share, visit.data_share = visit.share * DATA_SHARE, visit.data_share * DATA_SHARE
-            self._splits.side_left()
+        if step.operation != "EXIT":
+            return following
         if step.guard is None or (guard.bits == 1 and not guard.example):
             return self._splits.side_ends()
         if isinstance(guard.bits, tuple) and not guard.example:
-            self._splits.without(guard)
-        return following
-
-    def _stored_under(self, step: Step) -> list[Visit]:
-        """What was stored under the guard of an exit: who leaves then has done its part, and is no exception."""
-        found = []
-        for visit in reversed(self.visits[:-1]):
-            if step.guard is None or step.guard.text in visit.step.flags or is_branch(visit.step):
-                break
-            if visit.step.klass == "global_store" and visit.step.guard == step.guard:
-                found.append(visit)
-        return found
+            self._splits.without(guard.bits)
+        return following  # who leaves by data or arguments is the exception
 
     def _call(self, target: int, visit: Visit, following: int) -> int:
         if self._splits.by_data:
@@ -203,10 +194,11 @@ class Walk:
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
         forward = target > step.address
-        self.warps_differ |= condition.by_thread and not condition.example
+        self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
+        ends = condition.bits == 0
         if not forward and named is not None and condition.example:
-            condition = Value(1)  # arguments are examples: the loop goes round at least twice
-        if condition.bits == 0 or (forward and self._is_bound(visit)):
+            condition = ONE  # arguments are examples: the loop goes round at least twice
+        if condition.bits == 0 or (forward and _is_bound(visit.comparison)):
             visit.other_way = target
             return following
         if forward and condition.bits != 1:
@@ -214,42 +206,38 @@ class Walk:
             self._splits.split(condition, target, self._meets[step.address])
             return following
         visit.other_way = following if named else None
-        return target if forward else self._back(step.address, target, following)
+        return target if forward else self._back(step.address, target, following, ends=ends)
 
-    @staticmethod
-    def _is_bound(visit: Visit) -> bool:
-        """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
-
-        The branch leads around the work then; arguments are examples, and may be too small for the example of a block.
-        """
-        sides = visit.comparison
-        if sides is None or not (sides.left.example or sides.right.example):
-            return False
-        return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
-
-    def _back(self, end: int, head: int, following: int) -> int | None:
+    def _back(self, end: int, head: int, following: int, *, ends: bool) -> int | None:
         """A jump back: the first time round once more; the second time count the other rounds and leave.
 
-        Where each round is another step of a tree, the way goes round until the loop's own condition ends it.
+        Where each round is another step of a tree, the way goes round until the loop's own condition ``ends`` it.
         """
         arrivals = self._arrivals.setdefault((head, end), [])
         arrivals.append(len(self.visits))
         if len(arrivals) < 2:
             return self._again(head, end)
-        before, body = self.visits[: arrivals[-2]], self.visits[arrivals[-2] :]
+        body = self.visits[arrivals[-2] :]
         way_out = exit_of(body)
-        if way_out is not None and is_step_of_tree(way_out, before, body):
+        rounds = rounds_of(self._compared(way_out.step.address, len(arrivals)), body) if way_out is not None else None
+        if rounds is None and way_out is not None and not (ends and len(arrivals) > 2):
             return self._again(head, end)
         earlier = (n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
-        first = next(earlier, arrivals[0])  # the first round may have begun in its middle
+        begin = next(earlier, arrivals[0])  # the first round may have begun in its middle
+        walked, before_last = self.visits[begin : arrivals[-2]], len(arrivals) - 1
         del self._arrivals[head, end]
         self._forget({visit.step.address for visit in body}, head, end)
         if way_out is None:
             return following
-        if len(arrivals) == 2:
-            self.guesses |= is_guess(way_out)
-            count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, before, body))
+        if rounds is not None:
+            _let_stand_for(walked, min(rounds / before_last, 1))
+            _let_stand_for(body, max(rounds - before_last, 0))
         return way_out.other_way
+
+    def _compared(self, exit_address: int, rounds: int) -> list[RegisterComparison | None]:
+        """What the exit of a loop compared in so many rounds; None where it was not passed."""
+        found = [visit.comparison for visit in self.visits if visit.step.address == exit_address]
+        return [*[None] * (rounds - len(found)), *found[-rounds:]]
 
     def _again(self, head: int, end: int) -> int:
         """Another round; a loop inside that was left after its first round begins anew."""
@@ -261,3 +249,19 @@ class Walk:
         head."""
         for loop in [(inner, last) for inner, last in self._arrivals if inner in body and (inner > head or last < end)]:
             del self._arrivals[loop]
+
+
+def _is_bound(sides: RegisterComparison | None) -> bool:
+    """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
+
+    The branch leads around the work then; arguments are examples, and may be too small for the example of a block.
+    """
+    if sides is None or not sides.example:
+        return False
+    return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
+
+
+def _let_stand_for(visits: Sequence[Visit], rounds: float) -> None:
+    """Let a walked round stand for so many."""
+    for visit in visits:
+        visit.times *= rounds

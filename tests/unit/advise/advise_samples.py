@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.advise.rule_case import Case
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.comparison import Case, Side, Usage
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 COPY = Usage(
     issued=100.0, classes={"global_load": 4.0, "global_store": 1.0, "fp32": 20.0, "integer": 30.0},
-    global_requests=5.0, global_bytes=640.0, global_sectors=20.0, global_ideal=20.0, global_fresh=1.0,
+    global_requests=5.0, global_bytes=640.0, global_sectors=20.0, global_ideal=20.0,
     global_width=4.0, alone=1000.0, waits={"global_load": 700.0, "fp32": 60.0}, warps=16.0, limit=16.0,
 )  # fmt: skip
 """A coalesced kernel of moderate length that fills the SM."""
@@ -51,5 +49,4 @@ def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: 
 
 
 def load(sectors: float = 4.0, times: float = 4.0, size: int = 4, op: str = "global_load") -> Access:
-    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times,
-                  strides=(size, 0, 0))  # fmt: skip
+    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times)  # fmt: skip

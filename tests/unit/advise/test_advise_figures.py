@@ -7,7 +7,7 @@ import pytest
 from advise_samples import dry, load, record, side
 
 from pytest_gpuperf.advise.advisor import static_case
-from pytest_gpuperf.advise.rule_case import Case, change
+from pytest_gpuperf.advise.comparison import Case, change
 from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -53,7 +53,7 @@ def test_where_data_decide_equal_arguments_are_equal_work() -> None:
 
 
 def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
-    again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1, strides=(4, 0, 0))
+    again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1)
     assert scale_of(walked(load(times=1.0)), walked(load(times=2.0), again)) == 0.5
 
 

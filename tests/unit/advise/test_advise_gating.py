@@ -6,7 +6,7 @@ import pytest
 from advise_samples import COPY, case, dry, load, record, side
 
 from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise
-from pytest_gpuperf.advise.rules import compute, local_memory, waiting
+from pytest_gpuperf.advise.rules import compute, memory, waiting
 
 STORE = load(op="global_store", times=1)
 QUIET = {"fp32": 2000.0, "global_load": 4.0, "global_store": 1.0}
@@ -66,7 +66,7 @@ def test_a_launch_gates_where_it_costs_occupancy(figures: dict[str, int], gates:
 
 def test_spills_and_lost_occupancy_gate() -> None:
     after = side(record("b", spill_store_bytes=64, spill_load_bytes=64, stack_bytes=64, warps=32))
-    spills = local_memory.register_spilling(case(now=COPY.replace(local_requests=32.0), after=after))
+    spills = memory.register_spilling(case(now=COPY.replace(local_requests=32.0), after=after))
     fewer = waiting.occupancy_lost(case(now=COPY.replace(warps=8.0, limit=8.0), after=after))
     assert spills is not None
     assert fewer is not None

@@ -6,8 +6,8 @@ import pytest
 from advise_samples import COPY, case, dry, record, side
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.rules import RULES, compute, local_memory, memory, waiting
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
+from pytest_gpuperf.advise.rules import RULES, compute, memory, waiting
 
 BELOW = 0.999
 """Just short of a threshold."""
@@ -31,46 +31,46 @@ def test_causes_have_words_and_an_example_family() -> None:
 def test_register_spilling() -> None:
     after = side(record("b", spill_store_bytes=64, spill_load_bytes=64, stack_bytes=64))
     now = COPY.replace(local_requests=32.0, issued=132.0)
-    found = local_memory.register_spilling(case(now=now, after=after))
+    found = memory.register_spilling(case(now=now, after=after))
     assert found is not None
     assert (found.evidence[0].before, found.evidence[0].after) == (0, 128)
     assert found.without.local_requests == 0
     assert found.without.issued == 100
-    assert local_memory.register_spilling(case()) is None
-    assert local_memory.register_spilling(case(before=after, after=after)) is None
+    assert memory.register_spilling(case()) is None
+    assert memory.register_spilling(case(before=after, after=after)) is None
 
 
 def test_register_spilling_where_nobody_counted_spills() -> None:
     unknown = {"spill_store_bytes": None, "spill_load_bytes": None}
     before, after = side(record("a", **unknown)), side(record("b", stack_bytes=64, **unknown))
     now = COPY.replace(local_requests=32.0)
-    found = local_memory.register_spilling(case(now=now, before=before, after=after))
+    found = memory.register_spilling(case(now=now, before=before, after=after))
     assert found is not None
     assert str(found.evidence[0]) == "stack bytes per thread 0 -> 64"
-    assert local_memory.register_spilling(case(before=before, after=after)) is None
-    assert local_memory.stack(case(now=now, before=before, after=after)) is None
+    assert memory.register_spilling(case(before=before, after=after)) is None
+    assert memory.stack(case(now=now, before=before, after=after)) is None
 
 
 def test_stack() -> None:
     after = side(record("b", stack_bytes=16))
-    found = local_memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
+    found = memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
     assert found is not None
     assert found.cause is causes.STACK
-    assert local_memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
+    assert memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
     spilled = side(record("b", stack_bytes=16, spill_store_bytes=16))
-    assert local_memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
+    assert memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
 
 
 def test_address_taken() -> None:
     written, now = {"local_store": 1}, COPY.replace(local_requests=1.0)
     printf = case(now=now, after=side(record("b", stack_bytes=8, opcodes=written)))
-    found = local_memory.address_taken(printf)
+    found = memory.address_taken(printf)
     assert found is not None
     assert (found.cause, found.gates) == (causes.ADDRESS, True)
-    assert local_memory.stack(printf) is None
+    assert memory.stack(printf) is None
     indexed = case(now=now, after=side(record("b", stack_bytes=8, opcodes={**written, "local_load": 1})))
-    assert local_memory.address_taken(indexed) is None
-    assert local_memory.stack(indexed) is not None
+    assert memory.address_taken(indexed) is None
+    assert memory.stack(indexed) is not None
 
 
 def test_uncoalesced() -> None:
@@ -81,21 +81,6 @@ def test_uncoalesced() -> None:
     assert memory.uncoalesced(case(now=COPY.replace(global_sectors=20.0 * memory.SECTOR_GROWTH * BELOW))) is None
     wide = COPY.replace(global_sectors=80.0, global_ideal=80.0)  # 16 bytes per lane take 16 sectors, and should
     assert memory.uncoalesced(case(now=wide)) is None
-
-
-def test_uncoalesced_is_not_what_narrower_loads_of_the_same_places_are() -> None:
-    wide = COPY.replace(global_width=16.0, global_sectors=80.0, global_ideal=80.0)
-    narrow = COPY.replace(global_requests=20.0, global_sectors=320.0, global_ideal=80.0, issued=115.0)
-    assert memory.uncoalesced(case(wide, narrow)) is None
-    found = memory.lost_vectorisation(case(wide, narrow))
-    assert found is not None
-    assert [str(figure) for figure in found.evidence] == [
-        "bytes per global memory access and lane 16 -> 4", "global memory accesses 5 -> 20 per warp",
-        "sectors of global requests 80 -> 320 per warp",
-    ]  # fmt: skip
-    assert found.without.global_sectors == found.without.global_ideal == 80
-    scattered = narrow.replace(global_sectors=640.0)  # 32 sectors by each: the lanes lie farther apart
-    assert memory.uncoalesced(case(wide, scattered)) is not None
 
 
 def test_uncoalesced_shows_no_figure_that_became_better() -> None:
@@ -126,56 +111,6 @@ def test_redundant_traffic() -> None:
     assert memory.redundant_traffic(case(now=most)) is None
 
 
-def test_redundant_traffic_leaves_what_had_to_be_loaded_once() -> None:
-    """Loads that come again hit a cache: what is left without them comes from memory as it did before."""
-    now = COPY.replace(
-        global_requests=9.0, global_bytes=1152.0, global_sectors=36.0, global_ideal=36.0, global_fresh=0.5
-    )
-    found = memory.redundant_traffic(case(now=now))
-    assert found is not None
-    assert found.without.global_fresh == COPY.global_fresh
-
-
-def test_redundant_traffic_is_not_what_another_array_takes() -> None:
-    was = COPY.replace(global_distinct=640.0)
-    now = COPY.replace(global_requests=10.0, global_bytes=1280.0, global_sectors=40.0, global_distinct=1280.0)
-    assert memory.redundant_traffic(case(was, now)) is None
-    again = now.replace(global_distinct=640.0 + 640.0 * memory.OTHER_DATA * BELOW)
-    assert memory.redundant_traffic(case(was, again)) is not None
-    unknown = now.replace(global_distinct=None)
-    assert memory.redundant_traffic(case(was, unknown)) is not None
-    no_longer_shared = case(was.replace(shared_requests=40.0, shared_turns=40.0, shared_ideal=40.0), now)
-    assert memory.redundant_traffic(no_longer_shared) is not None
-
-
-def test_redundant_traffic_that_was_counted_does_not_come_from_dram() -> None:
-    was, now = COPY.replace(dram_bytes=640.0), COPY.replace(global_bytes=1280.0, dram_bytes=1280.0)
-    assert memory.redundant_traffic(case(was, now, counted=True)) is None
-    assert memory.redundant_traffic(case(was, now.replace(dram_bytes=700.0), counted=True)) is not None
-
-
-def test_redundant_traffic_is_what_used_to_be_computed() -> None:
-    """A polynomial of 16 steps for four elements of each lane, or a table that has them."""
-    was = COPY.replace(global_distinct=640.0, classes={**COPY.classes, "fp32": 68.0})
-    fetched = COPY.replace(global_bytes=1152.0, global_distinct=1152.0, classes={**COPY.classes, "fp32": 4.0})
-    found = memory.redundant_traffic(case(was, fetched))
-    assert found is not None
-    assert [str(one) for one in found.evidence] == [
-        "bytes asked of global memory 640 -> 1152 per warp", "arithmetic instructions 68 -> 4 per warp",
-    ]  # fmt: skip
-    assert found.without is was  # computing has its price
-
-
-def test_redundant_traffic_is_not_another_input_of_as_much_arithmetic() -> None:
-    was = COPY.replace(global_distinct=640.0, classes={**COPY.classes, "fp32": 68.0})
-    most = 68.0 / memory.LESS_COMPUTED / BELOW
-    another = COPY.replace(global_bytes=1152.0, global_distinct=1152.0, classes={**COPY.classes, "fp32": most})
-    assert memory.redundant_traffic(case(was, another)) is None
-    few = was.replace(classes={**COPY.classes, "fp32": 3.0})  # that is less than an operation for each word
-    none = another.replace(classes={**COPY.classes, "fp32": 0.0})
-    assert memory.redundant_traffic(case(few, none)) is None
-
-
 def test_redundant_traffic_tells_of_shared_memory_that_is_no_longer_used() -> None:
     now = COPY.replace(global_bytes=1280.0)
     found = memory.redundant_traffic(case(TILE, now))
@@ -196,16 +131,6 @@ def test_lost_vectorisation() -> None:
     assert both is not None
     assert [one.what.split()[2] for one in both.evidence[::2]] == ["global", "shared"]  # the more accesses, the earlier
     assert (both.without.global_requests, both.without.shared_requests) == (1.25, 1)
-
-
-def test_narrower_accesses_that_take_no_more_passes_each_are_no_conflicts() -> None:
-    wide = TILE.replace(shared_width=16.0, shared_turns=20.0, shared_ideal=16.0)
-    narrow = TILE.replace(shared_width=4.0, shared_requests=16.0, shared_turns=64.0, shared_ideal=16.0)
-    assert memory.bank_conflicts(case(wide, narrow)) is None
-    found = memory.lost_vectorisation(case(wide, narrow))
-    assert found is not None
-    assert (found.without.shared_requests, found.without.shared_turns) == (4, 20)
-    assert memory.bank_conflicts(case(wide, narrow.replace(shared_turns=256.0))) is not None
 
 
 def test_lost_vectorisation_answers_for_addresses_and_loops_but_not_for_integers_that_are_the_work() -> None:
@@ -250,14 +175,6 @@ def test_double_precision() -> None:
     was = COPY.replace(classes={**COPY.classes, "fp64": 20.0})
     most = COPY.replace(classes={**COPY.classes, "fp64": 20.0 * compute.FP64_GROWTH})
     assert compute.double_precision(case(was, most)) is None
-
-
-def test_double_precision_costs_nothing_of_what_lost_coalescing_and_bank_conflicts_do() -> None:
-    now = TILE.replace(classes={**TILE.classes, "fp64": 2.0}, global_sectors=90.0, shared_turns=16.0, dram_bytes=5e6)
-    found = compute.double_precision(case(TILE.replace(dram_bytes=1e6), now))
-    assert found is not None
-    assert (found.without.global_sectors, found.without.shared_turns, found.without.dram_bytes) == (90, 16, 4.5e6)
-    assert "fp64" not in found.without.classes
 
 
 def test_double_precision_back_in_single_precision() -> None:
@@ -335,19 +252,6 @@ def test_launch_configuration() -> None:
     assert waiting.launch_configuration(case(now=now, before=before, after=hungry)) is None
 
 
-def test_blocks_that_are_no_multiple_of_a_warp_leave_lanes_idle() -> None:
-    before, after = side(record("a", block=256)), side(record("a", block=48))
-    odd = case(before=before, after=after)
-    found = waiting.launch_configuration(odd)
-    assert found is not None
-    assert [str(one) for one in found.evidence] == ["block 256x1x1 -> 48x1x1", "threads per warp 32 -> 24 of 32"]
-    assert found.without.issued == COPY.issued * 24 / 32
-    assert not found.gates
-    assert waiting.exposed_latency(odd) is None  # a smaller block, but it is the idle lanes that cost
-    assert waiting.launch_configuration(case(before=after, after=before)) is None
-    assert waiting.launch_configuration(case(before=before, after=side(record("a", block=1024)))) is None
-
-
 def test_more_work_per_thread() -> None:
     before = side(record("a"), grid=(100, 1, 1), sm_count=132)
     after = side(record("b"), grid=(25, 1, 1), sm_count=132)
@@ -414,20 +318,6 @@ def test_exposed_latency() -> None:
     assert waiting.exposed_latency(case(now=as_long_for_more)) is None
 
 
-def test_exposed_latency_is_not_that_of_local_memory() -> None:
-    classes = {**COPY.classes, "local_load": 2.0}
-    was = COPY.replace(waits={**COPY.waits, "local_load": 90.0}, classes=classes, local_requests=2.0)
-    waits = {"global_load": 2400.0, "local_load": 900.0, "fp32": 60.0}
-    many = COPY.replace(waits=waits, classes=classes, alone=3400.0, local_requests=6.0)
-    assert waiting.exposed_latency(case(was, many)) is None
-    few = waiting.exposed_latency(case(was, many.replace(local_requests=3.0)))  # too few to hold up every load
-    assert few is not None
-    assert few.without.alone == pytest.approx(3400 - 1700)
-    none = waiting.exposed_latency(case(was, many.replace(local_requests=2.0)))
-    assert none is not None
-    assert none.without.alone == pytest.approx(3400 - 1700 - 810)
-
-
 def test_exposed_latency_is_not_that_of_the_sides_of_a_branch() -> None:
     waits = {"global_load": 2400.0, "fp32": 60.0}
     was, now = COPY.replace(load_lanes=32.0), COPY.replace(waits=waits, alone=2700.0, load_lanes=20.0)
@@ -445,9 +335,12 @@ def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:
     assert waiting.exposed_latency(case(now=most)) is None
 
 
-def test_exposed_latency_by_smaller_blocks_of_the_same_code() -> None:
-    before, after = side(record("a", block=256)), side(record("a", block=128))
-    found = waiting.exposed_latency(case(before=before, after=after))
-    assert found is not None
-    assert str(found.evidence[0]) == "threads per block 256 -> 128"
-    assert waiting.exposed_latency(case(before=after, after=before)) is None
+def test_redundant_traffic_is_not_what_another_array_takes() -> None:
+    was = COPY.replace(global_distinct=640.0)
+    now = COPY.replace(global_requests=10.0, global_bytes=1280.0, global_sectors=40.0, global_distinct=1280.0)
+    assert memory.redundant_traffic(case(was, now)) is None
+    again, unknown = now.replace(global_distinct=640.0), now.replace(global_distinct=None)
+    no_longer_shared = was.replace(shared_requests=40.0, shared_turns=40.0, shared_ideal=40.0)
+    no_longer_computed = was.replace(classes={**was.classes, "fp32": 200.0})
+    for before, after in ((was, again), (was, unknown), (no_longer_shared, now), (no_longer_computed, now)):
+        assert memory.redundant_traffic(case(before, after)) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.limiting_resource import (
     COMPUTE,
     MEMORY,
@@ -12,7 +13,6 @@ from pytest_gpuperf.advise.limiting_resource import (
     why_no_roofline,
     why_unknown,
 )
-from pytest_gpuperf.advise.side import Side
 
 PEAKS = {"copy_bandwidth": 4e12, "fma_throughput": 60e12}
 

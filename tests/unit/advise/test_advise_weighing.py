@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_case, static_case, weigh
-from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
+from pytest_gpuperf.advise.comparison import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.workload_comparison import Explained
-from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 
@@ -84,17 +82,6 @@ def test_a_grid_that_one_side_alone_knows_is_no_difference() -> None:
     assert advise(unknown, few) == advise(few, unknown) == ()
 
 
-def test_a_grid_made_for_the_sms_of_another_gpu_is_no_difference() -> None:
-    """132 blocks lie two on some of 108 SMs, and 108 lie one on each."""
-    many, few = (
-        msgspec.structs.replace(static(code, load(), cycles=4000.0), arch="sm_80", grid=(blocks, 1, 1))
-        for code, blocks in (("a", 132), ("b", 108))
-    )
-    assert advise(many, few) == ()
-    timed = [msgspec.structs.replace(one, time_ns=time) for one, time in ((many, 1000.0), (few, 2000.0))]
-    assert first(*timed) == "exposed latency"
-
-
 def test_what_a_full_gpu_would_hide_is_named_with_and_without_a_grid() -> None:
     """A copy that memory bounds: narrow loads cost time where a single block is on an SM, as at the end of a grid."""
     wide = load(sectors=16.0, times=1.0, size=16), load(sectors=16.0, op="global_store", times=1.0, size=16)
@@ -130,44 +117,6 @@ def test_a_branch_whose_sides_write_an_element_each_does_the_same_work() -> None
     assert case.scale == 1.0
 
 
-def test_occupancy_lost_by_the_way_does_not_stand_before_what_cost_more() -> None:
-    """Divisions take the time, and registers besides."""
-    calm = static("a", load())
-    busy = static("b", load(), executed={"fp32": 2000.0, "global_load": 4.0, "global_store": 1.0}, divisions=64.0,
-                  cycles=20000.0, warps=56, limiter="registers", registers=40)  # fmt: skip
-    found = advise(calm, busy)
-    assert found[0].cause != "occupancy lost"
-    assert "occupancy lost" in [one.cause for one in found if one.gates]
-    crowded = static("b", load(), warps=16, limiter="registers", registers=128)
-    assert first(calm, crowded) == "occupancy lost"
-
-
-def test_launches_on_record_do_equal_work_where_data_decide_about_it() -> None:
-    """A thread that does what four did is no loss of three quarters, whatever its arguments are called now."""
-
-    def scattered(code: str, blocks: int, each: float) -> Side:
-        wild = msgspec.structs.replace(load(times=4.0 * each), sectors=None, strides=None, distinct=0.0)
-        counts = {"fp32": 20.0 * each, "global_load": 4.0 * each, "atomic": each}
-        one = static(code, wild, executed=counts, cycles=1000.0 * each)
-        assert one.static is not None
-        return msgspec.structs.replace(one, static=msgspec.structs.replace(one.static, grid=(blocks, 1, 1)))
-
-    weight = weigh(scattered("a", 4000, 1.0), scattered("b", 1000, 4.0))
-    assert weight is not None
-    assert weight.ratio == pytest.approx(1.0)
-    slower = weigh(scattered("a", 4000, 1.0), scattered("b", 4000, 4.0))
-    assert slower is not None
-    assert slower.ratio == pytest.approx(4.0)
-
-
-def test_sectors_that_are_known_of_one_side_alone_are_no_difference() -> None:
-    """Whose addresses went through local memory is taken for coalesced."""
-    untold = msgspec.structs.replace(load(), sectors=None, strides=None)
-    stored = load(op="global_store", times=1)
-    assert first(static("a", load(), stored), static("b", load(sectors=32.0), stored)) == "uncoalesced access"
-    assert first(static("a", untold, stored), static("b", load(sectors=32.0), stored)) != "uncoalesced access"
-
-
 def test_a_double_is_one_element_as_a_float_is() -> None:
     single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
     double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
@@ -200,21 +149,11 @@ def test_what_the_verdict_is_red_for_comes_first() -> None:
     before = static("a", load(), load(op="global_store", times=1.0))
     after = static("b", *scattered, executed={"fp32": 4000.0, "global_load": 4.0, "global_store": 1.0})
     assert advise(before, after)[0].cause == "instruction growth"
-    found = advise(before, after, (), {"sectors per global request"})
+    found = advise(before, after, {"sectors per global request"})
     assert [(one.cause, one.gates) for one in found[:2]] == [
         ("uncoalesced access", True),
         ("instruction growth", False),
     ]
-
-
-@pytest.mark.parametrize(("gain", "outweighed"), [(0.7, True), (0.95, False)])
-def test_what_occupancy_was_lost_for_outweighs_it_as_it_does_for_the_gate(gain: float, outweighed: bool) -> None:
-    before, after = static("a", load()), static("b", load(), warps=32, registers=64)
-    assert [one.outweighed for one in advise(before, after)][:1] == [False]
-    found = advise(before, after, (StaticEstimate(ratio=gain, latency=1.5),))
-    assert [one.outweighed for one in found][:1] == [outweighed]
-    back = advise(static("a", load(), warps=32), static("b", load(sectors=32.0)), (StaticEstimate(gain, 1.5),))
-    assert not any(one.outweighed for one in back)  # occupancy rose: nothing was given for it
 
 
 def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
@@ -223,15 +162,6 @@ def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> 
         (Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.strongest
     )
     assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
-
-
-def test_more_bytes_for_fewer_operations_are_not_more_work() -> None:
-    """A table in place of a polynomial: neither declaration says how much work there is."""
-    computes = side(record("a"), counters=COUNTED, bytes=800, flops=3300)
-    for bytes_, flops, scale in ((1200, 100, 1.0), (1600, 6600, 0.5), (1600, 3300, 0.5), (1600, None, 0.5)):
-        case = counted_case(computes, side(record("b"), counters=COUNTED, bytes=bytes_, flops=flops))
-        assert case is not None
-        assert case.now.issued == scale * EXACT["smsp__inst_executed.sum"]
 
 
 def test_times_bound_the_gain() -> None:

@@ -10,6 +10,7 @@ import pytest
 from device_samples import DeviceArray
 from dsl_samples import RecordedSignature, install_recorded_cutile
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.device.device_errors import LaunchError

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from triton_samples import Config, compiled
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, binary_for
 from pytest_gpuperf.compile.adapters.triton import read_triton
 

@@ -16,7 +16,7 @@ from loaded_scripts import load_script
 
 from pytest_gpuperf.advise import usage_from_counters
 from pytest_gpuperf.advise.advisor import advise, case_of
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.counters.catalogue import SETS
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -78,9 +78,9 @@ def test_fewer_right_causes_than_promised_are_an_error(
 def workloads(report: ModuleType, suite: Any) -> dict[tuple[str, str], Side]:
     """Every workload of a pair that was counted, by test and name."""
     sides = {
-        (f"example_suite/{pair.module}::{pair.test}", name): suite.side(pair, name)
+        (f"example_suite/{pair.module}::{pair.test}", name): side
         for pair in report.PAIRS
-        for name in (pair.optimised, pair.naive)
+        for name, side in zip((pair.optimised, pair.naive), suite.sides(pair), strict=True)
     }
     return {place: side for place, side in sides.items() if side.counters}
 
@@ -137,7 +137,7 @@ def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(report: Modu
     """The default set counts too little to name causes by."""
     (pair,) = [p for p in report.PAIRS if p.optimised == "transpose_coalesced" and p.naive == "transpose_naive"]
     default = {metric.name for metric in SETS["default"]}
-    sides = [suite.side(pair, name) for name in (pair.optimised, pair.naive)]
+    sides = suite.sides(pair)
     few = [
         msgspec.structs.replace(side, counters={name: v for name, v in side.counters.items() if name in default})
         for side in sides

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.explain.explanation import ComparedWith, explained
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key

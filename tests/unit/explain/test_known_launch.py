@@ -9,14 +9,13 @@ ARGUMENTS = ("float32[1024,32] align=16", "int32=-7", "null", "bool=True", "floa
              "Pair=0x0102030405060708", "uint64=9", "float32[4]")  # fmt: skip
 
 
-def test_sizes_integers_and_alignments_are_read() -> None:
+def test_sizes_and_integers_are_read() -> None:
     identity = Identity(code="c", launch="grid=(64, 2, 1) block=(32, 8, 1) shared=0", arguments=ARGUMENTS)
     found = known_launch(identity)
     assert found is not None
-    assert (found.grid, found.block, found.warps, found.along_x) == ((64, 2, 1), (32, 8, 1), 8, True)
+    assert (found.grid, found.block, found.warps) == ((64, 2, 1), (32, 8, 1), 8)
     assert found.integers == (None, -7, 0, 1, None, None, None, 9, None)
     assert found.sizes == (8, 4, 8, 1, 4, 8, 8, 8, 8)
-    assert (found.alignments[0], found.alignments[5], found.alignments[8]) == (16, 4, 256)
 
 
 def test_a_callable_has_no_launch() -> None:

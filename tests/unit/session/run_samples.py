@@ -20,7 +20,6 @@ from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.run import Run
 
 MODULE = "tests/test_copy.py"
 TEST = "test_copy"

@@ -9,7 +9,7 @@ import pytest
 from run_samples import COMPILER, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
@@ -26,12 +26,11 @@ def spilling(code: str = "c1", stores: int = 8) -> StaticRecord:
 
 
 class Comparison:
-    """Two versions of each side, as ``WorkloadComparison`` hands them out; what they weigh and prove is set."""
+    """Two versions, as ``WorkloadComparison`` hands them out; what they weigh and prove is set."""
 
     def __init__(self) -> None:
         self.made: list[tuple[Any, ...]] = []
-        self.sides = [("old 1", "new 1"), ("old 2", "new 2")]
-        self.weights: dict[tuple[str, str], StaticEstimate | None] = {}
+        self.weight: StaticEstimate | None = None
         self.proofs: dict[tuple[str, str], tuple[Change, ...]] = {}
         self.asked: list[tuple[str, str]] = []
 
@@ -39,14 +38,14 @@ class Comparison:
         self.made.append(given)
         return self
 
-    def wanted_estimates(self, arch: str) -> list[Any]:
-        return []
+    def compared(self, arch: str) -> VersionPair:
+        return VersionPair(arch, None, None)
 
-    def estimated_sides(self, arch: str) -> Any:
-        return iter(self.sides)
+    def sides(self, arch: str) -> tuple[str, str]:
+        return "old", "new"
 
     def weigh(self, before: str, after: str) -> StaticEstimate | None:
-        return self.weights.get((before, after))
+        return self.weight
 
     def proven(self, before: str, after: str) -> tuple[Change, ...]:
         self.asked.append((before, after))
@@ -69,12 +68,12 @@ def judged(run: Run, new: StaticRecord, old: StaticRecord | None = None) -> Judg
     return judge_static(run.worker, one, [one], estimates).judgements[0]
 
 
-def test_a_proven_cause_gates_where_the_first_of_two_estimates_loses(run: Run, comparison: Comparison) -> None:
-    comparison.weights = {("old 2", "new 2"): LOSS}  # of the first there is none
-    comparison.proofs = {("old 2", "new 2"): (TURNS,)}
+def test_a_proven_cause_gates_where_the_estimate_loses(run: Run, comparison: Comparison) -> None:
+    comparison.weight = LOSS
+    comparison.proofs = {("old", "new"): (TURNS,)}
     found = judged(run, static_record("c1"))
     assert (found.verdict, found.changes[0]) == (Verdict.WORSE, TURNS)
-    assert comparison.asked == comparison.sides
+    assert comparison.asked == [("old", "new")]
     store, _, one, compiler, all_of, _ = comparison.made[0]
     assert (store, one.key, compiler, [each.key for each in all_of]) == (run.store, key(), COMPILER, [key()])
 
@@ -85,15 +84,15 @@ def test_unchanged_code_is_weighed_by_nothing(run: Run, comparison: Comparison) 
 
 
 def test_a_cure_on_the_way_back_may_be_worth_its_spills(run: Run, comparison: Comparison) -> None:
-    comparison.weights = {("old 1", "new 1"): GAIN}
+    comparison.weight = GAIN
     assert judged(run, spilling()).verdict is Verdict.WORSE  # it proves nothing
     comparison.asked.clear()
-    comparison.proofs = {("new 2", "old 2"): (TURNS,)}
+    comparison.proofs = {("new", "old"): (TURNS,)}
     found = judged(run, spilling())
     assert (found.verdict, "got worse, which an estimate of the whole kernel outranks" in found.reason) == (
         Verdict.SAME, True
     )  # fmt: skip
-    assert comparison.asked == [*comparison.sides, ("new 1", "old 1"), ("new 2", "old 2")]
+    assert comparison.asked == [("old", "new"), ("new", "old")]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_a_cure_is_looked_for_where_local_memory_got_worse_alone(
     run: Run, comparison: Comparison, old: StaticRecord, new: StaticRecord
 ) -> None:
     judged(run, new, old)
-    assert comparison.asked == comparison.sides
+    assert comparison.asked == [("old", "new")]
 
 
 def test_verdicts_come_in_order_where_there_is_a_gpu_alone(

@@ -16,7 +16,7 @@ words = st.integers(0, WORD)
 
 
 def machine(**registers: int) -> Machine:
-    made = Machine(Surroundings("sm_90", (), 0), "sm_90")
+    made = Machine(Surroundings("sm_90", (), 0), flags_off=True)
     for name, number in registers.items():
         run(made, ("MOV", f"{name}, {number:#x}"))
     return made
@@ -25,7 +25,7 @@ def machine(**registers: int) -> Machine:
 def run(on: Machine, *lines: tuple[str, str], predicate: str = "") -> Machine:
     for opcode, operands in lines:
         step = decode(Instruction(0, predicate, opcode, operands))
-        on.execute(step, on.guard_of(step))
+        on.execute(step, on.predicate(step.guard))
     return on
 
 

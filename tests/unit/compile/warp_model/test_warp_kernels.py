@@ -12,7 +12,6 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
-from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 TEXT = r"""
@@ -48,10 +47,6 @@ extern "C" __global__ void adds(const float* in, float* out, int n) {
     for (int i = 0; i < n; ++i) sum += in[i * blockDim.x + threadIdx.x];
     out[INDEX] = sum;
 }
-extern "C" __global__ void axpy(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
-    int stride = gridDim.x * blockDim.x;
-    for (int i = INDEX; i < n; i += stride) y[i] = a * x[i] + y[i];
-}
 extern "C" __global__ void axpy_rolled(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
     int stride = gridDim.x * blockDim.x;
     #pragma unroll 1
@@ -67,47 +62,6 @@ extern "C" __global__ void tree(const float* in, float* out) {
     }
     if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
 }
-extern "C" __global__ void spread_tree(const float* in, float* out) {
-    extern __shared__ float sums[];
-    sums[threadIdx.x] = in[INDEX];
-    __syncthreads();
-    for (unsigned gap = 1; gap < blockDim.x; gap *= 2) {
-        unsigned place = 2 * gap * threadIdx.x;
-        if (place < blockDim.x) sums[place] += sums[place + gap];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
-}
-extern "C" __global__ void sifted_tree(const float* in, float* out) {
-    extern __shared__ float sums[];
-    sums[threadIdx.x] = in[INDEX];
-    __syncthreads();
-    for (unsigned gap = 1; gap < blockDim.x; gap *= 2) {
-        if (threadIdx.x % (2 * gap) == 0) sums[threadIdx.x] += sums[threadIdx.x + gap];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
-}
-template <bool SkipsItself> __device__ void attract(const float4* pos, float4* acc, int n) {
-    __shared__ float4 tile[256];
-    float4 me = pos[INDEX];
-    float x = 0.0f, y = 0.0f, z = 0.0f;
-    for (int t = 0; t < n; t += 256) {
-        tile[threadIdx.x] = pos[t + threadIdx.x];
-        __syncthreads();
-        #pragma unroll 16
-        for (int k = 0; k < 256; ++k) {
-            if (SkipsItself && t + k == INDEX) continue;
-            float dx = tile[k].x - me.x, dy = tile[k].y - me.y, dz = tile[k].z - me.z;
-            float r = rsqrtf(dx * dx + dy * dy + dz * dz + 0.01f);
-            x += dx * r; y += dy * r; z += dz * r;
-        }
-        __syncthreads();
-    }
-    acc[INDEX] = make_float4(x, y, z, 0.0f);
-}
-extern "C" __global__ void attracts(const float4* pos, float4* acc, int n) { attract<false>(pos, acc, n); }
-extern "C" __global__ void skips(const float4* pos, float4* acc, int n) { attract<true>(pos, acc, n); }
 extern "C" __global__ void again(const float* in, float* out) {
     for (int k = 0; k < 10; ++k) out[INDEX] += in[INDEX];
 }
@@ -138,9 +92,9 @@ def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpE
     arch = request.param
     sources = [KernelSource(TEXT, name) for name in KERNEL.findall(TEXT)]
     made = compile_together(sources, [arch], cache)
-    codes = {one.name: KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch) for one in sources}
+    codes = {one.name: (KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch),) for one in sources}
     estimates = estimates_of(codes.values(), cache)
-    return {name: estimates[code] for name, code in codes.items()}
+    return {name: estimates[code][0] for name, code in codes.items()}
 
 
 @pytest.fixture
@@ -158,15 +112,9 @@ def only(run: WarpEstimate, op: str) -> Access:
     return access
 
 
-def test_a_comparison_that_a_register_keeps_meanwhile_still_counts_the_rounds(run_of) -> None:  # type: ignore[no-untyped-def]
-    """With a branch in each of sixteen rounds the outer loop's predicate is laid by in a register."""
-    assert run_of("skips").executed["fp32"] == run_of("attracts").executed["fp32"] == 256 * 10
-
-
 def test_a_row_takes_four_sectors_and_a_column_thirty_two(run_of) -> None:  # type: ignore[no-untyped-def]
     assert only(run_of("rows"), "global_store").sectors == 4
-    column = only(run_of("columns"), "global_store")
-    assert (column.sectors, column.strides) == (32, (128, 4, 0))
+    assert only(run_of("columns"), "global_store").sectors == 32
 
 
 def test_a_pitch_that_only_the_caller_knows_scatters(run_of) -> None:  # type: ignore[no-untyped-def]
@@ -175,7 +123,7 @@ def test_a_pitch_that_only_the_caller_knows_scatters(run_of) -> None:  # type: i
 
 def test_a_shifted_row_touches_a_fifth_sector(run_of) -> None:  # type: ignore[no-untyped-def]
     load = only(run_of("shifted"), "global_load")
-    assert (load.sectors, load.turns, load.start) == (5, 2, 4)
+    assert (load.sectors, load.turns) == (5, 2)
 
 
 def test_sixteen_bytes_per_lane_take_sixteen_sectors(run_of) -> None:  # type: ignore[no-untyped-def]
@@ -186,7 +134,6 @@ def test_sixteen_bytes_per_lane_take_sixteen_sectors(run_of) -> None:  # type: i
 def test_addresses_that_data_decide_are_unknown(run_of) -> None:  # type: ignore[no-untyped-def]
     unknown = [a for a in run_of("gathered").accesses if a.op == "global_load" and a.sectors is None]
     assert len(unknown) == 1
-    assert unknown[0].strides is None
 
 
 def test_a_column_of_a_tile_conflicts_unless_it_is_padded(run_of) -> None:  # type: ignore[no-untyped-def]
@@ -209,10 +156,9 @@ def test_an_unrolled_loop_loads_as_often_as_it_says(run_of) -> None:  # type: ig
     assert sum(a.times for a in run_of("adds").accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["axpy", "axpy_rolled"])
-def test_every_byte_of_every_array_is_counted_as_new_once(run_of, name: str) -> None:  # type: ignore[no-untyped-def]
-    """Four elements by each lane: two loads and a store of 128 bytes for each, unrolled or not."""
-    run = run_of(name)
+def test_every_byte_of_every_array_is_counted_as_new_once(run_of) -> None:  # type: ignore[no-untyped-def]
+    """Four elements by each lane: two loads and a store of 128 bytes for each."""
+    run = run_of("axpy_rolled")
     load, store = only(run, "global_load"), only(run, "global_store")
     assert (load.times, load.sectors, load.distinct) == (8, 4, 1024)
     assert (store.times, store.sectors, store.distinct) == (4, 4, 512)
@@ -220,31 +166,6 @@ def test_every_byte_of_every_array_is_counted_as_new_once(run_of, name: str) -> 
 
 def test_a_tree_has_a_barrier_for_each_of_its_steps(run_of) -> None:  # type: ignore[no-untyped-def]
     assert run_of("tree").executed["barrier"] == 1 + 8
-
-
-WARPS = 8
-TREES = {
-    "tree": sum(3 * warps for warps in (4, 2, 1, 1, 1, 1, 1, 1)),
-    "spread_tree": sum(3 * passes for passes in (4 * 2, 2 * 4, 8, 8, 8, 4, 2, 1)),
-    "sifted_tree": sum(3 * warps for warps in (8, 8, 8, 8, 8, 4, 2, 1)),
-}
-"""Two loads and a store of shared memory at each of eight steps: passes of all warps of a block that take part."""
-
-
-@pytest.mark.parametrize("arch", ARCHS)
-def test_each_step_of_a_tree_costs_what_its_own_lanes_and_warps_do(cache: CompileCache, arch: str) -> None:
-    launch = KnownLaunch((4096, 1, 1), (32 * WARPS, 1, 1), (None, None), (256, 256), (8, 8))
-    sources = [KernelSource(TEXT, name) for name in TREES]
-    made = compile_together(sources, [arch], cache)
-    codes = {one.name: KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch, launch) for one in sources}
-    runs = estimates_of(codes.values(), cache)
-    for name, passes in TREES.items():
-        run = runs[codes[name]]
-        assert run is not None
-        shared = [one for one in run.accesses if one.op.startswith("shared")]
-        of_block = WARPS * sum(one.times * (one.turns or 0) for one in shared)
-        assert of_block == pytest.approx(WARPS + passes + 1, rel=0.01)  # each warp's store before, one load after
-        assert run.executed["barrier"] == 9
 
 
 def test_what_is_stored_to_be_read_again_is_scratch(run_of) -> None:  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model import walk
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.walk import dry_run
+from pytest_gpuperf.compile.warp_model.walk import DecodedKernel, dry_run
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -36,9 +36,15 @@ def code(*lines: str) -> list[Instruction]:
 
 
 def walked(*lines: str, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)) -> WarpEstimate:
-    found = dry_run(code(*lines), "sm_90", parameters, BASE)
+    found = launched(*lines, parameters=parameters)
     assert found is not None
     return found
+
+
+def launched(
+    *lines: str, launch: KnownLaunch | None = None, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)
+) -> WarpEstimate | None:
+    return dry_run(DecodedKernel(code(*lines), "sm_90", parameters, BASE), launch)
 
 
 def accesses(run: WarpEstimate, op: str) -> list[Access]:
@@ -79,36 +85,6 @@ def test_a_loop_that_moves_on_by_the_grid_has_a_few_rounds() -> None:
                  "UIMAD UR4, UR4, UR5, URZ", "FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ",
                  "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 4
-
-
-@pytest.mark.parametrize("copies", [1, 2, 4])
-def test_a_loop_by_the_grid_covers_as_much_when_it_is_unrolled(copies: int) -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]",
-                 "UIMAD UR4, UR4, UR5, URZ", *["FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ"] * copies,
-                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 4
-
-
-@pytest.mark.parametrize("copies", [1, 4])
-def test_a_loop_by_the_block_covers_as_much_when_it_is_unrolled(copies: int) -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", *["FADD R1, R1, R1", "IADD3 R0, R0, 0x100, RZ"] * copies,
-                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 4
-
-
-def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
-    run = walked("LDC R9, c[0x0][0x218]", "IADD3 R2, R9, 0x1, RZ", "LOP3.LUT R2, R2, 0x3, RZ, 0xc0, !PT",
-                 "MUFU.RCP R1, R1", "IADD3 R2, R2, -0x1, RZ", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 3",
-                 "MOV R0, RZ", *["FADD R1, R1, R1"] * 4, "IADD3 R0, R0, 0x4, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT",
-                 "@P0 BRA 8", "EXIT")  # fmt: skip
-    assert "mufu" not in run.executed
-    assert run.executed["fp32"] == 256
-
-
-def test_a_loop_that_begins_at_a_rest_is_none_that_an_unrolled_one_leaves_over() -> None:
-    run = walked("LDC R9, c[0x0][0x218]", "LOP3.LUT R0, R9, 0x3, RZ, 0xc0, !PT", "FADD R1, R1, R1",
-                 "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 256
 
 
 @pytest.mark.parametrize(
@@ -153,11 +129,9 @@ def test_a_tile_is_as_many_steps_however_the_walk_through_it_is_unrolled(inner: 
     assert run.executed["fp32"] == 256
 
 
-@pytest.mark.parametrize("copies", [1, 16])
-@pytest.mark.parametrize("step", [1, 32])
-def test_a_loop_that_data_end_covers_as_much_when_it_is_unrolled(step: int, copies: int) -> None:
-    run = walked("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", *["FADD R1, R1, R1"] * copies,
-                 f"IADD3 R0, R0, {step * copies:#x}, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2",
+def test_a_loop_that_data_end_has_some_rounds() -> None:
+    run = walked("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", "FADD R1, R1, R1",
+                 "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2",
                  "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 16
 
@@ -188,37 +162,11 @@ def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     assert run.lanes == pytest.approx((5 * 32 + 4 * 16) / 9, abs=0.01)
 
 
-def test_a_branch_that_whole_warps_take_alike_is_taken_alike() -> None:
-    run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x20, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
-                 "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", *["FMUL R1, R1, R1"], "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 1.5  # two in one warp, one in the next
-    assert run.lanes == 32
-
-
 def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
     run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 5", "FADD R1, R1, R1", "BRA 6",
                  "FMUL R1, R1, R1", "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 2
     assert run.lanes < 32
-
-
-BOTH_SIDES = (
-    ("@P0 BRA 9", "STG.E [R4.64], RZ", "EXIT", "STG.E [R4.64], R2", "EXIT"),
-    ("@P0 STG.E [R4.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
-    ("@P0 IMAD.WIDE R6, R0, 0x4, R8", "@P0 STG.E [R6.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
-)
-"""A result that each side of a branch stores: by a branch, by a guard, and with an address made under that guard."""
-
-
-@pytest.mark.parametrize("sides", BOTH_SIDES)
-def test_a_result_that_either_side_stores_is_one_result(sides: tuple[str, ...]) -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8",
-                 "IMAD.WIDE R6, R0, 0x8, R8", "LDG.E R2, [R4.64]", "FSETP.GEU.AND P0, PT, R2, RZ, PT",
-                 *sides)  # fmt: skip
-    stores = accesses(run, "global_store")
-    assert sum(one.distinct for one in stores) == 32 * 4
-    assert sum(one.times for one in stores) == 1
-    assert {one.sectors for one in stores} == {4}
 
 
 def test_lanes_that_leave_by_data_and_stored_nothing_are_the_exception() -> None:
@@ -232,13 +180,6 @@ def test_what_was_computed_under_a_guard_is_not_known_to_who_reads_it_without() 
     run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
                  "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8", "STG.E [R4.64], R2",
                  "EXIT")  # fmt: skip
-    assert accesses(run, "global_store")[0].sectors is None
-
-
-def test_a_guard_that_was_written_anew_is_another() -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
-                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8",
-                 "FSETP.LT.AND P0, PT, R2, 1, PT", "@P0 STG.E [R4.64], R2", "EXIT")  # fmt: skip
     assert accesses(run, "global_store")[0].sectors is None
 
 
@@ -288,8 +229,6 @@ def test_an_argument_asked_only_whether_it_is_zero_is_a_flag_and_off() -> None:
     lines = ("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 4", "FADD R1, R1, R1",
              "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
     assert "fp32" not in walked(*lines).executed
-    used = walked(*lines[:4], "IADD3 R7, R9, 0x1, RZ", *lines[4:])  # asked for more: a size
-    assert used.executed["fp32"] == 1
 
 
 def test_a_kernel_that_a_flag_switches_off_altogether_is_walked_with_it_on() -> None:
@@ -310,7 +249,7 @@ def test_waiting_is_told_by_what_is_waited_for() -> None:
 
 def test_too_long_a_way_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "MOST_VISITS", 10)
-    assert dry_run(code(*["FADD R1, R1, R1"] * 20, "EXIT"), "sm_90", (), BASE) is None
+    assert launched(*["FADD R1, R1, R1"] * 20, "EXIT") is None
 
 
 OPCODES = ("BRA", "CALL.REL.NOINC", "RET.REL.NODEC", "EXIT", "ISETP.GE.AND", "IADD3", "IADD3.X", "IMAD.WIDE", "LEA",
@@ -333,100 +272,57 @@ def test_no_machine_code_breaks_it(lines: list[tuple[str, str, list[str]]]) -> N
         for place, (predicate, opcode, operands) in enumerate(lines)
     ]
     with mock.patch.object(walk, "MOST_VISITS", 2000):
-        found = dry_run(instructions, "sm_90", (POINTER, NUMBER), BASE)
+        found = dry_run(DecodedKernel(instructions, "sm_90", (POINTER, NUMBER), BASE))
     assert found is None or all(count >= 0 for count in found.executed.values())
 
 
-LAUNCH = KnownLaunch((64, 1, 1), (64, 1, 1), (None, 100), (256, 256), (8, 4))
+LAUNCH = KnownLaunch((64, 1, 1), (64, 1, 1), (None, 100), (8, 4))
 COUNTING = ("MOV R0, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, c[0x0][0x218], PT",
             "@P0 BRA 1", "STG.E [R2], R1", "EXIT")  # fmt: skip
 
 
 def test_a_known_launch_tells_how_often_a_loop_goes_round() -> None:
     assert walked(*COUNTING).executed["fp32"] == 256
-    found = dry_run(code(*COUNTING), "sm_90", (POINTER, NUMBER), BASE, LAUNCH)
+    found = launched(*COUNTING, launch=LAUNCH)
     assert found is not None
     assert (found.executed["fp32"], found.launched) == (100, True)
 
 
-FIRST_WARPS = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x60, PT", "@P0 BRA 4", "FADD R1, R1, R1",
-               "STG.E [R2], R1", "EXIT")  # fmt: skip
-"""Three warps of a block have something to add."""
-
-
-@pytest.mark.parametrize(("visits", "adds"), [(20_000, 3 / 8), (2 * 6, 1 / 8 + 7 / 8 * 1 / 2)])
-def test_the_warps_of_a_known_block_are_walked_each_or_stand_for_those_around_them(
-    monkeypatch: pytest.MonkeyPatch, visits: int, adds: float
-) -> None:
-    monkeypatch.setattr(walk, "BLOCK_VISITS", visits)
-    launch = LAUNCH._replace(block=(256, 1, 1))
-    found = dry_run(code(*FIRST_WARPS), "sm_90", (POINTER, NUMBER), BASE, launch)
-    assert found is not None
-    assert found.executed["fp32"] == pytest.approx(adds, rel=0.001)
-    assert found.executed["global_store"] == 1
-
-
-WITHIN_BOUNDS = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, c[0x0][0x218], PT", "@P0 EXIT", "FADD R1, R1, R1",
-                 "STG.E [R2], R1", "EXIT")  # fmt: skip
-
-
-def times_walked(monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...], launch: KnownLaunch) -> tuple[int, float]:
-    """How many warps are walked, and adds per warp."""
-    walks: list[walk.Walk] = []
-    go = walk.Walk.go
-    monkeypatch.setattr(walk.Walk, "go", lambda one: (walks.append(one), go(one)))
-    found = dry_run(code(*lines), "sm_90", (POINTER, NUMBER), BASE, launch)
-    assert found is not None
-    return len(walks), found.executed["fp32"]
-
-
-def test_warps_that_ask_for_their_bounds_and_are_within_them_are_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside = KnownLaunch((2, 1, 1), (1024, 1, 1), (None, 4096), (256, 256), (8, 4))
-    assert times_walked(monkeypatch, WITHIN_BOUNDS, inside) == (3, 1)
-
-
-def test_where_the_last_warp_leaves_at_its_bounds_every_warp_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    across = KnownLaunch((2, 1, 1), (1024, 1, 1), (None, 96), (256, 256), (8, 4))
-    assert times_walked(monkeypatch, WITHIN_BOUNDS, across) == (32, pytest.approx(3 / 32, rel=0.001))
-
-
-def test_warps_that_go_a_longer_way_than_the_first_are_walked_as_long_as_there_is_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(walk, "BLOCK_VISITS", 100)
-    longer = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 BRA 5", "STG.E [R2], R1", "EXIT",
-              *("FADD R1, R1, R1",) * 40, "STG.E [R2], R1", "EXIT")  # fmt: skip
-    found = times_walked(monkeypatch, longer, LAUNCH._replace(block=(1024, 1, 1)))
-    assert found == (1 + 3, pytest.approx(40 * 31 / 32, rel=0.001))
-
-
-def test_a_predicate_that_the_thread_decides_tells_warps_apart_without_a_branch() -> None:
-    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@!P0 LDS R1, [R0]", "STG.E [R2], R1", "EXIT")
-    found = dry_run(code(*lines), "sm_90", (POINTER, NUMBER), BASE, LAUNCH)
-    assert found is not None
-    assert [one.times for one in accesses(found, "shared_load")] == [0.5]
-
-
 def test_a_launch_whose_block_writes_nothing_tells_nothing() -> None:
     leaving = ("S2R R0, SR_CTAID.X", "ISETP.NE.AND P0, PT, R0, RZ, PT", "@P0 EXIT", "STG.E [R2], R1", "EXIT")
-    assert dry_run(code(*leaving), "sm_90", (POINTER, NUMBER), BASE, LAUNCH) is None
+    assert launched(*leaving, launch=LAUNCH) is None
     assert walked(*leaving).executed["global_store"] == 1
 
 
+def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "LOP3.LUT R2, R9, 0x3, RZ, 0xc0, !PT",
+                 "MUFU.RCP R1, R1", "IADD3 R2, R2, -0x1, RZ", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 2",
+                 "MOV R0, RZ", *["FADD R1, R1, R1"] * 4, "IADD3 R0, R0, 0x4, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT",
+                 "@P0 BRA 7", "EXIT")  # fmt: skip
+    assert "mufu" not in run.executed
+    assert run.executed["fp32"] == 256
+
+
 def test_a_counter_that_was_spilled_is_found_again() -> None:
-    run = walked("MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ",
-                 "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 2", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 16  # nobody knows where R9 points: anything may have been overwritten
     run = walked("MOV R9, 0x8", "MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", "FADD R1, R1, R1",
                  "IADD3 R0, R0, 0x1, RZ",
                  "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 100
 
 
-def test_a_branch_that_arguments_decide_by_arithmetic_not_followed_splits_no_warp() -> None:
-    lines = ("{0}", "MUFU.RCP R1, R0", "ISETP.NE.AND P0, PT, R1, 0x5, PT", "@P0 BRA 6", "FADD R2, R2, R2", "BRA 7",
-             "FADD R3, R3, R3", "EXIT")  # fmt: skip
-    by_argument = walked(*(line.format("MOV R0, c[0x0][0x218]") for line in lines))
-    by_data = walked(*(line.format("LDG.E R0, [R8]") for line in lines))
-    assert by_argument.lanes == 32
-    assert by_data.lanes < 32
+def test_warps_that_go_other_ways_are_walked_too() -> None:
+    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "@P0 BRA 4", "FADD R1, R1, R1",
+             "STG.E [R2], R1", "EXIT")  # fmt: skip
+    found = launched(*lines, launch=LAUNCH._replace(block=(1024, 1, 1)))
+    assert found is not None
+    assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
+    assert found.executed["global_store"] == 1
+
+
+def test_constants_that_the_compiler_made_are_known() -> None:
+    """As sm_80 keeps the factor of an index in bank 2."""
+    lines = ("S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x4, c[0x2][0x0]", "STG.E [R2.64], R0", "EXIT")
+    kernel = DecodedKernel(code(*lines), "sm_80", (), BASE, (1 << 40).to_bytes(8, "little"))
+    found = dry_run(kernel)
+    assert found is not None
+    assert [one.sectors for one in found.accesses] == [4]

@@ -1,0 +1,115 @@
+"""Memory instructions of a warp: what their addresses make the hardware do, and how much of it is new."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES, Step
+from pytest_gpuperf.compile.warp_model.values import Value, lanes_of
+from pytest_gpuperf.model.warp_estimate import Access
+
+SECTOR = 32
+LINE = 128
+BANKS = 32
+DIGITS = 4
+"""Significant digits of what is kept."""
+MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
+
+
+class Pattern(NamedTuple):
+    """One memory instruction as a warp executes it once."""
+
+    op: str
+    bytes: int
+    lanes: int
+    sectors: float | None = None
+    turns: float | None = None
+    words: frozenset[int] = frozenset()
+    """Distinct 4-byte words of global memory; empty if data decide."""
+
+
+class MemoryRequest(NamedTuple):
+    """One memory instruction of the way."""
+
+    address: int
+    """Of the instruction."""
+    pattern: Pattern
+    times: float
+    share: float
+    """Part of the warp that is there, as far as data decide."""
+
+
+def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
+    """Access pattern of the instruction, by the lanes that take part."""
+    size, count = step.bytes, sum(active)
+    if address.bits is None or not count:
+        return Pattern(step.klass, size, count)
+    if step.klass.startswith("local"):  # interleaved by the hardware: the same offset in all lanes is one line
+        even = isinstance(address.bits, int)
+        return Pattern(step.klass, size, count, size * count / SECTOR if even else None, size / 4 if even else None)
+    taken = [place for place, on in zip(lanes_of(address.bits), active, strict=True) if on]
+    if step.klass.startswith("shared"):
+        return Pattern(step.klass, size, count, None, bank_turns(taken, size))
+    sectors, lines, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, LINE, WORD_BYTES))
+    return Pattern(step.klass, size, count, len(sectors), len(lines), words)
+
+
+def _chunks(places: Sequence[int], size: int, chunk: int) -> frozenset[int]:
+    """Aligned pieces of ``chunk`` bytes that these addresses touch."""
+    return frozenset(part for place in places for part in range(place // chunk, (place + size - 1) // chunk + 1))
+
+
+def bank_turns(places: Sequence[int], size: int) -> int:
+    """Passes that a shared-memory access takes.
+
+    32 banks of 4 bytes; lanes that want the same word get it together.  Of 8 bytes per lane half a warp is served at a
+    time, of 16 a quarter (CUDA C++ Programming Guide, "Shared Memory").
+    """
+    together = max(1, BANKS * WORD_BYTES // size) if size > WORD_BYTES else len(places)
+    total = 0
+    words = range(max(1, size // WORD_BYTES))
+    for first in range(0, len(places), max(together, 1)):
+        wanted = {place // WORD_BYTES + word for place in places[first : first + together] for word in words}
+        total += max(Counter(word % BANKS for word in wanted).values())
+    return total
+
+
+def accesses_of(requests: Sequence[MemoryRequest]) -> tuple[Access, ...]:
+    """Memory instructions of one kind and pattern in one record, in a fixed order."""
+    scratch = _stores_of_scratch(requests)
+    seen: dict[str, set[int]] = defaultdict(set)
+    found: dict[Pattern, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for address, pattern, times, share in requests:
+        if not pattern.lanes or not times:
+            continue
+        new = pattern.words - seen[pattern.op]
+        seen[pattern.op] |= new
+        total = found[pattern._replace(words=frozenset())]
+        total[0] += times * share
+        total[1] += WORD_BYTES * times * len(new)
+        total[2] += WORD_BYTES * times * len(new) if address in scratch else 0
+    records = [
+        Access(op=kind.op, bytes=kind.bytes, times=rounded(times), lanes=kind.lanes, sectors=kind.sectors,
+               turns=kind.turns, distinct=rounded(distinct), scratch=rounded(again))
+        for kind, (times, distinct, again) in found.items()
+    ]  # fmt: skip
+    return tuple(sorted(records, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
+
+
+def _stores_of_scratch(requests: Iterable[MemoryRequest]) -> frozenset[int]:
+    """Addresses of the stores most of whose words are read again, and by the last access of the way to them."""
+    last: dict[int, str] = {}
+    stored: dict[int, set[int]] = defaultdict(set)
+    for address, pattern, _, _ in requests:
+        last.update(dict.fromkeys(pattern.words, pattern.op))
+        if pattern.op == "global_store":
+            stored[address] |= pattern.words
+    reread = {address: sum(last[word] == "global_load" for word in words) for address, words in stored.items()}
+    return frozenset(address for address, words in stored.items() if 2 * reread[address] > len(words))
+
+
+def rounded(value: float) -> float:
+    """To ``DIGITS`` digits."""
+    return float(f"{value:.{DIGITS - 1}e}")
