@@ -17,6 +17,7 @@ import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
+from pytest_gpuperf.context.tests_found import covers
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
 
