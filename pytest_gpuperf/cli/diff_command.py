@@ -13,6 +13,7 @@ import msgspec
 from pytest_gpuperf.baselines.changed_records import any_compared, difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.manifest import Manifest
+from pytest_gpuperf.baselines.renames import renamed_workloads
 from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
@@ -81,7 +82,10 @@ def _difference(before: Snapshot, after: Snapshot, folder: Path) -> tuple[_Told,
             "--baselines DIR"
         )
     changed = difference(before, after)
-    diff = compare_evidence(changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere)
+    renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
+    diff = compare_evidence(
+        changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
+    )
     skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
     remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]

@@ -119,37 +119,3 @@ def test_callable_without_history_is_compared_with_its_record(
     result.stdout.fnmatch_lines(lines)
     assert "fetch-depth: 0" in result.stdout.str()
     assert "gpuperf-budget" not in result.stdout.str()
-
-
-def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
-    gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The project was once slower than the change makes it: paired with that commit, the change would be FASTER."""
-    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, text in {
-        ".gitignore": "__pycache__\n.gpuperf\n",
-        "steps_of_work.py": "STEPS = 500\n",
-        "test_suite.py": TEST,
-    }.items():
-        gpu_suite.write(name, text)
-    slow = commit(gpu_suite.path)
-    gpu_suite.write("steps_of_work.py", "STEPS = 300\n")
-    fast = commit(gpu_suite.path, "Faster")
-    gpu_suite.run(*RECORDING)
-    later = commit(gpu_suite.path, "Baselines")
-    git(gpu_suite.path, "branch", "-M", "main")
-    git(gpu_suite.path, "checkout", "-q", "-b", "change")
-    gpu_suite.write("steps_of_work.py", "STEPS = 400\n")
-    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", fast, later)
-    commit(gpu_suite.path, "Slower")
-    monkeypatch.setenv("CI", "true")
-    status, said = gated(gpu_suite)
-    assert status == 1, said
-    assert "pairs of processes: " in said, "a recording may be of a later commit than the project's own"
-    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", later, slow)
-    commit(gpu_suite.path, "Slower")
-    status, said = gated(gpu_suite)
-    assert status == 1, said
-    assert "steps  SLOWER" in said
-    assert f"of main it is {fast[:12]})" in said

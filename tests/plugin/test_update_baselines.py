@@ -206,7 +206,7 @@ def test_equal_code_of_two_sources_leaves_no_cubin_unused_and_is_told_for_both(s
     suite.edit("other.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
     suite.edit("more.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
     result = suite.run("--update-baselines=all")
-    result.stdout.fnmatch_lines(["2 baselines written", "nvrtc 12.0.88: 2 workloads are behind now, *"])
+    result.stdout.fnmatch_lines(["2 baselines written"])
 
 
 def test_only_the_changed_workload_is_rewritten(suite):
