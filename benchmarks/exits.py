@@ -76,7 +76,7 @@ def removed_architecture(root: Path) -> None:
 
 def another_compiler(root: Path) -> None:
     """The baselines were compiled by another NVRTC."""
-    for path in (root / "baselines").rglob("*.json"):
+    for path in (root / "baselines").rglob("*.jsonl"):
         path.write_text(path.read_text(encoding="utf-8").replace("nvrtc 13.", "nvrtc 12."), encoding="utf-8")
 
 
@@ -92,13 +92,13 @@ def copy_suite(root: Path) -> None:
     for module in MODULES:
         shutil.copy(ROOT / SUITE / f"{module}.py", root / SUITE)
     shutil.copytree(ROOT / "baselines", root / "baselines")
-    for record in (root / "baselines").glob(f"*/{SUITE}/*.json"):
+    for record in (root / "baselines").glob(f"*/{SUITE}/*.jsonl"):
         if record.stem not in MODULES:
             record.unlink()
     manifest = root / "baselines" / "manifest.json"
     names = json.loads(manifest.read_text(encoding="utf-8"))
     for kind in ("architectures", "gpu_models"):
-        names[kind] = [name for name in names[kind] if any((manifest.parent / name).glob(f"{SUITE}/*.json"))]
+        names[kind] = [name for name in names[kind] if any((manifest.parent / name).glob(f"{SUITE}/*.jsonl"))]
     manifest.write_text(json.dumps(names), encoding="utf-8")
     (root / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
 
@@ -123,7 +123,9 @@ def ended(case: Callable[[Path], None], folder: Path) -> Ended:
 def telling_line(output: str) -> str:
     """The first line of a run's summary that says what is wrong."""
     lines = [line.strip() for line in output.splitlines()]
-    telling = r"ERROR: .*|.*(NOT-MEASURED|was not reached|has a baseline|gpuperf mv|gpuperf prune|compiled by).*"
+    telling = (
+        r"ERROR: .*|.*(NOT-MEASURED|was not reached|has a baseline|gpuperf mv|--update-baselines=all|compiled by).*"
+    )
     found = [line for line in lines if re.fullmatch(telling, line)]
     return found[0] if found else (lines[-1] if lines else "")
 

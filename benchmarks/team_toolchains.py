@@ -113,14 +113,8 @@ def table(folder: Path, pythons: dict[str, Path]) -> list[tuple[str, list[Cell],
         bare = Path(shutil.copytree(suite, suite.with_name(f"{suite.name}-bare")))
         code = (
             "import sys; from pathlib import Path; from pytest_gpuperf.baselines.store import BaselineStore; "
-            "from pytest_gpuperf.baselines.canonical import canonical_bytes; import msgspec\n"
-            "store = BaselineStore(Path('baselines'))\n"
-            "for arch in store.archs():\n"
-            "    for module in store.modules(arch):\n"
-            "        file = store.load(arch, module)\n"
-            "        left = {name: tests for name, tests in file.toolchains.items() if name != sys.argv[1]}\n"
-            "        path = Path('baselines', arch, module).with_suffix('.json')\n"
-            "        path.write_bytes(canonical_bytes(msgspec.structs.replace(file, toolchains=left)))\n"
+            "from pytest_gpuperf.baselines.edits import remove\n"
+            "remove(BaselineStore(Path('baselines')), sys.argv[1])\n"
         )
         subprocess.run([str(second), "-c", code, f"nvrtc {VERSIONS[1]}"], cwd=bare, check=True)
         places = ((first, suite), (second, suite), (second, bare))

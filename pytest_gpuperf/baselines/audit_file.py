@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.parsing import read_bounded
+from pytest_gpuperf.baselines.files import read_bounded
 from pytest_gpuperf.formatting import UNPRINTABLE
 from pytest_gpuperf.model.audited_kernel import Files
 from pytest_gpuperf.model.base_record import schema_of

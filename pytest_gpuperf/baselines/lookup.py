@@ -1,21 +1,24 @@
-"""Finding the static baseline of a workload, also where its name does not lead to it."""
+"""Finding records where a name does not lead to them: of a kernel, or of a workload that was not launched."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.cubin.stable_names import kernel_key
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 
 
 def static_baseline(
-    store: BaselineStore, arch: str, toolchain: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
+    store: Baselines, arch: str, toolchain: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
 ) -> StaticRecord | None:
     """What ``work`` is compared with; ``workloads`` are all that its test has in this run.
 
@@ -42,7 +45,7 @@ def static_baseline(
 
 
 def records_stood_for(
-    store: BaselineStore, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
+    store: Baselines, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
     workloads: Collection[WorkloadEvidence],
 ) -> dict[Key, StaticRecord | None]:  # fmt: skip
     """The records that an update of ``work`` writes anew, by their keys; ``old`` is what it is compared with.
@@ -69,3 +72,31 @@ def under_recorded_launch(record: StaticRecord, old: StaticRecord, arch: str) ->
         return found
     fits = occupancy(record.profile, arch, math.prod(old.block), max(old.dynamic_shared_bytes, 0))
     return msgspec.structs.replace(found, occupancy=fits)
+
+
+class KernelTests(NamedTuple):
+    """Ids of tests by what tells a kernel."""
+
+    by_name: Mapping[str, set[str]]
+    """By ``kernel_key`` of its symbol, and by its name as the tests give it."""
+    by_code: Mapping[str, set[str]]
+    """By the hash of its code."""
+
+    def of(self, symbol: str, name: str, codes: Iterable[str]) -> set[str]:
+        """Tests of the kernel with this symbol and name for people, or of any of these codes."""
+        found = [self.by_name.get(kernel_key(symbol), set()), self.by_name.get(name, set())]
+        return set().union(*found, *(self.by_code.get(code, set()) for code in codes))
+
+
+def kernel_tests(store: Baselines) -> KernelTests:
+    """The tests of all static records.  Raises ``BaselineError``."""
+    by_name: dict[str, set[str]] = defaultdict(set)
+    by_code: dict[str, set[str]] = defaultdict(set)
+    for arch in store.archs():
+        for module in store.modules(arch):
+            for name, record in store.load(arch, module).records.items():
+                node_id = f"{module}::{name.test}"
+                for one in (kernel_key(record.symbol or record.kernel), record.kernel):
+                    by_name[one].add(node_id)
+                by_code[record.profile.code_hash].add(node_id)
+    return KernelTests(by_name, by_code)

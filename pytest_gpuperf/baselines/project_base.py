@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, refuse_another_users, run_git, said
-from pytest_gpuperf.baselines.layout import cubin_named
+from pytest_gpuperf.baselines.layout import RECORDS, cubin_named
 
 TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 """Variables in which GitHub and GitLab name the branch that a change is meant for."""
@@ -102,7 +102,7 @@ def _at(top: Path, commit: str, branch: str) -> ProjectBase:
     cubins, records = set(), set()
     for line in os.fsdecode(listed.stdout).split("\0"):
         head, _, name = line.partition("\t")
-        if name.endswith(".json"):
+        if name.endswith(RECORDS):
             records.add(head.split(" ")[2])
         elif sha256 := cubin_named(PurePosixPath(name)):
             cubins.add(sha256)

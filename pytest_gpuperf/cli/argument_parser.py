@@ -9,17 +9,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from pytest_gpuperf.cli import baselines_command
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.timer_names import TIMERS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 PAGES = {
-    "audit": "audit", "bisect": "bisect", "bisect-step": "bisect", "comment": "reports", "diff": "accepting-changes",
-    "doctor": "ci", "examples": "first-regression", "explain": "why-slower", "history": "history",
-    "init": "first-regression", "merge": "scaling", "mv": "accepting-changes",
-    "plot": "reports", "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
-    "selftest": "selftest", "targets": "other-compilers",
+    "audit": "audit", "baselines": "accepting-changes", "bisect": "bisect", "bisect-step": "bisect",
+    "comment": "reports", "diff": "accepting-changes", "doctor": "ci", "examples": "first-regression",
+    "explain": "why-slower", "history": "history", "init": "first-regression", "merge": "scaling", "plot": "reports",
+    "report": "reports", "selftest": "selftest",
 }  # fmt: skip
 """Of the documentation, by command."""
 
@@ -98,28 +98,8 @@ def _add_looks(commands: Commands) -> None:
 
 
 def _add_records(commands: Commands) -> None:
-    prune = _command(commands, "prune", "name baselines whose tests are gone; remove them with --yes")
-    prune.add_argument(
-        "paths", metavar="PATH", nargs="*", help="test files and folders to look at (default: pytest's own)"
-    )
-    either = prune.add_mutually_exclusive_group()
-    either.add_argument("--yes", action="store_true", help="remove what is named")
-    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
-    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
-
-    mv = _command(commands, "mv", "let the records of a renamed test, test file or workload follow it")
-    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
-    mv.add_argument("new", metavar="NEW", help="what it is called now")
-    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
-    _add_folder(mv)
-
-    targets = _command(commands, "targets", "list, add or remove what the team gates: the manifest")
-    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
-    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
-    _add_folder(targets)
-
-    resolve = _command(commands, "resolve", "merge baselines that are in conflict, and say what to record anew")
-    _add_folder(resolve)
+    words = "list what is on record, let records follow a renaming, remove some"
+    baselines_command.arguments(_command(commands, "baselines", words))
 
 
 def _add_bisection(commands: Commands) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines import audit_file
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.kernel_tests import KernelTests, kernel_tests
+from pytest_gpuperf.baselines.lookup import KernelTests, kernel_tests
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.audited_changes import Code, Looked, look_closer
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.changed_records import any_compared, difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
+from pytest_gpuperf.baselines.history import difference
 from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
+from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, edited_lines, modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.diff_rows import NO_DIFFERENCE, ModuleDiff, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines
 from pytest_gpuperf.report.files import NotWritten, write_file
 
@@ -58,24 +58,23 @@ def run(
         _refuse_unknown(file)
     folder = given or folder_of(None, start)  # one that is given may be gone by now
     git = GitFolder(folder)
-    with git.open() as reader:
-        before = AtRevision(revisions[0] if revisions else "HEAD", git, reader)
-        after = AtRevision(revisions[1], git, reader) if len(revisions) > 1 else OnDisk(folder, git.hash_name)
-        if not any((before.ids, after.ids, before.skipped, after.skipped)):
-            raise NoFolderError(
-                f"there are no baselines in {folder}, neither at {before.name} nor {_where(after)}: name their folder "
-                "with --baselines DIR"
-            )
-        changed = difference(before, after)
+    before = _at_revision(git, revisions[0] if revisions else "HEAD")
+    after = _at_revision(git, revisions[1]) if len(revisions) > 1 else Baselines(FolderFiles(folder), str(folder))
+    names = revisions[0] if revisions else "HEAD", revisions[1] if len(revisions) > 1 else "the working tree"
+    if not before.files and not after.files:
+        raise NoFolderError(
+            f"there are no baselines in {folder}, neither at {names[0]} nor {'in' if len(revisions) < 2 else 'at'} "
+            f"{names[1]}: name their folder with --baselines DIR"
+        )
+    changed = difference(before, after)
     diff = compare_evidence(changed.before, changed.after, RULES, elsewhere=changed.elsewhere)
-    skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
+    skipped = [f"not compared: {words}" for words in changed.skipped]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
-    remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]
-    title = f"Baselines of {_shown(before)} -> {_shown(after)}"
+    remarks = [*remarks_of(diff, manifests), *skipped]
+    title = f"Baselines of {_shown(names[0])} -> {_shown(names[1])}"
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:
-        compared = any_compared(before, after)
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
     told = _Told(title, modules_of(diff, whole=whole), remarks, summary)
     for file in files:
         write_file("difference", file, _content(file, told).encode())
@@ -83,6 +82,11 @@ def run(
     if not files:
         write(diff_markdown(*told) if markdown else "\n".join([title, "", *diff_lines(*told[1:])]) + "\n")
     return 1 if skipped else 0
+
+
+def _at_revision(git: GitFolder, revision: str) -> Baselines:
+    """Raises ``RevisionError``."""
+    return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
 
 
 class _Told(NamedTuple):
@@ -109,13 +113,9 @@ def _content(file: Path, told: _Told) -> str:
     return rendered("diff.html", **told._asdict())
 
 
-def _shown(state: Snapshot) -> str:
-    """Its name; of a commit's full id the beginning."""
-    return state.name[:12] if re.fullmatch("[0-9a-f]{40,64}", state.name) else state.name
-
-
-def _where(state: Snapshot) -> str:
-    return f"at {state.name}" if isinstance(state, AtRevision) else f"in {state.name}"
+def _shown(name: str) -> str:
+    """A revision; of a commit's full id the beginning."""
+    return name[:12] if re.fullmatch("[0-9a-f]{40,64}", name) else name
 
 
 def _fields(manifest: Manifest | None) -> dict[str, object]:

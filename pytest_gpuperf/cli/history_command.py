@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.past_records import PastCommit, PastRecord, commits_of, records_of
+from pytest_gpuperf.baselines.history import PastCommit, PastRecord, commits_of, records_of
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import ReportError, read_report
@@ -49,8 +49,7 @@ def run(
     documents = [read_report(path).report for path in reports]
     commits = commits_of(folder)
     git = GitFolder(folder)
-    with git.open() as reader:
-        past = list(records_of(git, reader, commits))
+    past = list(records_of(git, commits))
     wanted = WantedWorkloads(node_id).seen_from(start, folder.parent)
     found = series_of([*past, *(one for document in documents for one in _reported(document))])
     series = [one for one in found if not node_id or wanted.includes(one.key) or _below(one.key, node_id)]

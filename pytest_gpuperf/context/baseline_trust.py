@@ -7,17 +7,18 @@ launched.  Comparing needs no trust.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.file_types import TimeFile
+from pytest_gpuperf.baselines.files import read_bounded
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
 from pytest_gpuperf.baselines.layout import evidence_path
-from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
 from pytest_gpuperf.baselines.project_base import ProjectBase, descends, holds, project_base
-from pytest_gpuperf.baselines.snapshots import AtRevision, Place, object_id
+from pytest_gpuperf.baselines.records import Name, RecordFile
+from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 
@@ -36,7 +37,7 @@ class BaselineTrust:
         self._everything = not options.ci or options.trust_cubins or compiled_here
         self._folder = folder
         self._believed: dict[Path, bool] = {}
-        self._own: dict[Path, TimeFile | None] = {}
+        self._own: dict[Path, RecordFile[TimeRecord] | None] = {}
 
     @cached_property
     def _base(self) -> ProjectBase | str:
@@ -73,11 +74,11 @@ class BaselineTrust:
         if isinstance(self._base, str):
             return False
         try:
-            content = read_bounded(path, MAX_JSON_BYTES)
+            content = read_bounded(path)
         except BaselineError:  # for the judge to tell
             return False
         hash_name = "sha1" if len(self._base.commit) == _SHA1_DIGITS else "sha256"
-        return content is None or object_id(content, hash_name) in self._base.records
+        return content is None or _object_id(content, hash_name) in self._base.records
 
     def why_not_launched_so(self, root: Path, target: str, key: Key, record: TimeRecord) -> str:
         """Why a kernel of the folder ``root`` is not to be launched as its record says; empty if it may be.
@@ -97,11 +98,11 @@ class BaselineTrust:
         """
         file = evidence_path(root, target, key.module)
         own = None if self.believes(file) else self._own_file(root, file, key.module)
-        record = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
+        record = own.records.get(Name(key.test, key.workload)) if own is not None else None
         if own is None or record is None or isinstance(self._base, str):
             return ""
         named = {one.session for one in record.rounds}
-        latest = max((one for one in own.sessions if one.id in named), key=lambda one: one.date, default=None)
+        latest = max((one for one in own.sessions.values() if one.id in named), key=lambda one: one.date, default=None)
         if latest is None or not latest.commit or descends(self._folder, commit, latest.commit):
             return ""
         return f"the commit of its record came with this change (in {self._base.name} it is {latest.commit[:12]})"
@@ -109,25 +110,27 @@ class BaselineTrust:
     def _own_launch(self, root: Path, file: Path, key: Key) -> tuple[object, ...] | None:
         """The launch that the project has on record of a workload on the GPU model that ``file`` is of."""
         own = self._own_file(root, file, key.module)
-        found = own.tests.get(key.test, {}).get(key.workload) if own is not None else None
+        found = own.records.get(Name(key.test, key.workload)) if own is not None else None
         return None if found is None else _launch(found)
 
-    def _own_file(self, root: Path, file: Path, module: str) -> TimeFile | None:
+    def _own_file(self, root: Path, file: Path, module: str) -> RecordFile[TimeRecord] | None:
         """What the project has of a file of times; None where it has none, or it is not known."""
         if file not in self._own:
-            self._own[file] = self._at_base(root, Place(file.relative_to(root).parts[0], module))
+            self._own[file] = self._at_base(root, file.relative_to(root).parts[0], module)
         return self._own[file]
 
-    def _at_base(self, root: Path, place: Place) -> TimeFile | None:
+    def _at_base(self, root: Path, target: str, module: str) -> RecordFile[TimeRecord] | None:
         if isinstance(self._base, str):
             return None
         try:
-            folder = GitFolder(root)
-            with folder.open() as reader:
-                file = AtRevision(self._base.commit, folder, reader).file(place)
-        except RevisionError:  # a submodule, whose commits are others
+            return Baselines(GitFolder(root).files(self._base.commit), self._base.name).load(target, module)
+        except BaselineError:  # a submodule, whose commits are others
             return None
-        return file if isinstance(file, TimeFile) else None
+
+
+def _object_id(content: bytes, hash_name: str) -> str:
+    """Git's name of a file with this content."""
+    return hashlib.new(hash_name, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _launch(record: TimeRecord) -> tuple[object, ...]:

@@ -88,7 +88,7 @@ def _nearness(was: Key, now: Key) -> tuple[bool, ...]:
 
 def move_command(old: Key, new: Key) -> str:
     """What lets the record follow, with as much else that was renamed alike as there is."""
-    return " ".join(["gpuperf mv", *map(shlex.quote, _names(old, new))])
+    return " ".join(["gpuperf baselines mv", *map(shlex.quote, _names(old, new))])
 
 
 def _names(old: Key, new: Key) -> tuple[str, str]:

@@ -13,7 +13,10 @@ from pytest_gpuperf.report.remarks import with_flags
 
 NAMED = 3
 """Tests or files that a line names before it counts the rest."""
-_GONE = "restore {it}, or take its records away: gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
+_GONE = (
+    "restore {it}, or take its records away: pytest --update-baselines=all; "
+    "after a renaming: gpuperf baselines mv OLD NEW"
+)
 REMEDIES = {
     WhyVanished.DELETED: _GONE.format(it="the test, or the use of the fixture"),
     WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
@@ -21,10 +24,12 @@ REMEDIES = {
     WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
     WhyVanished.DESELECTED: "see to -k, -m and --deselect in addopts, and to conftests; or gate it in a run of its own",
     WhyVanished.SKIPPED: (
-        "take the skip away, or measure before the expected failure; or delete the test: gpuperf prune --yes"
+        "take the skip away, or measure before the expected failure; or delete the test: pytest --update-baselines=all"
     ),
     WhyVanished.RENAMED: "let their records follow, each as the line of its new name says",
-    WhyVanished.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again; or delete it: gpuperf prune --yes",
+    WhyVanished.NOT_ASKED: (
+        "let it call cuda_kernel(...) or gpuperf(...) again; or delete it: pytest --update-baselines=all"
+    ),
 }
 OTHER_WAY_ROUND = (
     "without a GPU the plugin itself ends a test after its machine code was compared: such a test needs no skip"
@@ -77,7 +82,7 @@ def targets_gone_line(targets: Sequence[str], folder: Path, repeated: Sequence[s
     return (
         f"there are no baselines of {names}, NOT-MEASURED: {folder / 'manifest.json'} names what has no file. To do: "
         f"record them: {' and '.join(recording_commands(targets, repeated))}; or restore what was deleted "
-        f"(git checkout -- {folders}), or drop the target: gpuperf prune --yes"
+        f"(git checkout -- {folders}), or drop the target: gpuperf baselines rm NAME"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines import layout, manifest
+from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.flags import USUAL_FOLDER
@@ -79,6 +79,6 @@ def _baselines_nearby(options: Options, root: Path) -> list[Path]:
 def _has_baselines(place: Path) -> bool:
     try:
         usual = place.name == USUAL_FOLDER and place.is_dir()
-        return (usual or (place / manifest.FILE).is_file()) and bool(layout.targets(place))
+        return (usual or (place / manifest.FILE).is_file()) and bool(BaselineStore(place).targets())
     except (BaselineError, OSError):  # a link, or a folder that cannot be entered or listed
         return False

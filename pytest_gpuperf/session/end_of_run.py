@@ -29,8 +29,10 @@ from pytest_gpuperf.session.compare_revision import chosen_by_name, ran_foreign_
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.revision_side import leave_revision
+from pytest_gpuperf.session.run_scope import scope_of
 from pytest_gpuperf.session.taken_back import fail_hidden, has_red, looks_green
 from pytest_gpuperf.update.accept import accept
+from pytest_gpuperf.update.removed import records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
@@ -112,7 +114,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
-    """Leave the evidence for ``gpuperf explain``, and for ``gpuperf prune`` what tests did not come to."""
+    """Leave the evidence for ``gpuperf explain``, with what tests did not come to."""
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
         return
@@ -167,7 +169,10 @@ def _update(session: pytest.Session, worker: Worker, book: Book, outcome: Outcom
     """Record what changed; a problem is told and nothing is half done."""
     config = session.config
     try:
-        outcome.recorded += accept(config, worker, book)
+        scope = scope_of(config)
+        removed = records_removed(config, worker.store, book.evidence, is_full=scope.full and scope.whole)
+        outcome.recorded += accept(config, worker, book, removed)
+        outcome.left_out += (removed_line(removed),) if removed else ()
         outcome.updated = True
         lines = record_others(config, worker.options, worker.store, outcome.recorded, progress_of(config))
         outcome.other_toolchains = tuple(lines)

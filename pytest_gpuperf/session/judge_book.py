@@ -77,7 +77,7 @@ def _in_words_of(revision: Revision, book: TestBook) -> None:
 
 
 def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
-    """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
+    """An update of a whole test leaves records that it has no workload for to ``--update-baselines=all``."""
     if not stopped and (not whole or worker.options.update is not None):
         return
     told_by_new_name = worker.options.missing == "fail" or worker.revision is not None

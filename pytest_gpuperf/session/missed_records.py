@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, missing_manifest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
@@ -175,8 +175,8 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
 def _targets_gone(folder: Path) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
     found = manifest.read(folder)
-    if found is None and folder.is_dir() and layout.targets(folder):
-        raise MissingManifestError(folder / manifest.FILE)
+    if found is None and BaselineStore(folder).targets():
+        raise missing_manifest(folder / manifest.FILE)
     return () if found is None else found.gone_from(folder)
 
 

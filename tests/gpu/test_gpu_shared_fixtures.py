@@ -52,7 +52,7 @@ def test_it_is_on_record_under_the_fixture_and_launched_by_each_test(
     short = ("--update-baselines=new", "-k", "first or 65536")
     recorded = run(pytester, *short)
     assert recorded.ret == 0, recorded.stdout.str()
-    assert '"fixture kernels"' in (pytester.path / "baselines" / cuda_device.facts.arch / "conftest.json").read_text()
+    assert '"fixture kernels"' in (pytester.path / "baselines" / cuda_device.facts.arch / "conftest.jsonl").read_text()
     again = run(pytester, "--gpuperf", "-v", "-k", "first or 65536")
     assert again.ret == 0, again.stdout.str()
     again.stdout.fnmatch_lines(["*conftest.py::fixture kernels*", "*scale*UNCHANGED*"])

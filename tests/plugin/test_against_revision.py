@@ -63,7 +63,7 @@ def test_commands_read_the_baselines_after_it(
     capsys.readouterr()
     assert main(["targets"]) == 0
     assert capsys.readouterr().out == before
-    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
+    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
     assert git(project.path, "status", "--porcelain", "--", "baselines")
 
 
@@ -183,7 +183,7 @@ def test_a_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.
         ["hog  NOT-COMPARABLE  on sm_90*", "*was test_hog.py::test_hog [[]hog], the machine code got worse, spill *: "
          "rename it in a change of its own"]
     )  # fmt: skip
-    red.stdout.no_fnmatch_line("*gpuperf mv*")
+    red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
 
 
 LEAVE = "pytest.exit('enough', returncode=0)"

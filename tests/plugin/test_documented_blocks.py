@@ -17,10 +17,10 @@ import yaml
 from documented_commands import WrongCommand, tomllib
 from documented_scenes import SCENES, files
 from markdown_pages import PAGES, ROOT, Block, blocks
+from pytest_gpuperf.baselines.document_types import StaticCode
 from suite_under_test import Suite
 
 from pytest_gpuperf.advise.causes import BY_KEY
-from pytest_gpuperf.baselines.document_types import StaticCode
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
 

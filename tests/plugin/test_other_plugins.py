@@ -54,8 +54,8 @@ def test_a_loss_is_red_and_confirmed(recorded, beside):
 
 def test_an_update_records(recorded, beside):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    before = (recorded.path / "baselines" / "simulated-gpu" / "test_suite.json").read_bytes()
+    before = (recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl").read_bytes()
     result = run(recorded, "--update-baselines",
                  "--gpuperf-force-update", *beside)  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
-    assert (recorded.path / "baselines" / "simulated-gpu" / "test_suite.json").read_bytes() != before
+    assert (recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl").read_bytes() != before

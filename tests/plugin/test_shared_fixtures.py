@@ -52,7 +52,7 @@ def recorded(suite: Suite, scope: str) -> Suite:
 def on_record(suite: Suite) -> dict[str, list[str]]:
     """Workloads by module and test."""
     folder = suite.path / "baselines/sm_90"
-    trees = {path.relative_to(folder).with_suffix(".py"): read_evidence(path) for path in folder.rglob("*.json")}
+    trees = {path.relative_to(folder).with_suffix(".py"): read_evidence(path) for path in folder.rglob("*.jsonl")}
     return {
         f"{module}::{test}": sorted(works)
         for module, tree in trees.items()
@@ -107,7 +107,7 @@ def test_whichever_test_comes_first_answers_for_it(users: Suite, only: str) -> N
 
 
 def test_another_order_of_tests_records_the_same(users: Suite) -> None:
-    before = {path: path.read_bytes() for path in users.path.glob("baselines/sm_90/*.json")}
+    before = {path: path.read_bytes() for path in users.path.glob("baselines/sm_90/*.jsonl")}
     for path in before:
         path.unlink()
     reverse = "\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
@@ -230,12 +230,7 @@ def test_a_fixture_that_is_no_function_has_no_folder_for_paths(suite: Suite) -> 
     result.stdout.fnmatch_lines(["*the module-scoped fixture kernels is defined by no Python function, so that paths*"])
 
 
-def test_a_fixture_that_no_test_uses_any_more_is_missed_in_a_full_run_and_pruned(
-    users: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(users.path)
-    assert main(["prune"]) == 0
-    assert "Nothing to prune" in capsys.readouterr().out
+def test_a_fixture_that_no_test_uses_any_more_is_missed_in_a_full_run_and_removed(users: Suite) -> None:
     for part in ("test_one", "test_two", "not test_two"):
         assert users.run(*STATIC, "-k", part).ret == 0
     users.write("test_users.py", USERS.replace("kernels", "own").replace("def test_", "def not_").replace("Three", ""))
@@ -244,8 +239,7 @@ def test_a_fixture_that_no_test_uses_any_more_is_missed_in_a_full_run_and_pruned
     result.stdout.fnmatch_lines(
         ["*its test is gone: conftest.py::fixture kernels (no test asks for it)*To do: restore*"]
     )
-    assert main(["prune", "--yes"]) == 0
-    assert "conftest.py::fixture kernels" in capsys.readouterr().out
+    users.run("--update-baselines=all", "--gpuperf-arch=sm_90")
     assert "conftest.py::fixture kernels" not in on_record(users)
 
 
@@ -350,8 +344,8 @@ def test_two_kernels_are_not_put_on_record_under_one_name(suite: Suite) -> None:
     assert suite.run(*STATIC).parseoutcomes()["passed"] == 2
 
 
-def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_pruned(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_removed(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite.write("test_more.py", USERS)
     users = recorded(suite, "module")
@@ -359,12 +353,11 @@ def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_pruned(
     result = users.run(*STATIC, "--gpuperf-open=fail", "-k", "not two")
     places = "'test_more.py::fixture kernels' 'conftest.py::fixture kernels'"
     result.stdout.fnmatch_lines(
-        [f"*was test_more.py::fixture kernels*, the same machine code: run `gpuperf mv {places}` to*"]
+        [f"*was test_more.py::fixture kernels*, the same machine code: run `gpuperf baselines mv {places}` to*"]
     )
     monkeypatch.chdir(users.path)
-    assert main(["mv", "test_more.py::fixture kernels", "conftest.py::fixture kernels"]) == 0
-    assert main(["prune", "--yes"]) == 0
-    assert "removed  sm_90: test_users.py::fixture kernels" in capsys.readouterr().out
+    assert main(["baselines", "mv", "test_more.py::fixture kernels", "conftest.py::fixture kernels"]) == 0
+    users.run("--update-baselines=all", "--gpuperf-arch=sm_90")
     assert users.run(*STATIC, "--gpuperf-open=fail").ret == 0
     assert sorted(on_record(users)) == [
         "conftest.py::fixture kernels",
@@ -373,19 +366,14 @@ def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_pruned(
     ]
 
 
-def test_a_parameter_that_is_gone_is_pruned(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_parameter_that_is_gone_is_removed(suite: Suite) -> None:
     (suite.path / "test_suite.py").unlink()
     suite.write("hog.cu", HOG)
     suite.write("conftest.py", PARAMETERS)
     suite.write("test_users.py", "def test_one(kernels):\n    pass\n")
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
     suite.edit("conftest.py", "params=[32, 64]", "params=[32]")
-    monkeypatch.chdir(suite.path)
-    assert main(["prune"]) == 0
-    gone = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unused")]
-    assert len(gone) == 4
-    assert sorted(line.split()[3] for line in gone) == [
-        f"kernels[{one}-64]" for one in ("Shape", "half", "kernels1", "plain")
-    ]
+    before = set(on_record(suite))
+    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    gone = {one.rpartition("::")[2] for one in before - set(on_record(suite))}
+    assert gone == {f"fixture kernels[{one}-64]" for one in ("Shape", "half", "kernels1", "plain")}

@@ -71,7 +71,7 @@ def bring(project: Suite, forgery: Path) -> None:
 
 def cubin_of(project: Suite) -> str:
     """SHA-256 of the machine code on record."""
-    record = read_evidence(project.path / "baselines/simulated-gpu/test_suite.json")["tests"]
+    record = read_evidence(project.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
     return str(record["test_work[1024]"]["work"]["cubin"])
 
 
@@ -210,7 +210,7 @@ def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -
 
 def edit_static(project: Suite, **figures: object) -> None:
     """Of the records of ``work``."""
-    for path in (project.path / "baselines").glob("sm_*/test_suite.json"):
+    for path in (project.path / "baselines").glob("sm_*/test_suite.jsonl"):
         content = read_evidence(path)
         for tests in content["toolchains"].values():
             for test in ("test_work[1024]", "test_work[2048]"):
@@ -236,13 +236,13 @@ def test_a_record_that_gives_new_code_the_old_hash_is_not_believed(
 
 
 def static_of(folder: Path) -> dict[str, dict[str, object]]:
-    content = read_evidence(folder / "sm_90/test_suite.json")
+    content = read_evidence(folder / "sm_90/test_suite.jsonl")
     return next(iter(content["toolchains"].values()))["test_work[1024]"]["work"]  # type: ignore[no-any-return]
 
 
 def edit_time(project: Suite, test: str, **fields: object) -> None:
     """Give the time record of a test's workload these fields; ``launch`` is one of its identity."""
-    path = project.path / "baselines/simulated-gpu/test_suite.json"
+    path = project.path / "baselines/simulated-gpu/test_suite.jsonl"
     content = read_evidence(path)
     record = content["tests"][test]["work"]
     if "launch" in fields:

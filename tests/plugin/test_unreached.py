@@ -94,7 +94,10 @@ def test_a_test_that_reached_its_end_without_a_workload_says_so(known):
     assert (
         "test_h.py::test_h: k2 has a baseline and was not reached: the test passed without it. Let it come to" in text
     )
-    assert "test_h.py::test_h [k3]: NEW, was test_h.py::test_h [k2], the same machine code: run `gpuperf mv " in text
+    assert (
+        "test_h.py::test_h [k3]: NEW, was test_h.py::test_h [k2], the same machine code: run `gpuperf baselines mv "
+        in text
+    )
 
 
 def test_missing_fail_fails_the_test(known):

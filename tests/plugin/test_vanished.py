@@ -161,7 +161,7 @@ def test_a_removed_target(recorded, monkeypatch, target):
         recorded.run("--gpuperf"), EXIT_VANISHED,
         f"ERROR: there are no baselines of {target}, NOT-MEASURED: *manifest.json names what has no file. To do: "
         f"record them: pytest --update-baselines=new*{target}; or restore what was deleted (git checkout -- *{target})"
-        ", or drop the target: gpuperf prune --yes",
+        ", or drop the target: gpuperf baselines rm NAME",
     )  # fmt: skip
 
 
@@ -547,7 +547,7 @@ def test_a_test_that_returns_before_its_measurement_is_red_where_there_is_a_gpu(
 
 def moved(suite, monkeypatch, *names):
     monkeypatch.chdir(suite.path)
-    assert main(["mv", *names]) == 0
+    assert main(["baselines", "mv", *names]) == 0
 
 
 def test_a_renamed_test_is_recognised_and_its_record_follows(under_ci, monkeypatch):
@@ -555,7 +555,7 @@ def test_a_renamed_test_is_recognised_and_its_record_follows(under_ci, monkeypat
     result = under_ci.run("--gpuperf")
     assert result.ret == 1
     result.stdout.fnmatch_lines([
-        "*was test_suite.py::test_work[[]1024[]] [[]work[]], the same machine code: run `gpuperf mv "
+        "*was test_suite.py::test_work[[]1024[]] [[]work[]], the same machine code: run `gpuperf baselines mv "
         "test_suite.py::test_work test_suite.py::test_works` to take its record along",
         "ERROR: 2 workloads on record NOT-MEASURED on *: its work goes on under another name: *",
     ])  # fmt: skip
@@ -569,7 +569,7 @@ def test_a_renamed_test_that_got_slower_says_by_how_much(recorded):
     result = recorded.run("--gpuperf")
     result.stdout.re_match_lines([
         r"test_suite.py::test_works\[1024\] \[work\]: NEW, was test_suite.py::test_work\[1024\] \[work\], "
-        r"6\d\.\d % slower than its record: run `gpuperf mv "
+        r"6\d\.\d % slower than its record: run `gpuperf baselines mv "
     ])  # fmt: skip
     assert recorded.run("--gpuperf", "--gpuperf-open=fail").ret == 1
 
@@ -578,7 +578,7 @@ def test_a_renamed_file_is_one_command(under_ci, monkeypatch):
     shutil.move(under_ci.path / "test_suite.py", under_ci.path / "test_kernels.py")
     result = under_ci.run("--gpuperf")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*run `gpuperf mv test_suite.py test_kernels.py` to take its record along"])
+    result.stdout.fnmatch_lines(["*run `gpuperf baselines mv test_suite.py test_kernels.py` to take its record along"])
     moved(under_ci, monkeypatch, "test_suite.py", "test_kernels.py")
     said(under_ci.run("--gpuperf"), 0)
 
@@ -588,7 +588,7 @@ def test_a_renamed_workload(recorded, monkeypatch):
     monkeypatch.setenv("CI", "true")
     result = recorded.run("--gpuperf")
     assert result.ret == 1
-    command = "gpuperf mv 'test_suite.py::test_other [[]doubling[]]' 'test_suite.py::test_other [[]twice[]]'"
+    command = "gpuperf baselines mv 'test_suite.py::test_other [[]doubling[]]' 'test_suite.py::test_other [[]twice[]]'"
     result.stdout.fnmatch_lines([f"*was test_suite.py::test_other [[]doubling[]], *: run `{command}` to take its *"])
     assert "doubling  NOT-MEASURED" not in result.stdout.str()
     moved(recorded, monkeypatch, "test_suite.py::test_other [doubling]", "test_suite.py::test_other [twice]")

@@ -62,12 +62,12 @@ def test_where_both_were_timed_their_arguments_tell_them_apart() -> None:
     ],
 )
 def test_the_command_takes_as_much_along_as_was_renamed_alike(old: str, new: str, words: str) -> None:
-    assert move_command(work(old).key, work(new).key) == f"gpuperf mv {words}"
+    assert move_command(work(old).key, work(new).key) == f"gpuperf baselines mv {words}"
 
 
 def test_the_command_for_a_workload() -> None:
     old, new = (work("a.py::test_x", workload=name).key for name in ("k", "l"))
-    assert move_command(old, new) == "gpuperf mv 'a.py::test_x [k]' 'a.py::test_x [l]'"
+    assert move_command(old, new) == "gpuperf baselines mv 'a.py::test_x [k]' 'a.py::test_x [l]'"
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_machine_code_tells_where_only_one_of_two_was_timed() -> None:
 
 def test_parameters_with_brackets_stay_whole() -> None:
     old, new = (work(f"a.py::{name}[x[0]]").key for name in ("test_x", "test_y"))
-    assert move_command(old, new) == "gpuperf mv a.py::test_x a.py::test_y"
+    assert move_command(old, new) == "gpuperf baselines mv a.py::test_x a.py::test_y"

@@ -78,7 +78,7 @@ def test_the_record_of_a_test_that_is_gone_is_named_with_the_command_that_takes_
     assert found.was == old_key()
     assert reasons(found) == [
         f"was {MODULE}::test_old [copy], the same machine code: "
-        f"run `gpuperf mv {MODULE}::test_old {MODULE}::test_copy` to take its record along"
+        f"run `gpuperf baselines mv {MODULE}::test_old {MODULE}::test_copy` to take its record along"
     ]
     assert found.judgements[0].verdict is Verdict.NEW
 
@@ -157,7 +157,10 @@ def test_a_workload_of_this_test_counts_once_the_test_has_come_to_its_end(renami
     found = followed(renaming, new(), kept, whole=whole)
     assert found.was == (old_key(TEST, "old") if whole else None)
     if whole:
-        assert f"run `gpuperf mv '{MODULE}::{TEST} [old]' '{MODULE}::{TEST} [copy]'`" in found.judgements[0].reason
+        assert (
+            f"run `gpuperf baselines mv '{MODULE}::{TEST} [old]' '{MODULE}::{TEST} [copy]'`"
+            in found.judgements[0].reason
+        )
 
 
 def test_a_time_of_this_test_counts_where_there_is_a_gpu(renaming: Run, without_gpu: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from missed_samples import NODE, OLD_NODE, OLD_TEST, add_time, old_key, told
 from run_samples import COMPILER, H200, MODULE, TEST, Run, static_record, workload
 
-from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
+from pytest_gpuperf.baselines.baseline_errors import unreadable
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.judge.vanished import Ended, OnRecord, Vanished, WhyVanished
 from pytest_gpuperf.model.result import Outcome, TestEvidence
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_read_has_no_architectures_of_its_own(run: Run, 
     class Worker:
         @property
         def expected_archs(self) -> tuple[str, ...]:
-            raise UnreadableBaselineError(tmp_path, "it is a link")
+            raise unreadable(tmp_path, "it is a link")
 
     assert missed_records.archs_of(Worker()) == ()  # type: ignore[arg-type]
     assert missed_records.archs_of(run.worker) == ("sm_90",)
