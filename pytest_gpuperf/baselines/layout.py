@@ -15,7 +15,6 @@ _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FORBIDDEN = re.compile(r'[<>:"|?*\\]')
-_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
 
 def is_arch(target: str) -> bool:
@@ -25,9 +24,7 @@ def is_arch(target: str) -> bool:
 
 def is_device(target: str) -> bool:
     """True for a time target: a GPU model's slug such as ``nvidia-h200``."""
-    if target == CUBIN_FOLDER or target.startswith("sm_") or _RESERVED.fullmatch(target):
-        return False
-    return _SLUG.fullmatch(target) is not None
+    return _SLUG.fullmatch(target) is not None and target != CUBIN_FOLDER and not target.startswith("sm_")
 
 
 def is_sha256(text: str) -> bool:
@@ -72,8 +69,6 @@ def _problem_of(part: str) -> str:
         return "it is absolute, or has an empty, '.' or '..' part"
     if has_unprintable(part) or _FORBIDDEN.search(part):
         return 'it has a control character or one of <>:"|?*\\'
-    if _RESERVED.fullmatch(part) or part[-1] in ". ":
-        return f"'{quoted(part)}' is reserved on Windows"
     return ""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -49,18 +48,6 @@ class Manifest(Record, frozen=True):
         return tuple(one for one in self.targets if not any((root / one).rglob(f"*{layout.RECORDS}")))
 
 
-class Gated(NamedTuple):
-    """What an update brings to the manifest."""
-
-    targets: Iterable[str]
-    """Of its own records."""
-    toolchains: Iterable[str]
-    profile: str = ""
-    """Taken where the manifest has none."""
-    asked: Collection[str] | None = None
-    """Architectures of the run: others that are new are those of kernels that name them.  None: all that are new."""
-
-
 def read(root: Path) -> Manifest | None:
     """The manifest of a baseline folder; None if it has none.  Raises ``BaselineError``."""
     path = layout.inside(root, root / FILE)
@@ -87,32 +74,28 @@ def decoded(content: bytes, place: object) -> Manifest:
     return manifest
 
 
-def gone(root: Path) -> tuple[str, ...]:
-    """Targets that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    manifest = read(root)
-    return () if manifest is None else manifest.gone_from(root)
+def with_targets(
+    root: Path, there: Collection[str], new: Collection[str], toolchains: Iterable[str], profile: str = "",
+    asked: Collection[str] | None = None,
+) -> list[tuple[Path, bytes]]:  # fmt: skip
+    """The write that adds ``new`` targets and compilers to those ``there`` and listed; none if nothing is new.
 
-
-def with_targets(root: Path, there: Collection[str], gated: Gated) -> list[tuple[Path, bytes]]:
-    """The write that adds what an update brings to what is ``there`` and in the manifest; none if nothing is new."""
+    ``profile`` is taken where the manifest has none.  ``asked`` are the architectures of the run: others that are new
+    are those of kernels that name them; None asks for all that are new.
+    """
     old = read(root) or Manifest(schema=0, architectures=(), gpu_models=())
-    known, new = {*old.targets, *there}, set(gated.targets)
-    wanted = new if gated.asked is None else set(gated.asked)
-    return _plan(
-        root, old, targets=known | new, toolchains={*old.toolchains, *gated.toolchains},
-        profile=old.profile or gated.profile, named_by_kernels={*old.named_by_kernels, *(new - known)} - wanted,
-    )  # fmt: skip
+    known = {*old.targets, *there}
+    named = {*old.named_by_kernels, *set(new).difference(known)}.difference(new if asked is None else asked)
+    return _plan(root, old, known.union(new), {*old.toolchains, *toolchains}, old.profile or profile, named)
 
 
 def without(root: Path, names: Collection[str]) -> list[tuple[Path, bytes]]:
-    """The write that takes targets and toolchains off the manifest; none without them.  Raises ``BaselineError``."""
+    """The write that takes targets and compilers off the manifest; none without them.  Raises ``BaselineError``."""
     old = read(root)
     if old is None:
         return []
-    return _plan(
-        root, old, targets=set(old.targets).difference(names), toolchains=set(old.toolchains).difference(names),
-        profile=old.profile, named_by_kernels=old.named_by_kernels,
-    )  # fmt: skip
+    targets, toolchains = (set(those).difference(names) for those in (old.targets, old.toolchains))
+    return _plan(root, old, targets, toolchains, old.profile, old.named_by_kernels)
 
 
 def is_toolchain(name: str) -> bool:
@@ -121,19 +104,14 @@ def is_toolchain(name: str) -> bool:
 
 
 def _plan(
-    root: Path, old: Manifest, *, targets: set[str], toolchains: set[str], profile: str,
-    named_by_kernels: Collection[str],
-) -> list[tuple[Path, bytes]]:  # fmt: skip
-    architectures = tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order))
+    root: Path, old: Manifest, targets: set[str], toolchains: set[str], profile: str, named: Collection[str]
+) -> list[tuple[Path, bytes]]:
+    archs = tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order))
     new = Manifest(
-        schema=SCHEMA,
-        architectures=architectures,
-        gpu_models=tuple(sorted(filter(layout.is_device, targets))),
-        toolchains=tuple(sorted(filter(is_toolchain, toolchains))),
-        profile=profile,
-        named_by_kernels=tuple(arch for arch in architectures if arch in named_by_kernels),
-    )
+        schema=SCHEMA, architectures=archs, gpu_models=tuple(sorted(filter(layout.is_device, targets))),
+        toolchains=tuple(sorted(filter(is_toolchain, toolchains))), profile=profile,
+        named_by_kernels=tuple(arch for arch in archs if arch in named),
+    )  # fmt: skip
     if new == old or (old.schema == 0 and not targets):
         return []
-    content = (json.dumps(msgspec.to_builtins(new), indent=2, sort_keys=True) + "\n").encode()
-    return [(root / FILE, content)]
+    return [(root / FILE, (json.dumps(msgspec.to_builtins(new), indent=2, sort_keys=True) + "\n").encode())]

@@ -81,14 +81,14 @@ class Baselines:
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
-        tests = self._static_file(arch, key.module).tests
+        tests = self.load(arch, key.module).tests
         having = {name: of[key.test] for name, of in tests.items() if key.workload in of.get(key.test, {})}
         record = having[toolchain][key.workload] if toolchain in having else None
         return StaticLookup(record, tuple(sorted(having.keys() - {toolchain})))
 
     def static_tests(self, arch: str, module: str, toolchain: str) -> dict[str, dict[str, StaticRecord]]:
         """All static evidence of a module for ``arch`` and ``toolchain``, by test and workload."""
-        return self._static_file(arch, module).tests.get(toolchain, {})
+        return self.load(arch, module).tests.get(toolchain, {})
 
     def time(self, device: str, key: Key) -> TimeRecord | None:
         """Time evidence of a workload on a GPU model (``nvidia-h200``)."""
@@ -96,11 +96,11 @@ class Baselines:
 
     def time_tests(self, device: str, module: str) -> dict[str, dict[str, TimeRecord]]:
         """All time evidence of a module on a GPU model, by test and workload."""
-        return self._time_file(device, module).tests.get("", {})
+        return self.load(device, module).tests.get("", {})
 
     def sessions(self, device: str, module: str) -> tuple[Session, ...]:
         """The sessions that a module's rounds name, oldest first."""
-        return tuple(sorted(self._time_file(device, module).sessions.values(), key=lambda session: session.date))
+        return tuple(sorted(self.load(device, module).sessions.values(), key=lambda session: session.date))
 
     def targets(self) -> tuple[str, ...]:
         """Architectures with static baselines, then GPU models with time baselines."""
@@ -154,16 +154,6 @@ class Baselines:
             targets = sorted({target for target, _ in places}, key=layout.target_order)
             self._listed = {one: tuple(module for target, module in places if target == one) for one in targets}
         return self._listed
-
-    def _static_file(self, arch: str, module: str) -> RecordFile[StaticRecord]:
-        if not layout.is_arch(arch):
-            raise BaselineError(f"'{arch}' is no architecture such as sm_90")
-        return self.load(arch, module)
-
-    def _time_file(self, device: str, module: str) -> RecordFile[TimeRecord]:
-        if not layout.is_device(device):
-            raise BaselineError(f"'{device}' is no GPU model such as nvidia-h200")
-        return self.load(device, module)
 
 
 class BaselineStore(Baselines):
@@ -226,10 +216,10 @@ class BaselineStore(Baselines):
         with self.exclusive(say):
             plan = self._plan(update)
             toolchains = {*self.toolchains(), *(toolchain for _, toolchain, _ in update.static)}
-            gated = manifest.Gated(update.targets, toolchains, update.profile, update.asked)
-            return self.replace_files(
-                [*plan, *manifest.with_targets(self.root, self.targets(), gated)], sweep=update.removed is not None
+            listed = manifest.with_targets(
+                self.root, self.targets(), update.targets, toolchains, update.profile, update.asked
             )
+            return self.replace_files([*plan, *listed], sweep=update.removed is not None)
 
     def replace_files(self, plan: Sequence[tuple[Path, bytes]], *, sweep: bool) -> list[Path]:
         """Write the files of a plan and delete those without content; ``sweep`` the machine code that no record names.
@@ -262,8 +252,8 @@ class BaselineStore(Baselines):
 
     def _file(self, target: str, module: str, part: FileUpdate, update: Update) -> tuple[Path, bytes]:
         if layout.is_arch(target):
-            return self.rewritten(module, merged_static(self._static_file(target, module), part))
-        return self.rewritten(module, merged_time(self._time_file(target, module), part, update.sessions))
+            return self.rewritten(module, merged_static(self.load(target, module), part))
+        return self.rewritten(module, merged_time(self.load(target, module), part, update.sessions))
 
     def _cubins(self, update: Update) -> list[tuple[Path, bytes]]:
         given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}

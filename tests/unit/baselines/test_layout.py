@@ -33,8 +33,7 @@ def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     [
         "", ".py", "a/.py", "test_x.txt", "/etc/test_x.py", "../test_x.py", "a/../../test_x.py", "./test_x.py",
         "a//test_x.py", "C:/test_x.py", "C:test_x.py", "a\\..\\test_x.py", "\\\\host\\share\\test_x.py",
-        "test\0x.py", "test\nx.py", "test_\ud800.py", "con.py", "NUL.tar.py", "a/com1/test_x.py", "lpt9.py",
-        "a./test_x.py", "a /test_x.py", "test?.py", "test*.py", "a|b.py", "a:stream.py",
+        "test\0x.py", "test\nx.py", "test_\ud800.py", "test?.py", "test*.py", "a|b.py", "a:stream.py",
     ],
 )  # fmt: skip
 def test_a_path_that_could_escape_or_not_be_stored_is_refused(module: str) -> None:
@@ -54,7 +53,7 @@ def test_no_module_leads_out_of_the_folder(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["", "..", "cubins", "SM_90", "sm_9", "sm_90x", "sm_90/..", "a/b", "nul", "a.", "H200", "H\n200"]
+    "target", ["", "..", "cubins", "SM_90", "sm_9", "sm_90x", "sm_90/..", "a/b", "a.", "H200", "H\n200"]
 )
 def test_other_targets_are_refused(target: str) -> None:
     assert not is_arch(target)

@@ -158,11 +158,7 @@ def test_a_conflict_is_told_how_to_solve_it() -> None:
         (["sessions", 0, "midmeans", 0], 1e300, "there is no time, or one outside of"),
         (["sessions", 0, "midmeans"], [], "there is no time"),
         (["sessions"], [], "there is no time"),
-        (["sessions", 0, "tick_ns"], -1, "its tick or its overhead is out of range"),
         (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
-        (["record", "counters", "x"], 1e300, "below zero, or beyond 64 bits"),
-        (["record", "bytes"], -1, "below zero, or beyond 64 bits"),
-        (["record", "beside", "host", "ratios"], [], "no ratio of host times"),
         (["record", "kernel"], "\u202egpj", "an escaped one"),
     ],
 )
@@ -173,7 +169,7 @@ def test_hostile_fields_are_named(path: list[str | int], value: Any, words: str)
 @pytest.mark.parametrize(
     ("path", "value"),
     [(["record", "profile", "registers"], -1), (["record", "profile", "opcodes"], {"fp32": 2**70}),
-     (["record", "occupancy", "fraction"], 1.5), (["record", "block"], [-1, 1, 1])],
+     (["record", "block"], [-1, 1, 1])],
 )  # fmt: skip
 def test_hostile_machine_code_is_refused(path: list[str | int], value: Any) -> None:
     problem(changed(SAMPLES[0][0], path, value), "sm_90")
