@@ -57,11 +57,11 @@ def test_commands_read_the_baselines_after_it(
     monkeypatch.chdir(project.path)
     assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
     capsys.readouterr()
-    assert main(["targets"]) == 0
+    assert main(["baselines"]) == 0
     before = capsys.readouterr().out
     assert project.run(*AGAINST, subprocess=True).ret == 0
     capsys.readouterr()
-    assert main(["targets"]) == 0
+    assert main(["baselines"]) == 0
     assert capsys.readouterr().out == before
     assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
     assert git(project.path, "status", "--porcelain", "--", "baselines")
