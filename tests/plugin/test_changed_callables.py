@@ -28,7 +28,7 @@ def recorded(gpu_suite: Suite) -> Suite:
         gpu_suite.write(name, text)
     commit(gpu_suite.path)
     gpu_suite.run(*RECORDING)
-    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
     commit(gpu_suite.path, "Baselines")
     return gpu_suite
 
@@ -141,13 +141,13 @@ def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
     git(gpu_suite.path, "branch", "-M", "main")
     git(gpu_suite.path, "checkout", "-q", "-b", "change")
     gpu_suite.write("steps_of_work.py", "STEPS = 400\n")
-    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", fast, later)
+    gpu_suite.edit("baselines/simulated-gpu/test_suite.jsonl", fast, later)
     commit(gpu_suite.path, "Slower")
     monkeypatch.setenv("CI", "true")
     status, said = gated(gpu_suite)
     assert status == 1, said
     assert "pairs of processes: " in said, "a recording may be of a later commit than the project's own"
-    gpu_suite.edit("baselines/simulated-gpu/test_suite.json", later, slow)
+    gpu_suite.edit("baselines/simulated-gpu/test_suite.jsonl", later, slow)
     commit(gpu_suite.path, "Slower")
     status, said = gated(gpu_suite)
     assert status == 1, said

@@ -116,9 +116,15 @@ NOT_MEASURED = "ERROR: * NOT-MEASURED on *sm_90*: "
 MISTAKES = {
     "deleted test": (delete_test, f"{NOT_MEASURED}its test was deleted or renamed: test_suite.py::test_other. *"),
     "deleted file": (delete_file, f"{NOT_MEASURED}*: test_suite.py (the file is gone). To do: restore it, *"),
-    "renamed test": (rename_test, "*was test_suite.py::test_other *, with the same machine code: run `gpuperf mv *"),
+    "renamed test": (
+        rename_test,
+        "*was test_suite.py::test_other *, with the same machine code: run `gpuperf baselines mv *",
+    ),
     "renamed, other code": (rename_with_other_code, f"{NOT_MEASURED}*deleted or renamed: test_suite.py::test_other. *"),
-    "renamed file": (rename_file, "*: run `gpuperf mv test_suite.py test_kernels.py` to take its record along"),
+    "renamed file": (
+        rename_file,
+        "*: run `gpuperf baselines mv test_suite.py test_kernels.py` to take its record along",
+    ),
     "renamed workload": (rename_workload, "*was test_suite.py::test_other [[]doubling[]], *"),
     "skip": (mark("@pytest.mark.skip(reason='flaky')"), f"{NOT_MEASURED}*skipped*: test_suite.py::test_other (flaky)*"),
     "skipif": (mark("@pytest.mark.skipif(True, reason='old')"), f"{NOT_MEASURED}*skipped*::test_other (old). *"),

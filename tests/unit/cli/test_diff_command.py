@@ -144,11 +144,11 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
 def test_a_file_that_cannot_be_read_is_named_and_makes_exit_status_1(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "sm_90" / "tests" / "test_scale.json").write_text("{")
+    (root / "sm_90" / "tests" / "test_scale.jsonl").write_text("{")
     assert main(["diff", "HEAD~1"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "64 workloads of test_scale[...] on sm_80, sm_120: registers 40 -> 48" in said
-    assert f"not compared: {root / 'sm_90/tests/test_scale.json'} cannot be read: line 1" in said
+    assert f"not compared: {root / 'sm_90/tests/test_scale.jsonl'}: this baseline cannot be read: line 1" in said
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_cannot_be_answered_is_said_with_a_remedy(
 
 
 def test_where_no_file_can_be_read_nothing_is_said_to_be_equal(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = sorted(root.glob("*/tests/*.json"))
+    files = sorted(root.glob("*/tests/*.jsonl"))
     files[0].write_text("{")
     assert main(["diff"]) == 1
     assert capsys.readouterr().out.endswith("\nNo figure differs in the files that were compared\n")
