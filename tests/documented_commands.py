@@ -36,7 +36,7 @@ VALUES = {
 """What the programs of other people put in the places of the pages' variables."""
 OF_SPLITTERS = ("--splits=", "--group=")
 """Flags of pytest-split, which need not be installed here."""
-FOLDERS = ("nvrtcs",)
+FOLDERS = ("nvrtcs/13.2.86",)
 """That flags of the pages name, and that have to be there."""
 
 

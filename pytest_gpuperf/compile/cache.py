@@ -21,7 +21,7 @@ from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, Untrusted
 DEFAULT_MAX_BYTES = 512 << 20
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
-_SUFFIX = ".entry"
+_SUFFIX = ".kept"
 _STALE_PART_S = 3600.0
 
 

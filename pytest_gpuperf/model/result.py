@@ -56,8 +56,6 @@ class WorkloadEvidence(Record, frozen=True):
     """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
-    tolerance_there: float | None = None
-    """The same in the revision that it is compared with; None without one, and where that does not launch it."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
 

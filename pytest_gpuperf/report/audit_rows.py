@@ -48,7 +48,7 @@ def _kernels(judgements: Iterable[Judgement], names: Names, most: int) -> list[K
     shown = [*by_symbol.items()][:most]
     found = [KernelDiff(short_name(names[symbol]), tuple(_rows(several))) for symbol, several in shown]
     rest = len(by_symbol) - len(shown)
-    more = DiffRow("--markdown FILE names them", "", "not shown")
+    more = DiffRow("not shown", "", "--markdown FILE names them")
     return [*found, KernelDiff(f"{numbered(rest, 'kernel')} more", (more,))] if rest else found
 
 

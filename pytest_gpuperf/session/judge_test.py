@@ -90,8 +90,7 @@ def _name_unoptimised(test: TestRecord) -> None:
 def _in_words_of(revision: Revision, test: TestRecord, foreign: Sequence[str]) -> None:
     for workload in list(test.workloads.values()):
         judgements = tuple(reworded(revision, one, next(iter(foreign), "")) for one in workload.judgements)
-        there = revision.tolerances.get(str(workload.key))
-        test.add(msgspec.structs.replace(workload, judgements=judgements, tolerance_there=there))
+        test.add(msgspec.structs.replace(workload, judgements=judgements))
 
 
 def _judge_unreached(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> None:

@@ -24,13 +24,13 @@ def records_removed(
 ) -> set[tuple[str, Key]] | None:
     """Records to remove, by target; None of a run that was not asked for everything, or did not come to its end.
 
-    Nothing is removed where a file was not collected: its tests are unknown.
+    Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.
     """
     finding = config.stash.get(stash.FINDING, None)
     found = finding.found if finding is not None else None
     if finding is None or found is None or config.stash[stash.OPTIONS].update != "all":
         return None
-    if found.failed or found.skipped or not found.selected <= finding.ends.keys():
+    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= finding.ends.keys():
         return None
     try:
         records = [(target, key) for target in store.targets() for key in store.keys(target)]

@@ -109,28 +109,6 @@ def wider(result: pytest.RunResult) -> list[str]:
     return [line for line in result.stdout.lines if "wider tolerance" in line]
 
 
-def test_a_tolerance_that_was_raised_is_told(project: Suite) -> None:
-    project.edit("test_suite.py", 'name="doubling"', 'name="doubling", tolerance=0.1')
-    assert wider(project.run(*AGAINST, subprocess=True)) == [
-        "1 workload has a wider tolerance than in HEAD: test_suite.py::test_other [doubling] (0.5 % -> 10 %)"
-    ]
-    project.edit("test_suite.py", "tolerance=0.1", "tolerance=0.001")
-    assert wider(project.run(*AGAINST, subprocess=True)) == []
-
-
-def test_a_tolerance_that_a_marker_or_the_ini_file_raises_is_told(project: Suite) -> None:
-    project.edit("test_suite.py", "def test_other", "@pytest.mark.gpuperf(profile='loose')\ndef test_other")
-    assert wider(project.run(*AGAINST, subprocess=True)) == [
-        "1 workload has a wider tolerance than in HEAD: test_suite.py::test_other [doubling] (0.5 % -> 2 %)"
-    ]
-    ini = project.path / "pytest.ini"
-    commit(project.path)
-    ini.write_text(f"{ini.read_text() if ini.exists() else '[pytest]'}\ngpuperf_tolerance = 0.05\n")
-    (told,) = wider(project.run(*AGAINST, subprocess=True))
-    assert told.startswith("2 workloads have a wider tolerance than in HEAD: test_suite.py::test_work[1024] [work] (")
-    assert wider(project.run(*AGAINST, "--gpuperf-profile=standard", subprocess=True)) == []
-
-
 def hog_test(options: str) -> str:
     return (
         "def test_hog(cuda_kernel, gpu, gpuperf):\n"

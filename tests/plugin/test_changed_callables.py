@@ -119,6 +119,7 @@ def test_callable_without_history_is_compared_with_its_record(
     result.stdout.fnmatch_lines(lines)
     assert "fetch-depth: 0" in result.stdout.str()
     assert "gpuperf-budget" not in result.stdout.str()
+<<<<<<< HEAD
 
 
 def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
@@ -153,3 +154,5 @@ def test_an_older_commit_that_a_change_puts_on_record_stands_for_no_callable(
     assert status == 1, said
     assert "steps  SLOWER" in said
     assert f"of main it is {fast[:12]})" in said
+=======
+>>>>>>> integration

@@ -208,8 +208,8 @@ def test_one_code_on_both_sides_is_red(suite: Suite, monkeypatch: pytest.MonkeyP
     commit(suite.path)
     suite.change_code()
     result = suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", subprocess=True)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ran code that is not theirs, so nothing would be compared:*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*it used a file that is not its own: *work.cu*"])
 
 
 def test_update_is_refused(under_ci: Suite) -> None:
@@ -256,7 +256,7 @@ def test_part_of_the_tests_misses_nothing(under_ci: Suite, part: str, gpu: str) 
         under_ci.write("conftest.py", "")
     if left_out == 3:
         under_ci.write("test_plain.py", PLAIN)
-    result = under_ci.run("--gpuperf", "--gpuperf-missing=warn", *flags)
+    result = under_ci.run("--gpuperf", "--gpuperf-open=warn", *flags)
     assert result.ret == 0
     result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
     said = [line for line in result.stdout.lines if line.startswith("partial run: ")]
@@ -368,7 +368,7 @@ def test_update_records_beside_other_plugins(recorded: Suite, beside: list[str])
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
     before = read_evidence(path)
-    result = run(recorded, "--update-baselines", "--gpuperf-force-update", *beside)
+    result = run(recorded, "--update-baselines", "--gpuperf-disturbed", *beside)
     assert result.returncode == 0, result.stdout + result.stderr
     assert read_evidence(path) != before
 
@@ -407,7 +407,7 @@ def test_unittest_is_gated_and_missing_like_others(under_ci: Suite, monkeypatch:
     monkeypatch.delenv("CI")
     under_ci.write("test_suite.py", f"{text.replace('def test_other(', 'def other(')}{UNITTEST}")
     shutil.rmtree(under_ci.path / "baselines")
-    assert under_ci.run("--update-baselines=new", "--gpuperf-force-update").ret == 0
+    assert under_ci.run("--update-baselines=new", "--gpuperf-disturbed").ret == 0
     monkeypatch.setenv("CI", "true")
     assert under_ci.run("--gpuperf").ret == 0
     under_ci.edit("test_suite.py", "    def test_it", "    @unittest.skip('flaky')\n    def test_it")

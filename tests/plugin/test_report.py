@@ -226,7 +226,7 @@ def test_confirming_process_writes_no_report(recorded):
     [
         ('    kernel = cuda_kernel("other.cu"', '    assert not "right"\n    kernel = cuda_kernel("other.cu"', 1),
         ("def test_other(cuda_kernel", "def test_other(no_such_fixture, cuda_kernel", 1),
-        ("def test_other", "def gone", 13),
+        ("def test_other", "def gone", 1),
     ],
 )
 def test_a_run_that_failed_for_another_reason_does_not_read_as_a_green_one(recorded, monkeypatch, old, new, status):

@@ -20,7 +20,7 @@ PLACES = (
 @pytest.mark.parametrize(
     "task",
     [
-        ConfirmTask(folder=Path("left here"), places=PLACES, by_process=KEYS[:1]),
+        ConfirmTask(folder=Path("left here"), places=PLACES),
         ProfileTask(folder=Path("left here"), nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",), only=KEYS),
     ],
     ids=lambda task: type(task).__name__,

@@ -205,7 +205,6 @@ SCALE = "__global__ void scale(float* x, int n) {}\n"
         f"{SCALE}__global__ void scale(double* x, int n) {{}}\n",
         "__global__ void scale(float* x, int n) { x[n] = FACTOR; }\n",
         f"// caf\xe9\n{SCALE}",
-        f"{SCALE}\0\n",
     ],
 )
 def test_a_kernel_that_no_test_could_compile_is_passed_over(tmp_path, capsys, text):

@@ -18,7 +18,7 @@ KEY = "ab" + "0" * 62
 
 
 def entries(folder: Path) -> list[Path]:
-    return sorted(folder.glob("??/*.entry"))
+    return sorted(folder.glob("??/*.kept"))
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     keys = [f"{number:02}" + KEY[2:] for number in range(4)]
     for age, key in enumerate(keys[:3]):
         cache.put(key, bytes(68))  # 100 bytes on disk
-        (path,) = tmp_path.glob(f"??/{key}.entry")
+        (path,) = tmp_path.glob(f"??/{key}.kept")
         os.utime(path, (1_700_000_000 + age, 1_700_000_000 + age))
     assert cache.get(keys[0]) is not None  # the oldest, used again
     cache.put(keys[3], bytes(68))

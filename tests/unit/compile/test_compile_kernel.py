@@ -312,7 +312,7 @@ def test_an_include_through_a_macro_is_never_cached(tmp_path: Path, compiled: li
 def test_a_damaged_entry_is_compiled_again(tmp_path: Path, compiled: list[str], damage: bytes) -> None:
     cache = CompileCache(tmp_path / "cache")
     first = compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
-    for path in (tmp_path / "cache").glob("??/*.entry"):
+    for path in (tmp_path / "cache").glob("??/*.kept"):
         path.write_bytes(damage)
     assert compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache) == first
     assert len(compiled) == 2
@@ -321,7 +321,7 @@ def test_a_damaged_entry_is_compiled_again(tmp_path: Path, compiled: list[str], 
 def test_an_entry_of_another_form_is_compiled_again(tmp_path: Path, compiled: list[str]) -> None:
     cache = CompileCache(tmp_path / "cache")
     first = compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
-    for path in (tmp_path / "cache").glob("??/*.entry"):
+    for path in (tmp_path / "cache").glob("??/*.kept"):
         cache.put(path.stem, b"\xc1 no msgpack")
     assert compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache) == first
     assert len(compiled) == 2

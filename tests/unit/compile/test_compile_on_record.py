@@ -91,26 +91,6 @@ def test_a_kernel_that_is_not_on_record_is_read_beside_one_that_is(
     assert sorted(disassembled) == [*ARCHS]
 
 
-@pytest.mark.parametrize("figure", ["registers", "code_bytes", "spill_load_bytes", "shared_bytes"])
-def test_a_record_that_the_cubin_or_the_log_contradicts_is_not_taken(cache: CompileCache, figure: str) -> None:
-    known = read("add<1>")["add<1>"]
-    profiles = on_record(*known.values(), **{figure: 77})
-    assert compile_for(source("add<1>"), ARCHS, cache, recorded=profiles) == known
-
-
-def test_what_was_taken_from_a_record_is_read_when_the_record_says_otherwise(
-    cache: CompileCache, compiled: list[str | None]
-) -> None:
-    known = read("add<1>")["add<1>"]
-    wrong = on_record(*known.values(), code_hash="c0de")
-    taken = compile_for(source("add<1>"), ARCHS, cache, recorded=wrong)
-    assert {binary.profile.code_hash for binary in taken.values()} == {"c0de"}
-    compiled.clear()
-    assert compile_for(source("add<1>"), ARCHS, cache) == known
-    assert compile_for(source("add<1>"), ARCHS, cache, recorded=on_record(*known.values())) == known
-    assert compiled == []
-
-
 def test_of_an_instance_of_a_template_nothing_else_in_its_cubin_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     real, sizes = sass.run_nvdisasm, []
 

@@ -24,7 +24,7 @@ class Served:
         self.ran: list[str] = []
         self.breaks = ""
         """The test that loses the GPU."""
-        self.state = SimpleNamespace(gpu_lost="", link=None)
+        self.state = SimpleNamespace(gpu_lost="", link=None, results=None, give_memory_back=lambda: None)
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
         task = RevisionTask(
@@ -33,9 +33,7 @@ class Served:
         config: Any = SimpleNamespace(stash=pytest.Stash(), hook=SimpleNamespace(pytest_runtest_protocol=self.run))
         monkeypatch.setattr(server, "foreign_files_of", lambda _: SimpleNamespace(note_reads=lambda: None))
         monkeypatch.setattr(server, "leave_evidence", lambda *_: self.ran.append("evidence"))
-        monkeypatch.setattr(stash, "run_state_of", lambda _: self.state)
-        monkeypatch.setattr(stash, "run_book_of", lambda _: None)
-        monkeypatch.setattr(stash, "run_of", lambda _: SimpleNamespace(give_memory_back=lambda: None))
+        monkeypatch.setattr(stash, "run_of", lambda _: self.state)
         items = [SimpleNamespace(nodeid=name, config=config) for name in ("a", "b")]
         session: Any = SimpleNamespace(items=items, shouldstop=False, shouldfail=False)
         self.server = RevisionServer(config, task)

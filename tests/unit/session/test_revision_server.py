@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from pytest_gpuperf.judge.vanished import Ended
 from run_samples import H200, MODULE, TEST, Run, workload
 
+from pytest_gpuperf.context.tests_found import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import FOUND_FILE, RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
@@ -36,7 +36,10 @@ def there(run: Run) -> Run:
 
 
 def left(run: Run, task: RevisionTask, *tests: TestEvidence, failures: Any = None) -> RevisionFound:
-    leave_evidence(run.config, Results.merged(tests, failures or {}, len(tests)), task)
+    results = Results()
+    results.results = {one.node_id: one for one in tests}
+    results.failures, results.tests_run = dict(failures or {}), len(tests)
+    leave_evidence(run.config, results, task)
     return msgspec.json.decode((task.folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
 

@@ -97,7 +97,6 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     assert seen == [finding()]
     (task,) = test.tasks
     assert [one.key for one in task.places] == [KEY]
-    assert (task.by_process, task.together) == ((), True)
     assert test.worker.confirmed == 1
 
 
@@ -109,9 +108,8 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
 
 def test_further_processes_are_asked_until_it_is_settled(test: Test) -> None:
     test.left = [[finding(time_ns=float(number))] for number in range(3)]
-    found = test.settled(settle=lambda left: confirmed(left) if len(left) == 3 else None, by_process=True)
+    found = test.settled(settle=lambda left: confirmed(left) if len(left) == 3 else None)
     assert (found.reason, len(test.tasks)) == ("in two processes", 3)
-    assert all(task.by_process == (KEY,) for task in test.tasks)
 
 
 def test_a_later_process_that_leaves_nothing_ends_it(test: Test) -> None:
