@@ -13,12 +13,8 @@ import msgspec
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.history import difference
 from pytest_gpuperf.baselines.manifest import Manifest
-<<<<<<< HEAD
-from pytest_gpuperf.baselines.store import Baselines, FolderFiles
-=======
 from pytest_gpuperf.baselines.renames import renamed_workloads
-from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
->>>>>>> integration
+from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
@@ -92,16 +88,11 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
 def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
     """What to say, and whether a file could not be read."""
     changed = difference(before, after)
-<<<<<<< HEAD
-    diff = compare_evidence(changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere)
-    skipped = [f"not compared: {words}" for words in changed.skipped]
-=======
     renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
     diff = compare_evidence(
         changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
     )
-    skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
->>>>>>> integration
+    skipped = [f"not compared: {words}" for words in changed.skipped]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:

@@ -67,22 +67,6 @@ def test_a_renamed_test_is_told_as_moved(suite, diff):
     ]  # fmt: skip
 
 
-<<<<<<< HEAD
-def test_a_renamed_test_of_changed_code_is_told_with_what_changed(suite, diff):
-    """A name less and a name more would show a reviewer no figure."""
-    suite.edit("test_hog.py", "def test_hog", "def test_many_values")
-    suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
-    suite.run("--update-baselines=all", "--gpuperf-arch=sm_80,sm_90")
-    lines = diff()[1]
-    text = " ".join(" ".join(lines).split())
-    assert "4 workloads of test_many_values[...] on sm_80: registers " in text
-    assert "spilled bytes 0 -> " in text
-    assert "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog" in lines
-    assert not any(word in text for word in ("new: ", "gone: "))
-
-
-=======
->>>>>>> integration
 def test_an_architecture_more_is_told_as_such(suite, diff):
     suite.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90,sm_120")
     status, lines = diff("--markdown")

@@ -231,7 +231,7 @@ def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
 def test_rename_follows_by_the_command_that_is_named(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     rename_test(under_ci)
     monkeypatch.chdir(under_ci.path)
-    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
+    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
     assert under_ci.run("--gpuperf").ret == 0
 
 
@@ -366,7 +366,7 @@ def test_loss_is_red_and_confirmed_beside_other_plugins(recorded: Suite, beside:
 
 def test_update_records_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     before = read_evidence(path)
     result = run(recorded, "--update-baselines", "--gpuperf-disturbed", *beside)
     assert result.returncode == 0, result.stdout + result.stderr

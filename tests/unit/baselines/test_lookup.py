@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from baseline_samples import NVRTC, make_key, make_static
 
-from pytest_gpuperf.baselines.lookup import kernel_tests, records_stood_for, static_baseline
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import StaticRecord
@@ -115,28 +115,3 @@ def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(
     on_record(store, **{KERNEL: static("a")})
     store.forget()
     assert stood_for(kernel, static("a")) == [KERNEL]
-
-
-@pytest.mark.parametrize(
-    ("symbol", "name", "codes", "tests"),
-    [
-        ("_Z4copyIfEvv", "", [], {"test_a"}),
-        ("", "copy<int>", [], {"test_c"}),
-        ("_Z4copyIfEvv", "copy<int>", [], {"test_a", "test_c"}),
-        ("scale", "", [], {"test_b"}),  # its symbol is its name
-        ("", "", ["a" * 64], {"test_a", "test_c"}),
-        ("", "", ["b" * 64, "d" * 64], {"test_b"}),
-        ("another", "another", ["d" * 64], set()),
-    ],
-)
-def test_the_tests_of_a_kernel_are_found_by_symbol_name_and_code(
-    store: BaselineStore, symbol: str, name: str, codes: list[str], tests: set[str]
-) -> None:
-    places = {
-        ("sm_90", "test_a"): msgspec.structs.replace(static("a", "copy<float>"), symbol="_Z4copyIfEvv"),
-        ("sm_90", "test_b"): static("b", "scale"),
-        ("sm_80", "test_c"): msgspec.structs.replace(static("a", "copy<int>"), symbol="_Z4copyIiEvv"),
-    }
-    store.write(Update(static={(arch, NVRTC, make_key(test)): record for (arch, test), record in places.items()}))
-    found = kernel_tests(store).of(symbol, name, codes)
-    assert {node_id.partition("::")[2] for node_id in found} == tests

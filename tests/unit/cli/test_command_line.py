@@ -201,11 +201,3 @@ def execute(parsed, write):
 doctor_command.execute = execute
 sys.exit(command_line.main(["doctor"]))
 """
-
-
-def test_a_command_without_an_output_does_its_work(tmp_path):
-    (tmp_path / "baselines").mkdir()
-    done = gpuperf("baselines >&-", tmp_path)
-    assert (done.returncode, done.stderr) == (0, b"")
-    refused = gpuperf("baselines --baselines none >&- 2>&-", tmp_path)
-    assert (refused.returncode, refused.stderr) == (1, b"")
