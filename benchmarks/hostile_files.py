@@ -35,8 +35,8 @@ from yardstick import slowness
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
+from pytest_gpuperf.baselines.files import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.layout import is_arch
-from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
@@ -295,7 +295,7 @@ def _elf(sections: list[Any], symbols: list[Any]) -> bytes:
 @functools.cache
 def sample_baselines() -> tuple[Hostile, ...]:
     """Small committed files of each kind, and the manifest."""
-    files = sorted(BASELINES.glob("*/**/*.json"), key=lambda path: (path.stat().st_size, path))
+    files = sorted(BASELINES.glob("*/**/*.jsonl"), key=lambda path: (path.stat().st_size, path))
     found = []
     for is_static in (True, False):
         kind = [path for path in files if is_arch(path.relative_to(BASELINES).parts[0]) == is_static]
@@ -315,10 +315,21 @@ def mutated_baselines(count: int, seed: int) -> Iterator[Hostile]:
             change(content, chance)
             yield sample._replace(name=f"{change.__name__} {number}", content=bytes(content))
         else:
-            tree = json.loads(sample.content)
+            content = sample.content
             for _ in range(chance.choice((1, 1, 2, 5))):
-                edit_tree(tree, chance)
-            yield sample._replace(name=f"edit_tree {number}", content=json.dumps(tree).encode())
+                content = edit_a_line(content, chance)
+            yield sample._replace(name=f"edit_a_line {number}", content=content)
+
+
+def edit_a_line(content: bytes, chance: random.Random) -> bytes:
+    """Change one place of one of its lines, which are JSON; a manifest is one line.  Raises ``ValueError``."""
+    lines = [content] if content.startswith(b"{\n") else content.split(b"\n")
+    at = chance.choice([number for number, line in enumerate(lines) if line.strip()] or [0])
+    tree = json.loads(lines[at])
+    if isinstance(tree, (dict, list)) and tree:
+        edit_tree(tree, chance)
+    lines[at] = json.dumps(tree, ensure_ascii=chance.random() < 0.5).encode("utf-8", "replace")
+    return b"\n".join(lines)
 
 
 TOKENS = (
@@ -378,43 +389,32 @@ def _deep(levels: int, inside: Any) -> Any:
     return inside
 
 
-FIGURES = b",".join(
-    b'"%s":0' % name for name in (
-        b"registers", b"stack_bytes", b"spill_store_bytes", b"spill_load_bytes", b"shared_bytes", b"constant_bytes",
-        b"barriers", b"code_bytes", b"instructions",
-    )
-) + b',"opcodes":{}'  # fmt: skip
-
-
-def built_baselines(size: int = MAX_JSON_BYTES) -> Iterator[Hostile]:
+def built_baselines(size: int = MAX_FILE_BYTES) -> Iterator[Hostile]:
     """Of about ``size`` bytes each, and manifests as large as they may be."""
-    head = b'{"schema":4,"kind":"static","target":"sm_90","toolchains":{%s}}'
-    older = head.replace(b"4", b"2", 1)
-    part = b'"nvrtc 13.0":{"codes":{},"tests":{%s}}'
-    code = b'"nvrtc 13.0":{"codes":{"w":{"figures":{%s},"hashes":{"code":""}}},"tests":{"t":{%s}}}' % (FIGURES, b"%s")
+    head = b'{"schema":7,"target":"sm_90"}\n'
+    record = next(line for line in sample_baselines()[0].content.split(b"\n") if b'"record"' in line)
+    before, _, after = record.partition(b'"opcodes":{')
+    least = record.replace(after[: after.index(b"}")], b"")
     for name, content in (
-        ("lists", b'{"a":[' + b"[]," * (size // 3) + b"0]}"),
-        ("objects", b'{"a":[' + b'{"a":1},' * (size // 8) + b"0]}"),
-        ("integers", b'{"a":[' + b"0," * (size // 2) + b"0]}"),
-        ("numbers", b'{"a":[' + b"6640.15," * (size // 8 - 10) + b"0]}"),
-        ("long integers", b'{"a":[' + b"999999999999," * (size // 13 - 10) + b"0]}"),
-        ("keys", b'{"a":{' + b",".join(b'"%x":0' % n for n in range(size // 11)) + b"}}"),
-        ("longer keys", b'{"a":{' + b",".join(b'"%020x":0' % n for n in range(size // 25)) + b"}}"),
-        ("equal keys", b'{"a":{' + b'"longer than most of them":0,' * (size // 29 - 10) + b'"a":0}}'),
-        ("toolchains", older % b",".join(b'"%x":{}' % n for n in range(size // 11))),
-        ("longer toolchains", older % b",".join(b'"%055x":{}' % n for n in range(size // 61))),
-        ("tests", head % (part % b",".join(b'"%x":{"":{}}' % n for n in range(min(size // 16, 90_000))))),
-        ("users of a code", head % (code % b",".join(b'"[%x]":{"w":{}}' % n for n in range(min(size // 20, 90_000))))),
+        ("lists", b"[]," * (size // 3)),
+        ("objects", b'{"a":1},' * (size // 8)),
+        ("opcodes", before + b'"opcodes":{' + b",".join(b'"%x":0' % n for n in range(size // 14)) + after),
         (
-            "as many things as may be",
-            b'{"a":[' + b",".join([b'{"a":[0,0,0,0,0,0],"b":0}'] * min(size // 24, 139_000)) + b"]}",
+            "as many opcodes as may be",
+            before + b'"opcodes":{' + b",".join(b'"%x":0' % n for n in range(590_000)) + after,
         ),
-        ("lines", b"{" + b"\n" * (size - 2)),
-        ("nested", b"[" * (size - 1)),
-        ("one text", b'{"a":"' + b"a" * (size - 20) + b'\xf0\x9f\x98\x80"}'),
-        ("surrogates", b'{"schema":2,"a":"' + b"\\ud800" * (size // 6 - 10) + b'"}'),
+        ("fields", b'{"test":"a",' + b'"test":"a",' * (size // 12 - 10)),
+        (
+            "records",
+            b"\n".join(least.replace(b'"test":"', b'"test":"%x' % n, 1) for n in range(size // (len(least) + 9))),
+        ),
+        ("empty lines", b"\n" * (size - 100)),
+        ("short lines", b"{}\n" * (size // 3 - 100)),
+        ("nested", b"[" * (size - 100)),
+        ("one text", b'{"test":"' + b"a" * (size - 100) + b'\xf0\x9f\x98\x80"}'),
+        ("escapes", b'{"test":"' + b'\\"' * (size // 2 - 100) + b'"}'),
     ):
-        yield Hostile(f"{name}, {size >> 20} MB", content[:size], "sm_90")
+        yield Hostile(f"{name}, {size >> 20} MB", (head + content)[:size], "sm_90")
     most = manifest.MAX_BYTES
     for name, content in (
         ("names", b'{"schema":1,"gpu_models":[],"architectures":[' + b'"sm_90",' * (most // 8 - 10) + b'"sm_90"]}'),
@@ -428,7 +428,7 @@ def built_baselines(size: int = MAX_JSON_BYTES) -> Iterator[Hostile]:
 def read_as_baseline(file: Hostile) -> None:
     """As the store reads it."""
     if file.target != "manifest":
-        decode(file.content, Path("file.json"), file.target)
+        decode(file.content, "file.jsonl", file.target)
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)
@@ -533,7 +533,7 @@ def page(command: str, rows: list[tuple[str, Found]]) -> str:
         for what, one in rows
     ]
     sizes = sorted(len(BaselineStore(BASELINES).cubin(sha256)) for sha256 in stored_cubins(BASELINES).values())
-    largest = max(path.stat().st_size for path in BASELINES.rglob("*.json"))
+    largest = max(path.stat().st_size for path in BASELINES.rglob("*.jsonl"))
     return "\n".join([
         "# Hostile baselines and cubins", "",
         f"By `{command}`. A file is",
@@ -544,7 +544,7 @@ def page(command: str, rows: list[tuple[str, Found]]) -> str:
         "many small things, long names, deep nesting.", "",
         "| files | number | refused | read | failed | slowest, s (which) | peak, MB |", "|---|---|---|---|---|---|---|",
         *lines, "",
-        f"Limits: {MAX_CUBIN_BYTES >> 20} MiB for a cubin, {MAX_JSON_BYTES >> 20} MiB for a file of baselines.",
+        f"Limits: {MAX_CUBIN_BYTES >> 20} MiB for a cubin, {MAX_FILE_BYTES >> 20} MiB for a file of baselines.",
         f"The largest of the {len(sizes)} committed cubins has {sizes[-1]:,} bytes (half have",
         f"{sizes[len(sizes) // 2]:,} or less), the largest committed file of baselines {largest:,}.", "",
     ])  # fmt: skip

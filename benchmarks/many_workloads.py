@@ -100,7 +100,7 @@ def costs(workloads: int, modules: int) -> Costs:
         plain = run(empty, "-p", "no:gpuperf")
         recorded = run(folder, "--update-baselines", "--gpuperf-arch=sm_90")
         gated = run(folder, "--gpuperf")
-        size = sum(path.stat().st_size for path in (folder / "baselines").rglob("*.json")) / 1e6
+        size = sum(path.stat().st_size for path in (folder / "baselines").rglob("*.jsonl")) / 1e6
     return Costs(workloads, modules, plain, recorded, gated, size)
 
 

@@ -25,8 +25,6 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
-from pytest_gpuperf.baselines.parsing import decode  # noqa: E402
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of  # noqa: E402
 from pytest_gpuperf.compile.machine_code.sass import disassemble, without_padding  # noqa: E402
@@ -54,26 +52,13 @@ VERDICTS = [Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, *[Verdict.SAME
 
 
 def recorded() -> Iterator[tuple[Key, TimeRecord, dict[str, Any]]]:
-    folder = ROOT / "baselines"
-    for path in sorted((folder / "nvidia-h200").rglob("*.json")):
-        module = path.relative_to(folder / "nvidia-h200").with_suffix(".py").as_posix()
-        times = _file(path, "nvidia-h200")
-        other = folder / "sm_90" / path.relative_to(folder / "nvidia-h200")
-        codes = _file(other, "sm_90") if other.exists() else None
-        if not isinstance(times, TimeFile):
-            continue
-        for test, works in times.tests.items():
+    store = BaselineStore(ROOT / "baselines")
+    for module in store.modules("nvidia-h200"):
+        codes = store.load("sm_90", module).records
+        for test, works in store.time_tests("nvidia-h200", module).items():
             for name, record in works.items():
-                static = {}
-                if isinstance(codes, StaticFile):
-                    for tests in codes.toolchains.values():
-                        if name in tests.get(test, {}):
-                            static["sm_90"] = tests[test][name]
+                static = dict([("sm_90", code) for of, code in codes.items() if of[:2] == (test, name)][-1:])
                 yield Key(module, test, name), record, static
-
-
-def _file(path: Path, target: str) -> EvidenceFile:
-    return decode(path.read_bytes(), path, target)
 
 
 def evidence() -> list[TestEvidence]:

@@ -85,7 +85,7 @@ def completed(found: outcomes.Outcomes) -> outcomes.Outcomes:
 def _static(store: BaselineStore, test: str, workload: str) -> Mapping[str, float]:
     """Registers and occupancy on record; nothing of a function that launches several kernels."""
     key = recorded_run.key_of(test, workload)
-    for toolchain in getattr(store.load(ARCH, key.module), "toolchains", {}):
+    for toolchain in store.load(ARCH, key.module).tests:
         record = store.static(ARCH, key, toolchain).record
         if record is not None and record.occupancy is not None:
             return {"registers": record.profile.registers, "occupancy": record.occupancy.fraction}
@@ -103,9 +103,9 @@ def _all(claims: Mapping[str, outcomes.Outcome]) -> Mapping[str, outcomes.Outcom
 def _run(run: outcomes.Run, store: BaselineStore, gpu: str, records: Iterable[TimeRecord]) -> outcomes.Run:
     """As the baselines' sessions were; what several of them name differently is all named."""
     used = {one.session for record in records for one in record.rounds}
-    files = sorted((ROOT / "baselines" / gpu / SUITE.name).glob("*.json"))
+    files = sorted((ROOT / "baselines" / gpu / SUITE.name).glob("*.jsonl"))
     loaded = [store.load(gpu, f"{SUITE.name}/{file.stem}.py") for file in files]
-    sessions = [session for file in loaded for session in getattr(file, "sessions", ()) if session.id in used]
+    sessions = [session for file in loaded for session in file.sessions.values() if session.id in used]
 
     def words(name: str) -> str:
         return ", ".join(sorted({str(getattr(session, name)) for session in sessions}))

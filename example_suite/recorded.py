@@ -49,8 +49,7 @@ class Recorded:
         """
         key = _key(pair, workload)
         for target in (arch, f"{arch}a"):
-            file = self._store.load(target, key.module)
-            for toolchain in getattr(file, "toolchains", {}):
+            for toolchain in self._store.load(target, key.module).tests:
                 found = self._store.static(target, key, toolchain).record
                 if found is not None:
                     return found

@@ -104,10 +104,10 @@ def roofs(recorded: Recorded) -> list[Roof]:
     """Bandwidth by declared bytes; arithmetic by declared operations of kernels with tensor cores and without."""
     store = BaselineStore(BASELINES)
     highest = {name: Roof(name, 0.0, "") for name in ("DRAM", "FP32", "tensor cores")}
-    for file in sorted((BASELINES / GPU).rglob("test_*.json")):
+    for file in sorted((BASELINES / GPU).rglob("test_*.jsonl")):
         family = file.stem.removeprefix("test_")
-        loaded = store.load(GPU, file.relative_to(BASELINES / GPU).with_suffix(".py").as_posix())
-        for test, workloads in getattr(loaded, "tests", {}).items():
+        module = file.relative_to(BASELINES / GPU).with_suffix(".py").as_posix()
+        for test, workloads in store.time_tests(GPU, module).items():
             for name, record in workloads.items():
                 of = Pair(family, test, optimised=name, naive=name, cause="", why="")
                 ns, static = recorded.time_ns(of, name), recorded.static(of, name)

@@ -1,6 +1,6 @@
 """Writing a file that is never seen half written: beside its place or in another folder first, then moved into it.
 
-Baselines are written with more care than this: ``baselines.transaction``.
+Baselines are written with more care than this: ``baselines.writing``.
 """
 
 from __future__ import annotations

@@ -1,26 +1,41 @@
-"""Evidence files as trees of plain values, workload by workload as in memory, for tests that look or tamper."""
+"""Files of records as trees of plain values, workload by workload, for tests that look or tamper."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.baselines.documents import document_of
-from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
-from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.files import decode, encode
+from pytest_gpuperf.baselines.layout import is_arch
+from pytest_gpuperf.baselines.records import Name, RecordFile
+from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
 
 
 def read_evidence(path: Path) -> dict[str, Any]:
-    """``toolchains`` or ``tests`` by test and workload, each record with all of its own."""
+    """``toolchains`` or ``tests`` by test and workload, each record with all of its own, and ``sessions``."""
     content = path.read_bytes()
-    tree: dict[str, Any] = msgspec.to_builtins(decode(content, path, json.loads(content)["target"]))
-    return tree
+    target = msgspec.json.decode(content.partition(b"\n")[0])["target"]
+    file = decode(content, path, target)
+    tests: dict[str, Any] = {}
+    for name, record in file.records.items():
+        workloads = tests.setdefault(name.toolchain, {}).setdefault(name.test, {})
+        workloads[name.workload] = msgspec.to_builtins(record)
+    if is_arch(target):
+        return {"target": target, "toolchains": tests}
+    sessions = [msgspec.to_builtins(one) for one in sorted(file.sessions.values(), key=lambda one: one.date)]
+    return {"target": target, "tests": tests.get("", {}), "sessions": sessions}
 
 
 def write_evidence(path: Path, tree: dict[str, Any]) -> None:
-    """The inverse; nothing is checked but the types."""
-    file = msgspec.convert(tree, StaticFile if tree["kind"] == "static" else TimeFile)
-    path.write_text(json.dumps(msgspec.to_builtins(document_of(file))), encoding="utf-8")
+    """The inverse."""
+    kind = StaticRecord if is_arch(tree["target"]) else TimeRecord
+    records = {
+        Name(test, workload, toolchain): msgspec.convert(record, kind)
+        for toolchain, tests in tree.get("toolchains", {"": tree.get("tests", {})}).items()
+        for test, workloads in tests.items()
+        for workload, record in workloads.items()
+    }
+    sessions = {one["id"]: msgspec.convert(one, Session) for one in tree.get("sessions", ())}
+    path.write_bytes(encode(RecordFile(tree["target"], records, sessions)))

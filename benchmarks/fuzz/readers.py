@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import random
 import re
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import hostile_files
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.files import decode
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.profile import profile_of
@@ -42,7 +41,7 @@ def read_baseline(content: bytes) -> None:
         manifest.decoded(content, Path("manifest.json"))
         return
     target = _TARGET.search(content)
-    decode(content, Path("file.json"), target[1].decode() if target else "sm_90")
+    decode(content, "file.jsonl", target[1].decode() if target else "sm_90")
 
 
 def read_machine_code(content: bytes) -> None:
@@ -53,15 +52,12 @@ def read_machine_code(content: bytes) -> None:
 
 
 def change_baseline(content: bytes, chance: random.Random) -> bytes:
-    """Edit a place of its tree, if it is JSON; else its text."""
-    try:
-        tree = json.loads(content)
-    except (ValueError, RecursionError):
-        tree = None
-    if isinstance(tree, (dict, list)) and tree and chance.random() < 0.7:
-        with contextlib.suppress(RecursionError, OverflowError):  # of a tree that is nested deeply already
-            hostile_files.edit_tree(tree, chance)
-            return json.dumps(tree).encode()
+    """Edit a place of a line, if it is JSON; else its text."""
+    if chance.random() < 0.7:
+        with contextlib.suppress(
+            ValueError, RecursionError, OverflowError
+        ):  # of what is nested deeply already, or no JSON
+            return hostile_files.edit_a_line(content, chance)
     text = bytearray(content or b"{}")
     chance.choice((hostile_files.put_a_token, hostile_files.repeat_a_key, hostile_files.move_bytes))(text, chance)
     return bytes(text)

@@ -1,7 +1,6 @@
-"""Exceptions of baselines: one class per failure that a caller could treat differently.
+"""Errors of baselines: what happened, to which file, and what to do.
 
-Every message says what happened, to which file, and what to do.  Text that comes out of a baseline file is
-untrusted: it is shortened and its control characters are escaped before it reaches a terminal.
+Text that comes out of a baseline is untrusted: it is shortened, and its control characters are escaped.
 """
 
 from __future__ import annotations
@@ -23,54 +22,8 @@ def quoted(text: str, limit: int = 80) -> str:
     return UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], short)
 
 
-_RESTORE = (
-    "Make it readable, restore it from version control (git checkout -- {path}), or delete it and record it again "
-    "with --update-baselines."
-)
-_TAKE_A_SIDE = (
-    "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. "
-    "Or take either side (while git merges: git checkout --theirs -- {path}; see "
-    "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with --update-baselines."
-)
-"""A plain ``git checkout`` of a file refuses while it is unmerged."""
-
-
 class BaselineError(GpuperfError):
-    """Base of everything that this package raises on purpose."""
-
-
-class UnreadableBaselineError(BaselineError):
-    """A baseline file exists and is not a baseline: truncated, malformed, wrongly typed or hostile."""
-
-    def __init__(self, path: Path, problem: str, *, merging: bool = False) -> None:
-        self.problem = problem
-        remedy = _TAKE_A_SIDE if merging else _RESTORE
-        super().__init__(f"{path}: this baseline cannot be read: {problem}.\n{remedy.format(path=path)}")
-
-
-class MissingManifestError(BaselineError):
-    """There are records, and no file says which targets are gated."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"{path}: there is nothing to read: it is missing, and it says which targets are gated.\n"
-            f"Restore it from version control (git checkout -- {path}), or let an update write it anew, of the targets "
-            "that have a folder: pytest --update-baselines=new."
-        )
-
-
-class NewerSchemaError(BaselineError):
-    """A baseline was written by a newer release."""
-
-    def __init__(self, path: Path, found: int, known: int) -> None:
-        super().__init__(
-            f"{path}: this baseline has schema version {found}; this pytest-gpuperf knows up to version {known}.\n"
-            "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
-        )
-
-
-class UnsafePathError(BaselineError):
-    """A module, a target or a link would lead out of the baseline folder, or to a name some systems lack."""
+    """Baselines cannot be read, written or found; the message names the file and the remedy."""
 
 
 class CubinError(BaselineError):
@@ -81,25 +34,36 @@ class MissingCubinError(CubinError):
     """There is no file of the machine code that a baseline refers to."""
 
 
-class UnwritableEvidenceError(BaselineError):
-    """Evidence that must not become a baseline: not finite, out of range, or referring to what is not there."""
+def unreadable(place: object, problem: str) -> BaselineError:
+    """The error of a file that exists and is no baseline: truncated, malformed, in conflict or hostile."""
+    return BaselineError(
+        f"{place}: this baseline cannot be read: {problem}.\n"
+        f"Restore it from version control (git checkout -- {place}), or delete it and record it again with "
+        "--update-baselines."
+    )
 
 
-class BaselineWriteError(BaselineError):
-    """The file system refused: read-only, full, a file where a folder should be.  Old files are untouched."""
-
-    def __init__(self, path: Path, cause: OSError, written: tuple[Path, ...] = ()) -> None:
-        self.written = written
-        done = f" {len(written)} other file(s) of this update were already written whole." if written else ""
-        super().__init__(
-            f"{path}: the baseline could not be written: {cause.strerror or cause}. The file is as it was.{done}\n"
-            "Make the folder writable, free space on its disk, or choose another one with --gpuperf-baselines."
-        )
+def in_conflict(place: object, line: int) -> BaselineError:
+    """The error of a file in which a merge left its markers."""
+    return BaselineError(
+        f"{place}: this baseline cannot be read: line {line} is an unresolved merge conflict.\n"
+        "Resolve the code first. Then take one side and record what differs: git checkout --ours -- baselines && "
+        "pytest --update-baselines=all"
+    )
 
 
-class BaselineLockError(BaselineError):
-    """There can be no lock for the baselines, so nothing was written: their folder refuses it."""
+def missing_manifest(path: Path) -> BaselineError:
+    """The error of a folder with records in which no file says what is gated."""
+    return BaselineError(
+        f"{path}: there is nothing to read: it is missing, and it says which targets are gated.\n"
+        f"Restore it from version control (git checkout -- {path}), or let an update write it anew, of the targets "
+        "that have a folder: pytest --update-baselines=new."
+    )
 
 
-class BaselineLockedError(BaselineError):
-    """Another run has held the baselines' lock for longer than this one was willing to wait."""
+def unwritten(path: Path, cause: OSError) -> BaselineError:
+    """The error of a file system that refuses: read-only, full, a file where a folder should be."""
+    return BaselineError(
+        f"{path}: the baselines could not be written: {cause.strerror or cause}. No file is half written.\n"
+        "Make the folder writable, free space on its disk, or choose another one with --gpuperf-baselines."
+    )

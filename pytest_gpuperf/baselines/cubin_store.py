@@ -10,15 +10,9 @@ import hashlib
 import lzma
 from pathlib import Path, PurePosixPath
 
-from pytest_gpuperf.baselines.baseline_errors import (
-    CubinError,
-    MissingCubinError,
-    UnreadableBaselineError,
-    UnwritableEvidenceError,
-    quoted,
-)
-from pytest_gpuperf.baselines.layout import CUBIN_FOLDER, cubin_named, cubin_path, inside, is_sha256
-from pytest_gpuperf.baselines.parsing import read_bounded
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError, quoted
+from pytest_gpuperf.baselines.files import read_bounded
+from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, cubin_named, cubin_path, is_sha256
 
 MAX_CUBIN_BYTES = 3 * 1024 * 1024
 """Eleven times the largest that was seen (docs/results/hostile_files.md)."""
@@ -26,8 +20,6 @@ _FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES,
 """For words of four bytes."""
 _UNPACKING_BYTES = 4 * MAX_CUBIN_BYTES
 """Memory that a file may make its unpacking take."""
-_PREFIX = 2
-"""Digits of a hash that name the folder of its cubin."""
 _REMEDY = (
     "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
     "with --update-baselines."
@@ -41,9 +33,9 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     path = cubin_path(root, sha256)
     try:
         packed = read_bounded(path, MAX_CUBIN_BYTES)
-        content = None if packed is None else _decompressed(path, packed)
-    except UnreadableBaselineError as error:
-        raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
+        content = None if packed is None else _decompressed(packed)
+    except (BaselineError, ValueError, EOFError, lzma.LZMAError) as error:
+        raise CubinError(f"{path}: the baseline's machine code cannot be read: {error}. {_REMEDY}") from error
     if content is None:
         raise MissingCubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
@@ -52,17 +44,14 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     return content
 
 
-def _decompressed(path: Path, packed: bytes) -> bytes:
-    """The content of a compressed cubin, unverified.  Raises ``UnreadableBaselineError``."""
+def _decompressed(packed: bytes) -> bytes:
+    """The content of a compressed cubin, unverified.  Raises ``ValueError``, ``EOFError`` and ``LZMAError``."""
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_ALONE, _UNPACKING_BYTES)
-    try:
-        content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)
-    except (lzma.LZMAError, EOFError) as error:
-        raise UnreadableBaselineError(path, f"it cannot be decompressed ({error})") from error
+    content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)
     if len(content) > MAX_CUBIN_BYTES:
-        raise UnreadableBaselineError(path, f"it is larger than {MAX_CUBIN_BYTES // 1024 // 1024} MB")
+        raise ValueError(f"it is larger than {MAX_CUBIN_BYTES // 1024 // 1024} MB")
     if not unpacker.eof or unpacker.unused_data:
-        raise UnreadableBaselineError(path, "it is cut off, or something follows its end")
+        raise ValueError("it is cut off, or something follows its end")
     return content
 
 
@@ -72,25 +61,14 @@ def compressed(cubin: bytes) -> bytes:
 
 
 def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
-    """Hash, path and content of machine code to be stored.  Raises ``UnwritableEvidenceError``."""
+    """Hash, path and content of machine code to be stored.  Raises ``BaselineError``."""
     if not 0 < len(cubin) <= MAX_CUBIN_BYTES:
-        raise UnwritableEvidenceError(
-            f"a cubin of {len(cubin)} bytes cannot be stored: the limit is {MAX_CUBIN_BYTES} bytes"
-        )
+        raise BaselineError(f"a cubin of {len(cubin)} bytes cannot be stored: the limit is {MAX_CUBIN_BYTES} bytes")
     sha256 = hashlib.sha256(cubin).hexdigest()
     return sha256, cubin_path(root, sha256), compressed(cubin)
 
 
 def stored_cubins(root: Path) -> dict[Path, str]:
-    """The hash in the name of every file that has a cubin's name, unverified; sorted by path.
-
-    Raises ``UnsafePathError`` for folders and files that are links out of ``root``; such folders are not listed.
-    """
-    store, found = inside(root, root / CUBIN_FOLDER), {}
-    for folder in sorted(store.iterdir()) if store.is_dir() else ():
-        if len(folder.name) != _PREFIX or not inside(root, folder).is_dir():
-            continue
-        for path in sorted(folder.iterdir()):
-            if sha256 := cubin_named(PurePosixPath(path.as_posix())):
-                found[inside(root, path)] = sha256
-    return found
+    """The hash in the name of every file that has a cubin's name, unverified; sorted by path."""
+    paths = sorted((root / CUBIN_FOLDER).glob(f"*/*{COMPRESSED}"))
+    return {path: sha256 for path in paths if (sha256 := cubin_named(PurePosixPath(path.as_posix())))}

@@ -1,4 +1,4 @@
-"""A folder as git has it at a revision: read only, by ``git ls-tree`` and one ``git cat-file --batch``."""
+"""A folder as git has it at a revision: read only, by ``git archive``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import IO, NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.files import MAX_FILE_BYTES
+from pytest_gpuperf.baselines.layout import RECORDS
 
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells its hooks of the repository that they run for; the folder says which one is meant."""
@@ -20,23 +21,12 @@ NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
 """What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
-_LINK, SUBMODULE = "120000", "160000"
-_CHUNK = 1 << 20
+SUBMODULE = "160000"
 _REFUSED = re.compile(r"repository at '(.+)'")
 
 
 class RevisionError(BaselineError):
     """Git has no such revision, or cannot be asked; the message says what to do."""
-
-
-class TreeEntry(NamedTuple):
-    """One file of a tree."""
-
-    path: PurePosixPath
-    """Seen from the folder; names that are not UTF-8 have surrogates."""
-    object_id: str
-    problem: str
-    """Why its content is not to be read; empty for a regular file."""
 
 
 class GitFolder:
@@ -75,81 +65,36 @@ class GitFolder:
             remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
 
-    def entries(self, commit: str) -> list[TreeEntry]:
-        """Every file below the folder at a commit; none if it was not there.  Raises ``RevisionError``."""
-        inside = () if self.inside == PurePosixPath() else ("--", str(self.inside))
-        listed = run_git(self._top, "ls-tree", "-r", "-z", "--full-tree", commit, *inside)
-        if listed.returncode:
-            raise RevisionError(f"git cannot list {self.inside} of {commit[:12]} ({said(listed)}). Try git fsck")
-        found = [_entry(line, self.inside) for line in os.fsdecode(listed.stdout).split("\0") if line]
-        return sorted(found)
+    def files(self, commit: str) -> dict[str, bytes]:
+        """Content of the records and the manifest at a commit, by their paths in the folder; none if it was not there.
 
-    @property
-    def hash_name(self) -> str:
-        """``sha1`` or ``sha256``: what names the repository's files."""
-        said = run_git(self._start, "rev-parse", "--show-object-format").stdout.decode("ascii", "replace").strip()
-        return said if said in ("sha1", "sha256") else "sha1"  # a git before 2.25 knows no other
-
-    def open(self) -> ObjectReader:
-        """The reader of this repository's files."""
-        return ObjectReader(self._top)
-
-
-class ObjectReader:
-    """Content of files by their object id, from one git process for all of them; a context manager."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> ObjectReader:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-
-    def read(self, object_id: str, limit: int) -> bytes | None:
-        """The content, ``limit + 1`` bytes of it if it is longer; None if git lacks it.  Raises ``RevisionError``."""
-        requests, answers = self._pipes()
+        Raises ``RevisionError``.
+        """
+        tree = commit if self.inside == PurePosixPath() else f"{commit}:{self.inside}"
+        if run_git(self._top, "rev-parse", "--verify", "--quiet", tree).returncode:
+            return {}
+        command = ["git", *NO_BARE_REPOSITORY, "archive", "--format=tar", tree]
         try:
-            requests.write(f"{object_id}\n".encode())
-            requests.flush()
-            head = answers.readline().split()
-            if len(head) != 3 or head[1] != b"blob":
-                if not head or head[-1] != b"missing":
-                    raise RevisionError(f"git ended while it read object {object_id[:12]}. Try git fsck")
-                return None
-            size = int(head[2])
-            content = answers.read(min(size, limit + 1))
-            _skip(answers, size - len(content) + 1)  # and the line's end
-        except BrokenPipeError:
-            raise RevisionError(f"git ended while it read object {object_id[:12]}. Try git fsck") from None
-        return content
-
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                ["git", "cat-file", "--batch"], cwd=self._folder, env=git_environment(), stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        return self._process.stdin, self._process.stdout
+            with subprocess.Popen(
+                command, cwd=self._top, env=git_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            ) as process, tarfile.open(fileobj=process.stdout, mode="r|") as archive:  # fmt: skip
+                return dict(_contents(archive))
+        except (OSError, tarfile.TarError) as problem:
+            raise RevisionError(
+                f"git cannot archive {self.inside} of {commit[:12]} ({problem}). Try git fsck"
+            ) from problem
 
 
-def _skip(stream: IO[bytes], size: int) -> None:
-    while size > 0 and (read := len(stream.read(min(size, _CHUNK)))):
-        size -= read
-
-
-def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
-    """Of ``100644 blob 3f9a...<tab>path``."""
-    head, _, name = line.partition("\t")
-    mode, _, object_id = head.split(" ")
-    problem = {_LINK: "it is a link", SUBMODULE: "it is a submodule"}.get(mode, "")
-    return TreeEntry(PurePosixPath(name).relative_to(inside), object_id, problem)
+def _contents(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+    for member in archive:
+        if not member.isfile() or not member.name.endswith((RECORDS, ".json")):
+            continue
+        if member.size > MAX_FILE_BYTES:
+            raise RevisionError(f"{quoted(member.name, 200)} is larger than {MAX_FILE_BYTES >> 20} MB at that commit")
+        file = archive.extractfile(member)
+        if file is not None:
+            yield member.name, file.read()
 
 
 def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,4 +1,4 @@
-"""Finding the static baseline of a workload, also where its name does not lead to it."""
+"""Finding records where a name does not lead to them: of a kernel, or of a workload that was not launched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -15,7 +15,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 
 
 def static_baseline(
-    store: BaselineStore, arch: str, toolchain: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
+    store: Baselines, arch: str, toolchain: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
 ) -> StaticRecord | None:
     """What ``work`` is compared with; ``workloads`` are all that its test has in this run.
 
@@ -42,7 +42,7 @@ def static_baseline(
 
 
 def records_stood_for(
-    store: BaselineStore, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
+    store: Baselines, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
     workloads: Collection[WorkloadEvidence],
 ) -> dict[Key, StaticRecord | None]:  # fmt: skip
     """The records that an update of ``work`` writes anew, by their keys; ``old`` is what it is compared with.

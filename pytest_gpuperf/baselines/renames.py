@@ -66,7 +66,7 @@ def _parameters(key: Key) -> str:
 
 def move_command(old: Key, new: Key) -> str:
     """What lets the record follow, with as much else that was renamed alike as there is."""
-    return " ".join(["gpuperf mv", *map(shlex.quote, _names(old, new))])
+    return " ".join(["gpuperf baselines mv", *map(shlex.quote, _names(old, new))])
 
 
 def _names(old: Key, new: Key) -> tuple[str, str]:

@@ -47,7 +47,7 @@ def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
 
 def _figure(value: float, digits: int) -> float:
     """Counts stay exact, for exactly is how they are compared; of a ratio six digits are more than two takes share."""
-    return value if float(value).is_integer() else significant(value, digits)
+    return float(value) if float(value).is_integer() else significant(value, digits)
 
 
 def round_session(session: Session) -> Session:

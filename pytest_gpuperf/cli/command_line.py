@@ -40,10 +40,7 @@ COMMANDS = {
     "report": "make a page or Markdown of a run, or of several, by their reports in JSON",
     "comment": "make or update the comment of a pull or merge request, in CI",
     "history": "show times and registers over the commits of the baselines",
-    "prune": "name baselines whose tests are gone; remove them with --yes",
-    "mv": "let the records of a renamed test, test file or workload follow it",
-    "targets": "list, add or remove what the team gates: the manifest",
-    "resolve": "merge baselines that are in conflict, and say what to record anew",
+    "baselines": "list what is on record, let records follow a renaming, remove some",
 }
 """What each does.  A command has a module of its own, with ``add_arguments`` and ``execute``."""
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines.changed_records import any_compared, difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
+from pytest_gpuperf.baselines.history import difference
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.renames import renamed_workloads
-from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
+from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
@@ -24,11 +24,10 @@ from pytest_gpuperf.report.diff import (
     ModuleDiff,
     diff_lines,
     diff_markdown,
-    edited_lines,
     modules_of,
     remarks_of,
     summary_of,
-)  # fmt: skip
+)
 from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.render import rendered
 
@@ -61,10 +60,18 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     refuse_other_endings(parsed.files, ENDINGS)
     folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
     git = GitFolder(folder)
-    with git.open() as reader:
-        before = AtRevision(parsed.before, git, reader)
-        after = OnDisk(folder, git.hash_name) if parsed.after is None else AtRevision(parsed.after, git, reader)
-        told, skipped = _difference(before, after, folder)
+    before = _at_revision(git, parsed.before)
+    if parsed.after is None:
+        after, after_name = Baselines(FolderFiles(folder), str(folder)), "the working tree"
+    else:
+        after, after_name = _at_revision(git, parsed.after), parsed.after
+    if not before.files and not after.files:
+        where = f"at {after_name}" if parsed.after else f"in {after_name}"
+        raise NoFolderError(
+            f"there are no baselines in {folder}, neither at {parsed.before} nor {where}: name their folder with "
+            "--baselines DIR"
+        )
+    told, skipped = _difference(before, after, f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}")
     for file in parsed.files:
         write_file("difference", file, _content(file, told).encode())
         write(f"difference written to {file}\n")
@@ -73,28 +80,24 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     return 1 if skipped else 0
 
 
-def _difference(before: Snapshot, after: Snapshot, folder: Path) -> tuple[_Told, bool]:
-    """What to say, and whether a file could not be read.  Raises ``NoFolderError`` if neither has any baselines."""
-    if not any((before.ids, after.ids, before.skipped, after.skipped)):
-        where = f"at {after.name}" if isinstance(after, AtRevision) else f"in {after.name}"
-        raise NoFolderError(
-            f"there are no baselines in {folder}, neither at {before.name} nor {where}: name their folder with "
-            "--baselines DIR"
-        )
+def _at_revision(git: GitFolder, revision: str) -> Baselines:
+    """Raises ``RevisionError``."""
+    return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
+
+
+def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
+    """What to say, and whether a file could not be read."""
     changed = difference(before, after)
     renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
     diff = compare_evidence(
         changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
     )
-    skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
+    skipped = [f"not compared: {words}" for words in changed.skipped]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
-    remarks = [*edited_lines(changed.edited), *remarks_of(diff, manifests), *dict.fromkeys(skipped)]
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:
-        compared = any_compared(before, after)
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    title = f"Baselines of {_shown(before)} -> {_shown(after)}"
-    return _Told(title, modules_of(diff), remarks, summary), bool(skipped)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
+    return _Told(title, modules_of(diff), [*remarks_of(manifests), *skipped], summary), bool(skipped)
 
 
 def _content(file: Path, told: _Told) -> str:
@@ -103,9 +106,9 @@ def _content(file: Path, told: _Told) -> str:
     return rendered("diff.html", **told._asdict())
 
 
-def _shown(state: Snapshot) -> str:
-    """Its name; of a commit's full id the beginning."""
-    return state.name[:12] if re.fullmatch("[0-9a-f]{40,64}", state.name) else state.name
+def _shown(name: str) -> str:
+    """A revision; of a commit's full id the beginning."""
+    return name[:12] if re.fullmatch("[0-9a-f]{40,64}", name) else name
 
 
 def _fields(manifest: Manifest | None) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.past_records import PastCommit, PastRecord, commits_of, records_of
+from pytest_gpuperf.baselines.history import PastCommit, PastRecord, commits_of, records_of
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import add_output, read_report, refuse_other_endings
@@ -38,9 +38,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     refuse_other_endings(parsed.files, ENDINGS)
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
     runs = [one for path in parsed.reports for one in _reported(read_report(path))]
-    git, commits = GitFolder(folder), commits_of(folder)
-    with git.open() as reader:
-        past = list(records_of(git, reader, commits))
+    past = records_of(GitFolder(folder), commits_of(folder))
     wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
     series = [one for one in series_of([*past, *runs]) if not node_id or wanted.includes(one.key) or
               one.key.module.startswith(node_id.rstrip("/") + "/")]  # fmt: skip

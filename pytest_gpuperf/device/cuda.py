@@ -157,9 +157,6 @@ class CudaDevice:
     def memory(self) -> DeviceMemory:
         return self._memory.now()
 
-    def begin_peak(self) -> None:
-        self._memory.begin()
-
     def bytes_of(self, run: Callable[[], Any]) -> int:
         self.synchronize()
         found = self._memory.of_run(run)

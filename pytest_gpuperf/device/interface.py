@@ -178,10 +178,7 @@ class Device(Protocol):
         """Whether all that was enqueued on the device's stream and on the default stream is done; does not wait."""
 
     def memory(self) -> DeviceMemory:
-        """Who holds how much of the GPU's memory at this moment, and the most since ``begin_peak``."""
-
-    def begin_peak(self) -> None:
-        """A test begins: give back what is kept for reuse, and count its peak from here."""
+        """Who holds how much of the GPU's memory at this moment."""
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         """The most bytes that one call of ``run`` held beyond what was held before it, arrays that it returns included.

@@ -1,4 +1,4 @@
-"""What a process and others hold of a GPU's memory, and the most that a test's arrays took."""
+"""Who holds how much of a GPU's memory, and the most that a call holds."""
 
 from __future__ import annotations
 
@@ -14,40 +14,26 @@ from pytest_gpuperf.model.device_facts import DeviceMemory
 
 
 class MemoryUse:
-    """Of one GPU, as CuPy's pool, PyTorch's and NVML tell it.
-
-    A pool gives nothing back while a test runs, so what it holds at the end is the most that it held: no allocation
-    is watched, for that would be in the times of whatever allocates.
-    """
+    """Of one GPU, as CuPy's pool, PyTorch's and NVML tell it."""
 
     def __init__(self, cupy: Any, nvml: Nvml) -> None:
         self._cupy, self._nvml = cupy, nvml
-        self._peak = self._torch_peak = 0
-
-    def begin(self) -> None:
-        """A test begins: its peak counts from here."""
-        self.empty()
-        self._peak = self._torch_peak = 0
-        if (torch := _torch()) is not None:
-            torch.reset_peak_memory_stats()
 
     def empty(self) -> None:
         """Have both pools give back what they keep for reuse; arrays that live are not touched."""
-        torch = self._noted()
         self._cupy.get_default_memory_pool().free_all_blocks()
-        if torch is not None:
+        if (torch := _torch()) is not None:
             with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
-                torch.empty_cache()  # its own peak outlasts that
+                torch.empty_cache()
 
     def now(self) -> DeviceMemory:
         """Bytes at this moment."""
-        pool, torch = self._cupy.get_default_memory_pool(), self._noted()
+        pool, torch = self._cupy.get_default_memory_pool(), _torch()
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return DeviceMemory(
             total=int(total), free=int(free), arrays=int(pool.used_bytes()),
             unused=int(pool.total_bytes() - pool.used_bytes()),
             torch=int(torch.memory_reserved()) if torch is not None else 0, others=self._nvml.bytes_of_others(),
-            peak=self._peak + self._torch_peak,
         )  # fmt: skip
 
     def of_run(self, run: Callable[[], Any]) -> int:
@@ -63,16 +49,9 @@ class MemoryUse:
             )
         return self._held_by(run)
 
-    def _noted(self) -> Any:
-        """Keep the most that each pool held until now.  Returns ``torch.cuda`` as ``_torch`` does."""
-        self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
-        if (torch := _torch()) is not None:
-            self._torch_peak = max(self._torch_peak, int(torch.max_memory_reserved()))
-        return torch
-
     def _held_by(self, run: Callable[[], Any]) -> int:
         """The most that CuPy's pool and PyTorch's gave out during a call, its result included."""
-        torch, before, held = self._noted(), 0, [0]
+        torch, before, held = _torch(), 0, [0]
         if torch is not None:
             torch.reset_peak_memory_stats()
             before = int(torch.memory_allocated())

@@ -149,4 +149,4 @@ class PlaceholderDevice:
     is_idle = staticmethod(lambda: True)
     memory = staticmethod(DeviceMemory)
     state = staticmethod(DeviceState)
-    begin_peak = release_unused = staticmethod(lambda: None)
+    release_unused = staticmethod(lambda: None)

@@ -28,7 +28,7 @@ def probe_team(machine: HostMachine) -> list[ProbeResult]:
         return []
     results = [_compiler(found, machine), _gpu(found, machine)]
     if gone:
-        advice = "restore them from version control, or take them off: gpuperf targets remove NAME"
+        advice = "restore them from version control, or take them off: gpuperf baselines rm NAME"
         results.append(ProbeResult("static", "targets", "warn", f"without records: {', '.join(gone)}", advice))
     return [one for one in results if one is not None]
 
@@ -45,7 +45,7 @@ def _compiler(found: Manifest, machine: HostMachine) -> ProbeResult | None:
     if own in declared:
         return ProbeResult("static", "team's NVRTC", "ok", f"{detail}; this machine has {own}")
     version = declared[-1].split()[1]
-    advice = f"pip install nvidia-cuda-nvrtc=={version}, or declare this one too: gpuperf targets add '{own}'"
+    advice = f"pip install nvidia-cuda-nvrtc=={version}, or record with this one too: pytest --update-baselines=new"
     return ProbeResult("static", "team's NVRTC", "warn", f"{detail}; this machine has {own}", advice)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,15 +16,14 @@ import msgspec
 
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.counters import Metric, compare_counters
-from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES, less_is_better
+from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
 from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
-SPILLED = "spilled bytes"
-_FIRST = (REGISTERS.what, SPILLED, OCCUPANCY.what)
+_FIRST = (REGISTERS.what, SPILL_STORES.what, SPILL_LOADS.what, OCCUPANCY.what)
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
 _NOTHING = WorkloadRecords({}, {})
 
@@ -79,15 +77,6 @@ class WorkloadDiff:
         return round(slowest, 2), sum(change.direction == "worse" for change in changes)
 
 
-class Coverage(NamedTuple):
-    """Records for one target that workloads of both states have in one of them alone."""
-
-    target: str
-    toolchain: str
-    """Empty for a GPU model."""
-    added: bool
-
-
 @dataclasses.dataclass(frozen=True)
 class EvidenceDiff:
     """What differs between two states of the baselines."""
@@ -96,10 +85,6 @@ class EvidenceDiff:
     new: Mapping[Key, str]
     """Kernels of workloads that the later state alone has."""
     gone: Mapping[Key, str]
-    coverage: Mapping[Coverage, int]
-    """How many workloads each has."""
-    unseen: int
-    """Workloads whose records differ in nothing that is compared: hashes of sources, counters within their bands."""
 
 
 def compare_evidence(
@@ -116,34 +101,19 @@ def compare_evidence(
     gone = {key: before[key] for key in sorted(before) if key not in after and key not in elsewhere}
     lost = gone.keys() - set(renamed.values())
     came = new.keys() - renamed.keys()
-    coverage: Counter[Coverage] = Counter()
     found: list[WorkloadDiff] = []
-    unseen = 0
     for key in sorted({*before, *after} - came - gone.keys()):
         was = renamed.get(key, key)
         old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
-        one_sided = list(_coverage(old, now))
-        coverage.update(one_sided)
         code = code_diffs(key, old, now)
         runs = run_diffs(key, old, now, rules, code_told=bool(code))
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
-        else:
-            unseen += old != now and not one_sided
     return EvidenceDiff(
         workloads=tuple(found),
         new={key: records.kernel for key, records in new.items() if key in came},
         gone={key: records.kernel for key, records in gone.items() if key in lost},
-        coverage=dict(sorted(coverage.items())),
-        unseen=unseen,
     )
-
-
-def _coverage(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[Coverage]:
-    for arch, toolchain in old.static.keys() ^ new.static.keys():
-        yield Coverage(arch, toolchain, (arch, toolchain) in new.static)
-    for gpu in old.times.keys() ^ new.times.keys():
-        yield Coverage(gpu, "", gpu in new.times)
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -167,11 +137,6 @@ def _code_diff(
     (arch, compiler), (_, other) = was, now
     unhashed = msgspec.structs.replace(old, profile=msgspec.structs.replace(old.profile, code_hash=""))
     changes = list(compare_static(key, arch, unhashed, new).changes)
-    spilled, spills = old.profile.spill_bytes, new.profile.spill_bytes
-    if None not in (spilled, spills) and spilled != spills:  # stores and loads as one figure, unless the sum hides them
-        changes = [one for one in changes if one.what not in (SPILL_STORES.what, SPILL_LOADS.what)]
-        direction = less_is_better(spilled or 0, spills or 0)
-        changes.append(Change(what=SPILLED, before=spilled or 0, after=spills or 0, direction=direction))
     changes += _texts(("kernel", old.kernel, new.kernel), ("configuration", old.config, new.config))
     if old.grid is not None and new.grid is not None:
         changes += _texts(("grid", "x".join(map(str, old.grid)), "x".join(map(str, new.grid))))

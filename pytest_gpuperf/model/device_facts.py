@@ -69,5 +69,3 @@ class DeviceMemory(Record, frozen=True):
     """Reserved by PyTorch in this process."""
     others: int = 0
     """Of other processes, where NVML tells."""
-    peak: int = 0
-    """The most that arrays of CuPy and PyTorch took together since the peak was last reset."""

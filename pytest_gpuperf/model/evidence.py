@@ -216,7 +216,7 @@ class TimeRecord(Record, frozen=True):
     identity: Identity
     timer: TimerName
     cache: CacheMode
-    rounds: tuple[RecordedRound, ...]
+    rounds: tuple[RecordedRound, ...] = ()
     kernel: str = ""
     symbol: str = ""
     cubin: str = ""

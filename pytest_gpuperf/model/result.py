@@ -104,8 +104,6 @@ class TestEvidence(Record, frozen=True):
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
-    peak_bytes: int = 0
-    """Of the GPU's memory that its arrays took at most; 0 where it was not timed."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
 

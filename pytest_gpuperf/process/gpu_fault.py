@@ -65,7 +65,7 @@ class FaultPlugin:
         if device is not None:
             device.launches.forget()
             if not state.gpu_lost:
-                device.begin_peak()
+                device.release_unused()
         if self._watch is not None:
             self._watch.begin()
         elif self._watches:  # not before: a comparison with a revision changes the options that its worker is made of

@@ -9,13 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, harmless, numbered, percent
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, WorkloadDiff
-from pytest_gpuperf.model.evidence import Key, Session
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.advice_lines import NO_BREAK, wrapped
 from pytest_gpuperf.report.markdown import escaped, within_bounds
@@ -130,32 +128,14 @@ def names_of(keys: Sequence[Key]) -> str:
     return f"{', '.join(shown).replace(' of ', ' workloads of ', 1)}{f' and {rest} of others' if rest else ''}"
 
 
-def remarks_of(diff: EvidenceDiff, manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:
-    """Targets and toolchains that came or went, and what else differs; ``manifests``: fields before and after."""
+def remarks_of(manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:
+    """Targets and toolchains that came or went; ``manifests``: their fields before and after."""
     lines = []
-    for one, workloads in diff.coverage.items():
-        target = quoted(f"{one.target} by {one.toolchain}" if one.toolchain else one.target, LONGEST_TEXT)
-        lines.append(f"{target} {'added' if one.added else 'removed'}: records of {numbered(workloads, 'workload')}")
     before, after = manifests
     for name in sorted(before.keys() | after.keys()):
         words = _field_words(before.get(name), after.get(name))
         lines += [f"manifest: {name.replace('_', ' ')}: {words}"] if words else []
-    if diff.unseen:
-        lines.append(
-            f"{numbered(diff.unseen, 'workload', 'differs', 'differ')} in no compared field (hashes of sources and "
-            "cubins, counters within their bands)"
-        )
     return lines
-
-
-def edited_lines(edited: Iterable[tuple[str, Session, Session]]) -> list[str]:
-    """Recordings whose machine or commit is another than it was; the same edit in several files once."""
-    lines = []
-    for target, before, after in edited:
-        old, new = (msgspec.structs.asdict(one) for one in (before, after))
-        words = [f"{name} {_field_words(old[name], new[name])}" for name in sorted(old) if old[name] != new[name]]
-        lines.append(f"recording {quoted(after.id)} of {quoted(target)} was edited: {_listed(words, MOST_FIGURES)}")
-    return list(dict.fromkeys(lines))
 
 
 def _field_words(before: object, after: object) -> str:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines import layout, manifest
+from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.options import USUAL_FOLDER
 
@@ -39,6 +40,6 @@ def _places_nearby(root: Path) -> list[Path]:
 
 def _has_baselines(place: Path) -> bool:
     try:
-        return (place / manifest.FILE).is_file() and bool(layout.targets(place))
+        return (place / manifest.FILE).is_file() and bool(BaselineStore(place).targets())
     except (BaselineError, OSError):  # a link, or a folder that cannot be entered or listed
         return False

@@ -26,6 +26,7 @@ from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.note_missing import note_missing
 from pytest_gpuperf.update.accept import accept
+from pytest_gpuperf.update.removed import records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
@@ -90,7 +91,7 @@ def _report(session: pytest.Session, book: Results, outcome: Outcome) -> None:
 
 
 def _keep(config: pytest.Config, book: Results, outcome: Outcome) -> None:
-    """Leave the evidence for ``gpuperf explain``, and for ``gpuperf prune`` what tests did not come to."""
+    """Leave the evidence for ``gpuperf explain``, with what tests did not come to."""
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
         return
@@ -140,7 +141,9 @@ def _update(session: pytest.Session, worker: Run, book: Results, outcome: Outcom
     """Record what changed; a problem is told and nothing is half done."""
     config = session.config
     try:
-        outcome.recorded += accept(config, worker, book)
+        removed = records_removed(config, worker.store, book.evidence)
+        outcome.recorded += accept(config, worker, book, removed)
+        outcome.left_out += (removed_line(removed),) if removed else ()
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)

@@ -225,7 +225,4 @@ def evidence_of(run: Run, test: TestRecord, item: pytest.Item) -> TestEvidence:
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found
-    return msgspec.structs.replace(
-        found, device=run.device.facts, session=run.session, peaks=run.measured_peaks,
-        peak_bytes=run.opened.memory().peak if run.opened is not None and not test.faulted else 0,
-    )  # fmt: skip
+    return msgspec.structs.replace(found, device=run.device.facts, session=run.session, peaks=run.measured_peaks)

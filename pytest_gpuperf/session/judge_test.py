@@ -94,7 +94,7 @@ def _in_words_of(revision: Revision, test: TestRecord, foreign: Sequence[str]) -
 
 
 def _judge_unreached(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> None:
-    """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
+    """An update of a whole test leaves records that it has no workload for to ``--update-baselines=all``."""
     if not stopped and (not whole or run.options.update is not None):
         return
     named_by_origin = run.options.new == "fail" or run.revision is not None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.changed_records import add_records, no_records
+from pytest_gpuperf.baselines.history import add_records, no_records
 from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, origin_of
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash

@@ -19,7 +19,7 @@ ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that th
 PUT_BEHIND = "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
 PASSED_WITHOUT = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
-    "gpuperf prune --yes, after a run on a GPU; after a renaming: gpuperf mv OLD NEW"
+    "pytest --update-baselines=all, on a GPU; after a renaming: gpuperf baselines mv OLD NEW"
 )
 PASSED_WITHOUT_THEIRS = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go, give the "
@@ -27,7 +27,7 @@ PASSED_WITHOUT_THEIRS = (
 )
 WITHOUT_CODE = (
     "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
-    "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf prune --yes"
+    "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf baselines rm NAME"
 )
 CAUGHT = "its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let it fail the test"
 UNFINISHED = f"has a baseline, and {CAUGHT}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingManifestError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, missing_manifest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import TestsFound, searched_by
@@ -38,7 +38,8 @@ NAMED = 3
 """Tests or files that a line names before it counts the rest."""
 REMEDIES = {
     MissingCause.DELETED: (
-        "restore it, or take its records away: gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
+        "restore it, or take its records away: gpuperf baselines rm NAME; after a renaming: "
+        "gpuperf baselines mv OLD NEW"
     ),
     MissingCause.SKIPPED: "take the skip away, or measure before the expected failure; or delete the test",
     MissingCause.NEEDED_GPU: (
@@ -118,8 +119,8 @@ def _archs_of(worker: Run) -> tuple[str, ...]:
 def _targets_without_records(folder: Path) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
     found = manifest.read(folder)
-    if found is None and folder.is_dir() and layout.targets(folder):
-        raise MissingManifestError(folder / manifest.FILE)
+    if found is None and BaselineStore(folder).targets():
+        raise missing_manifest(folder / manifest.FILE)
     return () if found is None else found.gone_from(folder)
 
 
@@ -177,7 +178,7 @@ def targets_line(targets: Sequence[str], options: Options) -> str:
     return (
         f"there are no baselines of {', '.join(targets)}, NOT-MEASURED: {folder / manifest.FILE} names what has no "
         f"file. To do: record them: {' and '.join(recording_commands(targets, options.repeated))}; or restore what was "
-        f"deleted (git checkout -- {folders}), or drop the target: gpuperf prune --yes"
+        f"deleted (git checkout -- {folders}), or drop the target: gpuperf baselines rm TARGET"
     )
 
 

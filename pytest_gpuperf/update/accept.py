@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.merging import Update, of_one_source
+from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.judge.counters import Counts
+from pytest_gpuperf.model.beside_figures import updated
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
 from pytest_gpuperf.process.children import progress_of
@@ -25,8 +25,10 @@ from pytest_gpuperf.update.select import (
 )
 
 
-def accept(config: pytest.Config, worker: Run, book: Results) -> list[Recorded]:
-    """Write what this update takes of the run's evidence.
+def accept(
+    config: pytest.Config, worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None
+) -> list[Recorded]:
+    """Write what this update takes of the run's evidence, and remove what a full run found ``removed``.
 
     Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
     """
@@ -36,39 +38,48 @@ def accept(config: pytest.Config, worker: Run, book: Results) -> list[Recorded]:
         for one in recorded_times(accepted, options)
     ]
     taken = {(one.target, one.key): one.after for one in times if isinstance(one.after, TimeRecord)}
-    counters = _counters_alone(worker, accepted, taken)
     figures = wanted_figures(accepted, options)
+    for one in figures:
+        if (place := (one.target, one.key)) in taken:
+            taken[place] = msgspec.structs.replace(taken[place], beside=updated(taken[place].beside, one.figures))
+    counters = _counters_alone(worker, accepted, taken)
     kept_figures = [
         figures_alone(one, store.time(one.target, one.key)) for one in figures if (one.target, one.key) not in taken
     ]
     given = unpacked(accepted)
-    static = of_one_source({
+    static = {
         place: _with_cubin_at_hand(store, place, new, given)
         for place, new in wanted_static(store, accepted, options, {key for _, key in taken}).items()
-    })  # fmt: skip
+    }
     recorded = [
         Recorded(key=key, target=arch, before=store.static(arch, key, toolchain).record, after=new)
         for (arch, toolchain, key), new in static.items()
     ]
     named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
-    kept = {(one.target, one.key) for one in (*counters, *kept_figures) if one.after is not None}
     sessions = {one.session.id: one.session for one in accepted if one.session is not None}
     used = {round.session for record in taken.values() for round in record.rounds}
     store.write(
         Update(
             static=static, time=taken,
-            counters={
-                (one.target, one.key): Counts.of(one.after) for one in counters if isinstance(one.after, TimeRecord)
-            },
-            beside={(one.target, one.key): one.figures for one in figures if (one.target, one.key) in {*taken, *kept}},
-            stays={place: record.identity for place in kept if (record := store.time(*place)) is not None},
+            figures=_figures([*counters, *kept_figures]),
             sessions=[session for name, session in sessions.items() if name in used],
             cubins=[cubin for sha256, cubin in given.items() if sha256 in named],
-            profile=options.profile, asked=worker.targets,
+            removed=removed, profile=options.profile, asked=worker.targets,
         ),
         progress_of(config),
     )  # fmt: skip
     return [*recorded, *times, *counters, *kept_figures]
+
+
+def _figures(kept: Iterable[Recorded]) -> dict[tuple[str, Key], TimeRecord]:
+    """The records that stay, with the counters and the figures that they get: counters are given first."""
+    found: dict[tuple[str, Key], TimeRecord] = {}
+    for one in kept:
+        if isinstance(one.after, TimeRecord):
+            place = one.target, one.key
+            known = found.get(place)
+            found[place] = one.after if known is None else msgspec.structs.replace(known, beside=one.after.beside)
+    return found
 
 
 def _with_cubin_at_hand(

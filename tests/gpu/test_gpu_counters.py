@@ -146,7 +146,7 @@ def test_own_metrics_by_ini_and_by_argument_are_collected_stored_and_gated(suite
     result, _ = collect(suite, *record, "--gpuperf-ncu", "-k", "access")
     result.assert_outcomes(passed=1)
     assert "smsp__inst_excuted.sum" in result.stdout.str()
-    (stored,) = suite.path.glob("baselines/nvidia-*/test_kernels.json")
+    (stored,) = suite.path.glob("baselines/nvidia-*/test_kernels.jsonl")
     counters = read_evidence(stored)["tests"]["test_access"]["copy"]["counters"]
     assert {by_ini, by_argument, "smsp__inst_executed.sum"} <= set(counters)
     result, _ = collect(suite, "--gpuperf-ncu", "-k", "access")

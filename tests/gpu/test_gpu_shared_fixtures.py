@@ -50,7 +50,7 @@ def test_it_is_on_record_under_each_test_that_uses_it(cuda_device: Any, pytester
     short = ("--update-baselines=new", "-k", "first or 65536")
     recorded = run(pytester, *short)
     assert recorded.ret == 0, recorded.stdout.str()
-    text = (pytester.path / "baselines" / cuda_device.facts.arch / "test_shared.json").read_text()
+    text = (pytester.path / "baselines" / cuda_device.facts.arch / "test_shared.jsonl").read_text()
     assert "test_first" in text
     assert "test_scale[65536]" in text
     again = run(pytester, "--gpuperf", "-v", "-k", "first or 65536")

@@ -117,7 +117,7 @@ def test_a_triton_kernel_is_recorded_unchanged_and_paired_when_it_changes(
     module = pytester.makepyfile(test_decay=GATED)
     update = ("--update-baselines", "--gpuperf-disturbed")
     pytester.runpytest_subprocess(*update).assert_outcomes(passed=1)
-    static = json.loads((pytester.path / f"baselines/{cuda_device.facts.arch}/test_decay.json").read_text())
+    static = json.loads((pytester.path / f"baselines/{cuda_device.facts.arch}/test_decay.jsonl").read_text())
     (toolchain,) = static["toolchains"]
     assert toolchain.startswith("triton ")
 

@@ -218,9 +218,7 @@ class SimulatedGpu:
         return not self.endless
 
     def memory(self) -> DeviceMemory:
-        return DeviceMemory(total=80 << 30, free=30 << 30, arrays=40 << 30, unused=1 << 30, peak=41 << 30)
-
-    def begin_peak(self) -> None: ...
+        return DeviceMemory(total=80 << 30, free=30 << 30, arrays=40 << 30, unused=1 << 30)
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         """It has no memory of its own; see ``simulated_memory``."""

@@ -172,14 +172,14 @@ class Suite:
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Counters on record, by test; each has one workload."""
-        tests = read_evidence(self.path / "baselines/simulated-gpu/test_suite.json")["tests"]
+        tests = read_evidence(self.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
         return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
 
     def blame_another_compiler(self) -> None:
         """Let all baselines be of a compiler that made other machine code."""
-        for path in (self.path / "baselines").rglob("*.json"):
+        for path in (self.path / "baselines").rglob("*.json*"):
             path.write_text(path.read_text().replace("nvrtc 13.", "nvrtc 12."))
 
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
-        return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
+        return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json*"))}

@@ -56,13 +56,13 @@ def test_commands_read_the_baselines_after_it(
     monkeypatch.chdir(project.path)
     assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
     capsys.readouterr()
-    assert main(["targets"]) == 0
+    assert main(["baselines"]) == 0
     before = capsys.readouterr().out
     assert project.run(*AGAINST, subprocess=True).ret == 0
     capsys.readouterr()
-    assert main(["targets"]) == 0
+    assert main(["baselines"]) == 0
     assert capsys.readouterr().out == before
-    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
+    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
     assert git(project.path, "status", "--porcelain", "--", "baselines")
 
 
@@ -160,7 +160,7 @@ def test_a_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.
         ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is gone, and "
          "other machine code: rename it in a change of its own"]
     )  # fmt: skip
-    red.stdout.no_fnmatch_line("*gpuperf mv*")
+    red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
 
 
 LEAVE = "pytest.exit('enough', returncode=0)"

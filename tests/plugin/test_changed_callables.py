@@ -28,7 +28,7 @@ def recorded(gpu_suite: Suite) -> Suite:
         gpu_suite.write(name, text)
     commit(gpu_suite.path)
     gpu_suite.run(*RECORDING)
-    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
     commit(gpu_suite.path, "Baselines")
     return gpu_suite
 

@@ -13,7 +13,7 @@ def right_once(suite):
 
 
 def times_of(suite):
-    path = suite.path / "baselines/simulated-gpu/test_suite.json"
+    path = suite.path / "baselines/simulated-gpu/test_suite.jsonl"
     return set(read_evidence(path)["tests"]) if path.exists() else set()
 
 

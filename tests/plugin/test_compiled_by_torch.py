@@ -75,9 +75,9 @@ def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
     result = compiled.run("--gpuperf", "--gpuperf-open=fail")
     result.assert_outcomes(passed=2)
     result.stdout.re_match_lines([r"  add .* UNCHANGED", r"  softmax .* UNCHANGED"])
-    recorded = (compiled.path / "baselines" / "sm_90" / "test_suite.json").read_text()
+    recorded = (compiled.path / "baselines" / "sm_90" / "test_suite.jsonl").read_text()
     assert '"triton 3.6.0"' in recorded
-    assert recorded.count('"config": "XBLOCK=1024, num_warps=2, num_stages=1"') == 2
+    assert recorded.count('"config":"XBLOCK=1024, num_warps=2, num_stages=1"') == 2
     assert '"128x1x1+16"' in recorded  # the softmax, with its shared memory
 
 

@@ -51,11 +51,11 @@ def test_it_does_not_miss_what_their_gpus_could_not(told):
 
 
 def test_records_that_cannot_be_read_are_named_at_the_end(told):
-    file = told.path / "baselines" / "sm_90a" / "test_own.json"
+    file = told.path / "baselines" / "sm_90a" / "test_own.jsonl"
     file.write_text(file.read_text().replace('"target"', '"tarjet"'))
     result = told.run(*TWO, subprocess=True)
     assert result.ret != 0
-    result.stdout.fnmatch_lines(["*test_own.json*"])
+    result.stdout.fnmatch_lines(["*test_own.jsonl*"])
 
 
 def test_workloads_of_a_worker_without_a_gpu_are_counted_beside_those_that_were_timed(recorded):

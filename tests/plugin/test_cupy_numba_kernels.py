@@ -65,7 +65,7 @@ def known_suite(gpu_suite):
 
 
 def toolchains(suite):
-    return list(read_evidence(suite.path / "baselines/sm_90/test_suite.json")["toolchains"])
+    return list(read_evidence(suite.path / "baselines/sm_90/test_suite.jsonl")["toolchains"])
 
 
 def test_a_kernel_of_cupy_is_recorded_unchanged_and_paired_when_it_changes(known_suite):
@@ -131,7 +131,7 @@ ptx["sm_90"] = ptx["sm_90"].replace(adding, adding + more)
 def test_without_a_gpu_their_machine_code_is_gated_for_every_target(suite, text, line):
     suite.write("test_suite.py", text)
     suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120").stdout.fnmatch_lines(["3 baselines written"])
-    records = [suite.path / f"baselines/{arch}/test_suite.json" for arch in ("sm_80", "sm_90", "sm_120")]
+    records = [suite.path / f"baselines/{arch}/test_suite.jsonl" for arch in ("sm_80", "sm_90", "sm_120")]
     assert all(record.exists() for record in records)
     result = suite.run("--gpuperf")
     result.stdout.re_match_lines([line + r" +UNCHANGED", r".* 1 static only"])
@@ -151,7 +151,7 @@ def test_device_functions_of_numba_need_a_device_where_there_is_none(suite, prob
 def test_a_cooperative_kernel_of_cupy_is_launched_cooperatively(known_suite):
     known_suite.write("test_suite.py", RAW_TEST.replace('raw("scale")', 'raw("scale", enable_cooperative_groups=True)'))
     known_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
-    time = (known_suite.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    time = (known_suite.path / "baselines/simulated-gpu/test_suite.jsonl").read_text()
     assert "cooperative" in time
 
 

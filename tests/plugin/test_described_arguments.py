@@ -50,7 +50,7 @@ def recorded(described: Suite) -> Suite:
 
 
 def test_opaque_arguments_have_their_size_on_record(recorded: Suite) -> None:
-    tree = read_evidence(recorded.path / "baselines/simulated-gpu/test_described.json")
+    tree = read_evidence(recorded.path / "baselines/simulated-gpu/test_described.jsonl")
     texture, tiles, *_ = tree["tests"]["test_work"]["work"]["identity"]["arguments"]
     assert (texture, tiles) == ("opaque[8]", "opaque[128]")
     result = recorded.run("--gpuperf", "-v", subprocess=True)

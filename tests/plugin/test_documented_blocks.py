@@ -11,7 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import documented_commands
-import msgspec
 import pytest
 import yaml
 from documented_commands import WrongCommand, tomllib
@@ -20,7 +19,6 @@ from markdown_pages import PAGES, ROOT, Block, blocks
 from suite_under_test import Suite
 
 from pytest_gpuperf.advise.causes import BY_KEY
-from pytest_gpuperf.baselines.document_types import StaticCode
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
 
@@ -134,13 +132,6 @@ def xml(block: Block, suite: Suite) -> None:
     assert {item["value"] for item in properties} <= {"static only", *(verdict.value for verdict in Verdict)}
 
 
-def diff(block: Block, suite: Suite) -> None:
-    """Both sides are machine codes on record, as the current schema has them: no field more, none less."""
-    for other in "+-":
-        side = "".join(line[1:] for line in block.text.splitlines(True) if not line.startswith(other))
-        msgspec.json.decode("{" + side + "}", type=dict[str, StaticCode])
-
-
 def text(block: Block, suite: Suite) -> None:
     """A message names causes as the code has them; other output is printed by the page's own test, or only shown."""
     if MESSAGE.match(block.text):
@@ -159,7 +150,7 @@ def text(block: Block, suite: Suite) -> None:
 
 RULES: dict[str, Callable[[Block, Suite], None]] = {
     "python": python, "cuda": cuda, "bash": bash, "console": console, "toml": toml, "yaml": yaml_of_ci, "xml": xml,
-    "diff": diff, "text": text,
+    "text": text,
 }  # fmt: skip
 
 
@@ -185,7 +176,7 @@ def test_every_entry_of_a_rule_is_needed() -> None:
         ("bash", "frobnicate"), ("console", "$ gpuperf nonsense"), ("toml", "[tool.pytest.ini_options]\ngpuperf_x = 1"),
         ("yaml", "- run: pytest --gpuperf-speed"), ("cuda", "__global__ void f() { x = 1; }"),
         ("text", "something said"), ("xml", '<a><property name="gpuperf.x" value="FINE"/></a>'),
-        ("diff", ' "f": {\n+ "figures": {}\n- "profile": {}\n }'), ("python", "import pytest"),
+        ("python", "import pytest"),
     ],
 )  # fmt: skip
 def test_a_wrong_block_is_noticed(suite: Suite, language: str, wrong: str) -> None:

@@ -65,7 +65,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def _recorded() -> set[str]:
-    text = (ROOT / "baselines" / ARCH / "example_suite" / "test_hmma_1688.json").read_text(encoding="utf-8")
+    text = (ROOT / "baselines" / ARCH / "example_suite" / "test_hmma_1688.jsonl").read_text(encoding="utf-8")
     return set(re.findall(r'"(nvrtc [0-9.]+)"', text))
 
 

@@ -123,7 +123,7 @@ def cutile_suite(gpu_suite):
 
 def workload(suite, target, test="test_decay"):
     """The only workload on record for the target, with its toolchain where it has one."""
-    content = read_evidence(suite.path / "baselines" / target / "test_suite.json")
+    content = read_evidence(suite.path / "baselines" / target / "test_suite.jsonl")
     toolchains = content.get("toolchains") or {"": content["tests"]}
     ((toolchain, tests),) = toolchains.items()
     (found,) = tests[test].values()

@@ -34,7 +34,7 @@ def test_baselines_of_several_compilers_are_told_apart(one_recorded, monkeypatch
     monkeypatch.chdir(one_recorded.path)
     assert main(["explain", "--baseline", OTHER]) == 0
     assert "compiler:" not in capsys.readouterr().out
-    path = one_recorded.path / "baselines/sm_90/test_suite.json"
+    path = one_recorded.path / "baselines/sm_90/test_suite.jsonl"
     compiler = next(iter(read_evidence(path)["toolchains"]))
     one_recorded.blame_another_compiler()
     one_recorded.run("--update-baselines=new", "-k", "other")
@@ -51,9 +51,9 @@ def test_baselines_of_several_gpus_are_told_apart(recorded, monkeypatch, capsys)
     monkeypatch.chdir(recorded.path)
     assert main(["explain", "--baseline", OTHER]) == 0
     assert "GPU:" not in capsys.readouterr().out
-    text = (recorded.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    text = (recorded.path / "baselines/simulated-gpu/test_suite.jsonl").read_text()
     (recorded.path / "baselines/another-gpu").mkdir()
-    (recorded.path / "baselines/another-gpu/test_suite.json").write_text(text.replace("simulated-gpu", "another-gpu"))
+    (recorded.path / "baselines/another-gpu/test_suite.jsonl").write_text(text.replace("simulated-gpu", "another-gpu"))
     assert main(["explain", "--baseline", OTHER]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines.count(f"{OTHER} [doubling]") == 2

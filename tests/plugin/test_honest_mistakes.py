@@ -116,9 +116,15 @@ NOT_MEASURED = "ERROR: * NOT-MEASURED on *sm_90*: "
 MISTAKES = {
     "deleted test": (delete_test, f"{NOT_MEASURED}its test was deleted or renamed: test_suite.py::test_other. *"),
     "deleted file": (delete_file, f"{NOT_MEASURED}*: test_suite.py (the file is gone). To do: restore it, *"),
-    "renamed test": (rename_test, "*was test_suite.py::test_other *, with the same machine code: run `gpuperf mv *"),
+    "renamed test": (
+        rename_test,
+        "*was test_suite.py::test_other *, with the same machine code: run `gpuperf baselines mv *",
+    ),
     "renamed, other code": (rename_with_other_code, f"{NOT_MEASURED}*deleted or renamed: test_suite.py::test_other. *"),
-    "renamed file": (rename_file, "*: run `gpuperf mv test_suite.py test_kernels.py` to take its record along"),
+    "renamed file": (
+        rename_file,
+        "*: run `gpuperf baselines mv test_suite.py test_kernels.py` to take its record along",
+    ),
     "renamed workload": (rename_workload, "*was test_suite.py::test_other [[]doubling[]], *"),
     "skip": (mark("@pytest.mark.skip(reason='flaky')"), f"{NOT_MEASURED}*skipped*: test_suite.py::test_other (flaky)*"),
     "skipif": (mark("@pytest.mark.skipif(True, reason='old')"), f"{NOT_MEASURED}*skipped*::test_other (old). *"),
@@ -225,7 +231,7 @@ def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
 def test_rename_follows_by_the_command_that_is_named(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     rename_test(under_ci)
     monkeypatch.chdir(under_ci.path)
-    assert main(["mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
+    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
     assert under_ci.run("--gpuperf").ret == 0
 
 
@@ -360,7 +366,7 @@ def test_loss_is_red_and_confirmed_beside_other_plugins(recorded: Suite, beside:
 
 def test_update_records_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     before = read_evidence(path)
     result = run(recorded, "--update-baselines", "--gpuperf-disturbed", *beside)
     assert result.returncode == 0, result.stdout + result.stderr

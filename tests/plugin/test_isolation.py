@@ -221,13 +221,6 @@ def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, culprit
     assert result.returncode == 0, result.stdout
 
 
-def test_the_peak_of_the_gpus_memory_is_in_the_report(pytester, culprit_suite):
-    culprit_suite("work")
-    run(pytester, "--gpuperf", "--gpuperf-report=report.json", "-k", "before")
-    told = json.loads((pytester.path / "report.json").read_text())
-    assert [one["peak_bytes"] for one in told["tests"]] == [41 << 30]
-
-
 THREADS = """
 import threading
 

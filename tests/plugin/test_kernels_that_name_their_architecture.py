@@ -22,12 +22,12 @@ def recorded_for_two(suite):
 
 
 def modules_on_record(suite, arch):
-    return sorted(file.name for file in (suite.path / "baselines" / arch).glob("*.json"))
+    return sorted(file.name for file in (suite.path / "baselines" / arch).glob("*.jsonl"))
 
 
 def test_its_record_is_that_architectures_alone(recorded_for_two):
-    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.json"]
-    assert modules_on_record(recorded_for_two, "sm_90") == ["test_suite.json"]
+    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.jsonl"]
+    assert modules_on_record(recorded_for_two, "sm_90") == ["test_suite.jsonl"]
     manifest = json.loads((recorded_for_two.path / "baselines" / "manifest.json").read_text())
     assert manifest["architectures"] == ["sm_80", "sm_90", "sm_90a"]
 
@@ -36,7 +36,7 @@ def test_other_kernels_are_not_compiled_for_it(recorded_for_two):
     result = recorded_for_two.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 0, result.stdout.str()
     assert recorded_for_two.run("--update-baselines=all").ret == 0
-    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.json"]
+    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.jsonl"]
 
 
 def test_a_change_of_it_is_seen(recorded_for_two):
@@ -67,12 +67,12 @@ def test_an_update_with_a_kernel_that_names_its_architecture_leaves_the_gate_of_
 def test_an_architecture_that_a_kernel_named_first_is_a_target_once_a_run_asks_for_it(suite):
     suite.write("test_own.py", OWN_ARCH.replace("sm_90a", "sm_80"))
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
-    assert modules_on_record(suite, "sm_80") == ["test_own.json"]
+    assert modules_on_record(suite, "sm_80") == ["test_own.jsonl"]
     assert suite.run("--update-baselines", ARCHS).ret == 0
-    assert modules_on_record(suite, "sm_80") == ["test_own.json", "test_suite.json"]
+    assert modules_on_record(suite, "sm_80") == ["test_own.jsonl", "test_suite.jsonl"]
     manifest = json.loads((suite.path / "baselines" / "manifest.json").read_text())
     assert "named_by_kernels" not in manifest
-    (suite.path / "baselines" / "sm_80" / "test_suite.json").unlink()
+    (suite.path / "baselines" / "sm_80" / "test_suite.jsonl").unlink()
     assert suite.run("--gpuperf", "--gpuperf-open=fail").ret == 1
 
 

@@ -49,7 +49,7 @@ def cooperative(suite: Suite) -> Suite:
 
 
 def test_it_is_on_record_and_unchanged(cooperative: Suite) -> None:
-    recorded = (cooperative.path / "baselines" / "simulated-gpu" / "test_work.json").read_text()
+    recorded = (cooperative.path / "baselines" / "simulated-gpu" / "test_work.jsonl").read_text()
     assert "shared=0 cooperative cluster=(2, 1, 1)" in recorded
     result = cooperative.run("--gpuperf")
     result.assert_outcomes(passed=1)

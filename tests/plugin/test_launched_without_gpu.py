@@ -136,9 +136,9 @@ def test_what_another_test_asked_is_not_held_against_one_without_the_fixture(rec
 def test_the_time_of_one_gpu_on_record_will_do(without_gpu: Suite) -> None:
     folder = without_gpu.path / "baselines" / "another-gpu"
     folder.mkdir()
-    text = (without_gpu.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    text = (without_gpu.path / "baselines/simulated-gpu/test_suite.jsonl").read_text()
     other = text.replace("simulated-gpu", "another-gpu").replace("int32=1024", "int32=512")
-    (folder / "test_suite.json").write_text(other)
+    (folder / "test_suite.jsonl").write_text(other)
     assert "UNCHANGED" in changed(without_gpu, "args=(a, b, size)", "args=(a, b, size // 2)").stdout.str()
 
 

@@ -20,7 +20,7 @@ MOST_FOR_SAME = 25
 @pytest.fixture
 def long(recorded):
     """Its record and its kernel take about a second, 8 ms of the host's; launches are counted over all processes."""
-    path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     content = read_evidence(path)
     for one in content["tests"]["test_work[1024]"]["work"]["rounds"]:
         one["midmean"] *= SECOND

@@ -55,7 +55,7 @@ def cold(suite, monkeypatch, read):
 
 def change_record(suite, test, **figures):
     """Of one test on sm_80."""
-    path = Path(suite.path, "baselines/sm_80/test_suite.json")
+    path = Path(suite.path, "baselines/sm_80/test_suite.jsonl")
     content = read_evidence(path)
     for tests in content["toolchains"].values():
         for record in tests[test].values():

@@ -67,7 +67,7 @@ def test_metrics_of_a_call_are_taken_by_a_second_process_together_with_the_set(c
 
 
 def scale_on_record(suite, metric, factor):
-    path = suite.path / "baselines/simulated-gpu/test_suite.json"
+    path = suite.path / "baselines/simulated-gpu/test_suite.jsonl"
     tree = read_evidence(path)
     tree["tests"]["test_other"]["doubling"]["counters"][metric] *= factor
     write_evidence(path, tree)

@@ -9,7 +9,7 @@ INSTRUCTIONS = "smsp__inst_executed.sum"
 
 
 def rounds(suite):
-    tests = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")["tests"]
+    tests = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
     return {test: next(iter(work.values()))["rounds"] for test, work in tests.items()}
 
 
@@ -27,7 +27,7 @@ def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_sui
     result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
     result.stdout.fnmatch_lines(["gpuperf: counting 3 tests under ncu 2025.3.1.0, take 3 of 3"])
     assert len(ncu_suite.ncu_calls()) == 3
-    record = read_evidence(ncu_suite.path / "baselines/simulated-gpu/test_suite.json")
+    record = read_evidence(ncu_suite.path / "baselines/simulated-gpu/test_suite.jsonl")
     (other,) = record["tests"]["test_other"].values()
     least, most = other["counter_ranges"][INSTRUCTIONS]
     assert (least / other["counters"][INSTRUCTIONS], most / least) == pytest.approx((1 / 1.01, 1.02))
@@ -44,7 +44,7 @@ def test_a_gated_run_takes_counters_once(counted):
 
 
 def test_equal_takes_leave_no_range_of_what_is_exact(counted):
-    assert '"smsp__inst_executed.sum": [' not in (counted.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    assert '"smsp__inst_executed.sum":[' not in (counted.path / "baselines/simulated-gpu/test_suite.jsonl").read_text()
 
 
 def test_a_second_update_writes_nothing(counted):
@@ -55,7 +55,7 @@ def test_a_second_update_writes_nothing(counted):
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n2"])
 def test_a_first_recording_takes_times_and_counters_together(ncu_suite, workers):
-    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").unlink()
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *workers)
     assert result.ret == 0
     result.stdout.no_fnmatch_line("*no counters on record*")
@@ -119,10 +119,10 @@ def test_counters_without_a_time_on_record_are_refused_with_the_reason(ncu_suite
         "from pytest_gpuperf.model.device_facts import DeviceState\n"
         "    return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )  # fmt: skip
-    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").unlink()
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "-k", "other")
     result.stdout.fnmatch_lines(["*refused*power cap*"])
-    assert not (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+    assert not (ncu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
 
 
 def test_a_failed_test_gives_no_counters(ncu_suite):
@@ -135,7 +135,7 @@ def test_a_failed_test_gives_no_counters(ncu_suite):
 
 def test_an_update_whose_counters_are_unavailable_records_the_rest(ncu_suite, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
-    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.jsonl").unlink()
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu")
     assert result.ret == 0
     assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}

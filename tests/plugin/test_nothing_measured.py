@@ -86,6 +86,6 @@ def test_a_run_that_could_compare_nothing_fails_under_ci_alone(of_another_compil
 
 def test_one_comparison_is_enough(of_another_compiler, monkeypatch):
     monkeypatch.setenv("CI", "1")
-    path = of_another_compiler.path / "baselines" / "sm_90" / "test_suite.json"
+    path = of_another_compiler.path / "baselines" / "sm_90" / "test_suite.jsonl"
     path.write_text(path.read_text().replace('"nvrtc 12', '"nvrtc 13'))
     assert of_another_compiler.run("--gpuperf").ret == 0

@@ -142,8 +142,8 @@ def test_a_folder_given_by_flag_is_relative_to_the_current_one(suite, monkeypatc
     arguments = ("..", "--update-baselines", "--gpuperf-arch=sm_90", "-k", "other", *workers)
     suite.run(*arguments, "--gpuperf-baselines=mine", subprocess=True)
     suite.run(*arguments, subprocess=True)
-    assert (below / "mine/sm_90/test_suite.json").is_file()
-    assert (suite.path / "of_ini/sm_90/test_suite.json").is_file()
+    assert (below / "mine/sm_90/test_suite.jsonl").is_file()
+    assert (suite.path / "of_ini/sm_90/test_suite.jsonl").is_file()
     result = suite.run("..", "--gpuperf", "--gpuperf-baselines=../of_ini", "-k", "other", *workers, subprocess=True)
     result.stdout.fnmatch_lines(["*doubling *UNCHANGED"])
 

@@ -27,14 +27,14 @@ def slower(suite, steps=104):
 
 def edit_baseline(suite, edit):
     """Let ``edit`` change the time baseline of test_work[1024], a dict, on disk."""
-    path = suite.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    path = suite.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     content = read_evidence(path)
     edit(content["tests"]["test_work[1024]"]["work"])
     write_evidence(path, content)
 
 
 def stored_cubin(suite):
-    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.json")
+    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.jsonl")
     return cubin_path(suite.path / "baselines", content["tests"]["test_work[1024]"]["work"]["cubin"])
 
 

@@ -153,7 +153,7 @@ def pytest_configure(config):
 def recorded_project(project: Suite) -> Suite:
     """The same with baselines, which know the commit."""
     project.run("--update-baselines", "--gpuperf-disturbed")
-    assert (project.path / "baselines/simulated-gpu/test_suite.json").exists()
+    assert (project.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
     commit(project.path, "Baselines")
     return project
 

@@ -13,7 +13,7 @@ ONE = ("-k", "1024")
 
 def tails(suite, ours, theirs):
     """Let these shares of the candidate's and of the baseline's launches take five times as long."""
-    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.json")
+    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.jsonl")
     recorded = content["tests"]["test_work[1024]"]["work"]["cubin"]
     suite.edit(
         "conftest.py", "SimulatedGpu(",

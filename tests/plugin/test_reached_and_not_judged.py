@@ -136,7 +136,8 @@ def test_a_kernel_that_is_no_longer_compiled_for_an_architecture_on_record(two_a
     result.stdout.fnmatch_lines([
         "work  NOT-MEASURED  on sm_80 (static)", "*brings none for this architecture. Launch a kernel of cuda_kernel*"
     ])  # fmt: skip
-    assert main(["prune", "--yes"]) == 0
+    (two_architectures.path / "baselines/sm_80/test_suite.jsonl").unlink()
+    assert main(["baselines", "rm", "sm_80"]) == 0
     assert two_architectures.run("--gpuperf").ret == 0
 
 

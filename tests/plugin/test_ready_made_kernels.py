@@ -54,7 +54,7 @@ def make_cubin(suite, steps, arch="sm_90", text=KERNEL):
 
 def baseline(suite, target):
     """The one workload on record, by toolchain for an architecture."""
-    content = read_evidence(suite.path / "baselines" / target / "test_suite.json")
+    content = read_evidence(suite.path / "baselines" / target / "test_suite.jsonl")
     toolchains = content.get("toolchains") or {"": content["tests"]}
     return {name: work for name, tests in toolchains.items() for works in tests.values() for work in works.values()}
 
@@ -130,7 +130,7 @@ def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin
 
 def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself_and_paired(cubin_suite, monkeypatch):
     monkeypatch.setattr("pytest_gpuperf.compile.machine_code.ready_made.read_cubin", _without_assembler)
-    path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.json"
+    path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
     path.write_text(path.read_text().replace(PTXAS, "unknown"))
     cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
     make_cubin(cubin_suite, 100, text=KERNEL.replace("1.5f", "1.25f"))

@@ -94,7 +94,7 @@ def test_arrays_of_other_shapes_are_not_comparable(recorded):
 
 @pytest.mark.parametrize("entry", ["int32=99999999999", "int32=1e3", "object=7", "void32=0xffff", "address align=8"])
 def test_a_recorded_argument_that_is_none_is_never_launched_with(recorded, entry):
-    path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     path.write_text(path.read_text().replace("int32=1024", entry))
     slower(recorded)
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE)

@@ -127,7 +127,7 @@ def test_the_memory_that_this_process_keeps_for_reuse_is_given_back_before(slowe
 
 
 def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
-    content = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
+    content = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.jsonl")
     sha256 = content["tests"]["test_work[1024]"]["work"]["cubin"]
     here = f"float(one.cubin_hash != {sha256!r} and not confirms(config))"
     recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(tail_of=lambda one: ({here}, 1.03), ")

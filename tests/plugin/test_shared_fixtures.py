@@ -51,7 +51,7 @@ def recorded(suite: Suite, scope: str, users: str = USERS) -> Suite:
 def on_record(suite: Suite) -> dict[str, list[str]]:
     """Workloads by module and test."""
     folder = suite.path / "baselines/sm_90"
-    trees = {path.relative_to(folder).with_suffix(".py"): read_evidence(path) for path in folder.rglob("*.json")}
+    trees = {path.relative_to(folder).with_suffix(".py"): read_evidence(path) for path in folder.rglob("*.jsonl")}
     return {
         f"{module}::{test}": sorted(works)
         for module, tree in trees.items()
@@ -115,7 +115,7 @@ def test_a_regression_fails_every_user(users: Suite, workers: tuple[str, ...]) -
 
 
 def test_another_order_of_tests_records_the_same(users: Suite) -> None:
-    before = {path: path.read_bytes() for path in users.path.glob("baselines/sm_90/*.json")}
+    before = {path: path.read_bytes() for path in users.path.glob("baselines/sm_90/*.jsonl")}
     for path in before:
         path.unlink()
     reverse = "\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
@@ -235,3 +235,14 @@ def test_the_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Sui
     suite.write("test_users.py", "def test_one(kernels):\n    kernels()\n")
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     assert on_record(suite) == {"test_users.py::test_one": ["hog"]}
+
+
+def test_a_parameter_that_is_gone_is_removed(suite: Suite) -> None:
+    (suite.path / "test_suite.py").unlink()
+    suite.write("hog.cu", HOG)
+    suite.write("conftest.py", PARAMETERS)
+    suite.write("test_users.py", "def test_one(kernels):\n    pass\n")
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    suite.edit("conftest.py", "params=[32, 64]", "params=[32]")
+    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    assert on_record(suite) == {"test_users.py::test_one[32]": ["hog"]}

@@ -96,7 +96,7 @@ def test_what_is_slower_only_when_it_runs_on_fails_in_sustained_slots_alone(reco
         return compare(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **more)
 
     monkeypatch.setattr(gate, "compare", by_gpu_clock)
-    content = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
+    content = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.jsonl")
     baseline = content["tests"]["test_work[1024]"]["work"]["identity"]["code"]
     recorded.edit("conftest.py", "\ndef work(", f"{POWERED.replace('BASELINE', baseline)}\ndef work(")
     recorded.edit("conftest.py", "return SimulatedGpu(", "return Powered(")

@@ -57,14 +57,14 @@ def swapped(gpu_suite, recording, monkeypatch):
 
 
 def edit_record(suite, edit):
-    path = suite.path / "baselines/simulated-gpu/test_suite.json"
+    path = suite.path / "baselines/simulated-gpu/test_suite.jsonl"
     content = read_evidence(path)
     edit(content["tests"]["test_work[1024]"]["work"])
     write_evidence(path, content)
 
 
 def record_of(suite, test="test_work[1024]", workload="work"):
-    return read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")["tests"][test][workload]
+    return read_evidence(suite.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"][test][workload]
 
 
 def slow_cubin(suite):
@@ -127,7 +127,7 @@ def test_a_swapped_cubin_is_not_loaded_and_the_run_is_red(swapped, swap):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*baselines/simulated-gpu/test_suite.json: the machine code of the record of "
+            "*baselines/simulated-gpu/test_suite.jsonl: the machine code of the record of "
             f"test_suite.py::test_work[[]1024] [[]work] is refused: *baselines/cubins/*{WAYS[swap]}*"
         ]
     )

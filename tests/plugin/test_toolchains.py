@@ -24,7 +24,7 @@ def test_hog(cuda_kernel, gpu, gpuperf):
 
 
 def evidence(suite) -> Path:
-    return Path(suite.path, "baselines/sm_90/test_suite.json")
+    return Path(suite.path, "baselines/sm_90/test_suite.jsonl")
 
 
 def declare(suite, *names: str) -> None:

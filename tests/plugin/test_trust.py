@@ -71,7 +71,7 @@ def bring(project: Suite, forgery: Path) -> None:
 
 def cubin_of(project: Suite) -> str:
     """SHA-256 of the machine code on record."""
-    record = read_evidence(project.path / "baselines/simulated-gpu/test_suite.json")["tests"]
+    record = read_evidence(project.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
     return str(record["test_work[1024]"]["work"]["cubin"])
 
 
@@ -187,7 +187,7 @@ def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -
 
 def edit_time(project: Suite, test: str, **fields: object) -> None:
     """Give the time record of a test's workload these fields; ``launch`` is one of its identity."""
-    path = project.path / "baselines/simulated-gpu/test_suite.json"
+    path = project.path / "baselines/simulated-gpu/test_suite.jsonl"
     content = read_evidence(path)
     record = content["tests"][test]["work"]
     if "launch" in fields:

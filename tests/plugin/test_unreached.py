@@ -95,7 +95,8 @@ def test_a_test_that_reached_its_end_without_a_workload_says_so(known):
         "test_h.py::test_h: k2 has a baseline and was not reached: the test passed without it. Let it come to" in text
     )
     assert (
-        "test_h.py::test_h [k3]: NEW, was test_h.py::test_h [k2], with the same machine code: run `gpuperf mv " in text
+        "test_h.py::test_h [k3]: NEW, was test_h.py::test_h [k2], with the same machine code: "
+        "run `gpuperf baselines mv " in text
     )
 
 

@@ -6,10 +6,9 @@ import shutil
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import HOG, OTHER, TEST
+from suite_under_test import HOG, TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.command_line import main
 
 MANY = """
 import pytest
@@ -24,25 +23,15 @@ def test_many(cuda_kernel, gpu, gpuperf, number):
 
 
 def static_file(suite, module="test_suite", arch="sm_90"):
-    return read_evidence(suite.path / "baselines" / arch / f"{module}.json")
+    return read_evidence(suite.path / "baselines" / arch / f"{module}.jsonl")
 
 
 def test_static_evidence_is_recorded_without_a_gpu(suite):
     result = suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
     assert result.ret == 0
-    assert set(suite.baseline_files()) == {"manifest.json", "sm_80/test_suite.json", "sm_90/test_suite.json"}
+    assert set(suite.baseline_files()) == {"manifest.json", "sm_80/test_suite.jsonl", "sm_90/test_suite.jsonl"}
     result.stdout.fnmatch_lines(["6 baselines written"])
     assert suite.run("--gpuperf").ret == 0
-
-
-def test_an_architecture_that_was_added_is_recorded_by_the_command_that_is_named(suite, monkeypatch, capsys):
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    monkeypatch.chdir(suite.path)
-    assert main(["targets", "add", "sm_120"]) == 0
-    [*_, line] = capsys.readouterr().out.splitlines()
-    words = line.partition("pytest ")[2].split()
-    suite.run(*words).stdout.fnmatch_lines(["3 baselines written"])
-    assert suite.run("--gpuperf", "--gpuperf-open=fail").ret == 0
 
 
 def test_what_this_run_records_is_not_said_to_be_missing(suite):
@@ -75,7 +64,7 @@ def test_an_update_with_nothing_to_do_vouches_for_no_failed_test(suite):
 @pytest.mark.parametrize("mode", ["new", "changed", "all"])
 def test_an_update_over_a_file_that_cannot_be_read_calls_nothing_up_to_date(suite, mode):
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    suite.write("baselines/sm_90/test_suite.json", "{")
+    suite.write("baselines/sm_90/test_suite.jsonl", "{")
     result = suite.run(f"--update-baselines={mode}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["0 baselines written: every test with a workload failed"])
@@ -187,26 +176,33 @@ def test_another_launch_is_recorded_where_the_machine_code_is_lost(suite):
     assert result.ret == 0
 
 
-EQUAL = """
-def test_a(cuda_kernel):
-    cuda_kernel("other.cu", "other")
-
-def test_b(cuda_kernel):
-    cuda_kernel("more.cu", "other")
-"""
-
-
-def test_equal_code_of_two_sources_leaves_no_cubin_unused_and_is_told_for_both(suite, monkeypatch):
-    suite.write("test_suite.py", EQUAL)
-    suite.write("more.cu", OTHER + 'extern "C" __global__ void beside(int* a) { *a = 1; }\n')
+def test_an_update_of_everything_removes_what_no_test_has(suite):
+    """Of a full run alone; machine code goes with its last record."""
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    monkeypatch.chdir(suite.path)
-    assert main(["prune", "--check"]) == 0
-    assert main(["targets", "add", "nvrtc 12.0.88"]) == 0
-    suite.edit("other.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
-    suite.edit("more.cu", "a[i] * 2.0f", "a[i] / 2.0f + 1.0f")
-    result = suite.run("--update-baselines=all")
-    result.stdout.fnmatch_lines(["2 baselines written"])
+    before, cubins = static_file(suite)["toolchains"], len(list((suite.path / "baselines/cubins").rglob("*.z")))
+    suite.edit("test_suite.py", "def test_other(", "def not_a_test(")
+    for narrowed in (["--update-baselines=all", "-k", "1024"], ["--update-baselines=changed"], ["--gpuperf"]):
+        suite.run(*narrowed, "--gpuperf-arch=sm_90")
+        assert static_file(suite)["toolchains"].keys() == before.keys()
+        assert "test_other" in str(static_file(suite))
+    result = suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    result.stdout.fnmatch_lines(["*removed the records of 1 workload that no test has any more: *test_other*"])
+    assert "test_other" not in str(static_file(suite))
+    assert len(list((suite.path / "baselines/cubins").rglob("*.z"))) < cubins
+    suite.write("test_broken.py", "import no_such_module")
+    suite.edit("test_suite.py", "def test_work(", "def not_one_either(")
+    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    assert "test_work" in str(static_file(suite)), "a file that was not collected may have it"
+
+
+def test_an_update_of_everything_removes_workloads_that_a_whole_test_lacks(gpu_suite):
+    gpu_suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    path = gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl"
+    names = set(read_evidence(path)["tests"]["test_other"])
+    gpu_suite.write("test_suite.py", (gpu_suite.path / "test_suite.py").read_text().replace('"doubling"', '"twice"'))
+    gpu_suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    left = set(read_evidence(path)["tests"]["test_other"])
+    assert left == {name.replace("doubling", "twice") for name in names}
 
 
 def test_only_the_changed_workload_is_rewritten(suite):
@@ -248,7 +244,7 @@ def test_update_never_takes_a_failed_check(gpu_suite):
     tests = static_file(gpu_suite)["toolchains"].popitem()[1]
     assert "test_other" not in tests
     assert "test_work[1024]" in tests
-    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
+    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl")
     assert set(times["tests"]) == {"test_work[1024]", "test_work[2048]"}
 
 
@@ -266,7 +262,7 @@ def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
     result = gpu_suite.run("--update-baselines")
     result.assert_outcomes(xfailed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
-    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
+    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl")
     assert set(times["tests"]) == {"test_work[1024]"}
 
 
@@ -312,7 +308,7 @@ def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
 
 def test_record_has_the_rounds_of_its_run_and_the_machine_code(gpu_suite):
     assert gpu_suite.run("--update-baselines", "-k", "other").ret == 0
-    file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
+    file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl")
     record = file["tests"]["test_other"]["doubling"]
     assert len(record["rounds"]) == 4
     assert {one["session"] for one in record["rounds"]} == {file["sessions"][0]["id"]}
@@ -328,7 +324,7 @@ def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_
         subprocess=True,
     )  # fmt: skip
     assert result.ret == 0, result.stdout.str()
-    assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.json"))) == 2
+    assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.jsonl"))) == 2
 
 
 def test_an_accepted_change_is_shown_with_old_and_new(recorded):
@@ -348,7 +344,7 @@ def test_unchanged_workloads_are_not_recorded_again(recorded):
 
 def test_recording_all_again_appends_a_session(recorded):
     recorded.run("--update-baselines=all", "-k", "other")
-    file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
+    file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.jsonl")
     assert len(file["sessions"]) == 2
     assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 2 * 4
 
@@ -364,6 +360,6 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
     assert result.ret == 1
-    assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
+    assert "simulated-gpu/test_suite.jsonl" not in gpu_suite.baseline_files()
     assert gpu_suite.run(*flags, "--gpuperf-disturbed").ret == 0
-    assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
+    assert "simulated-gpu/test_suite.jsonl" in gpu_suite.baseline_files()

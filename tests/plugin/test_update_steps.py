@@ -28,7 +28,7 @@ def frog(gpu_suite: Suite) -> Suite:
 
 
 def on_record(suite: Suite) -> dict:
-    file = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")
+    file = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.jsonl")
     return file["tests"]["test_work[1024]"]["work"]
 
 

@@ -56,7 +56,7 @@ def test_nvcc_is_recorded_under_its_name_and_judged(
     try:
         whole.write("test_whole.py", TEST.format(how=', compiler="nvcc"'))
         whole.run("--update-baselines", "--gpuperf-arch=sm_90").assert_outcomes(passed=1)
-        assert [*read_evidence(whole.path / "baselines" / "sm_90" / "test_whole.json")["toolchains"]] == [
+        assert [*read_evidence(whole.path / "baselines" / "sm_90" / "test_whole.jsonl")["toolchains"]] == [
             "nvcc 13.0.88"
         ]
         whole.run("--gpuperf", "--gpuperf-arch=sm_90").assert_outcomes(passed=1)

@@ -71,4 +71,4 @@ def test_kernel_of_same_name_is_found_near_by() -> None:
     ],
 )
 def test_move_command_takes_along_what_was_renamed_alike(old: Key, new: Key, words: str) -> None:
-    assert move_command(old, new) == f"gpuperf mv {words}"
+    assert move_command(old, new) == f"gpuperf baselines mv {words}"

@@ -71,8 +71,8 @@ Baselines of HEAD~1 -> the working tree
 
 tests/test_scale.py
   scale
-    64 workloads of test_scale[...] on sm_80, sm_90, sm_120: registers 40 -> 48, spilled bytes
-      0 -> 268, occupancy 50 -> 43.8 % (limited by registers)
+    64 workloads of test_scale[...] on sm_80, sm_90, sm_120: registers 40 -> 48, spill stores
+      0 -> 134 bytes, spill loads 0 -> 134 bytes, occupancy 50 -> 43.8 % (limited by registers)
     test_scale[8] [scale] on nvidia-h200: 6.64 us -> 9.96 us (+50.0 %), DRAM bytes read
       100000000 -> 200000000 bytes (+100.00 %)
 
@@ -95,7 +95,7 @@ def test_no_revision_is_head_and_two_are_compared_with_each_other(
     assert main(["diff", "HEAD", "HEAD~1"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Baselines of HEAD -> HEAD~1\n")
-    assert "registers 48 -> 40, spilled bytes 268 -> 0" in " ".join(said.split())
+    assert "registers 48 -> 40, spill stores 134 -> 0 bytes" in " ".join(said.split())
 
 
 def test_of_a_full_id_the_beginning_is_shown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,11 +144,11 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
 def test_a_file_that_cannot_be_read_is_named_and_makes_exit_status_1(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "sm_90" / "tests" / "test_scale.json").write_text("{")
+    (root / "sm_90" / "tests" / "test_scale.jsonl").write_text("{")
     assert main(["diff", "HEAD~1"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "64 workloads of test_scale[...] on sm_80, sm_120: registers 40 -> 48" in said
-    assert f"not compared: {root / 'sm_90/tests/test_scale.json'} cannot be read: line 1" in said
+    assert f"not compared: {root / 'sm_90/tests/test_scale.jsonl'}: this baseline cannot be read: line 1" in said
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_cannot_be_answered_is_said_with_a_remedy(
 
 
 def test_where_no_file_can_be_read_nothing_is_said_to_be_equal(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = sorted(root.glob("*/tests/*.json"))
+    files = sorted(root.glob("*/tests/*.jsonl"))
     files[0].write_text("{")
     assert main(["diff"]) == 1
     assert capsys.readouterr().out.endswith("\nNo figure differs in the files that were compared\n")

@@ -8,7 +8,7 @@ import pytest
 from git_samples import commit, git
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.past_records import commits_of
+from pytest_gpuperf.baselines.history import commits_of
 from pytest_gpuperf.process.repository import branch_of, changed_since, commit_of
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "config").write_text("")
     git(tmp_path, "config", "--global", "gpg.program", str(tmp_path / "gpg"))
     found = tmp_path / "project" / "baselines"
-    file = found / "sm_90" / "test_\u00fc.json"
+    file = found / "sm_90" / "test_\u00fc.jsonl"
     file.parent.mkdir(parents=True)
     for text in ("first", "second", "third"):
         file.write_text(text)
@@ -55,7 +55,7 @@ def read(folder: Path) -> list[object]:
     name = of_git.commit("HEAD")
     with worktree_of(folder, name) as tree:
         return [
-            commits_of(folder), described(folder, name), of_git.entries(name), branch_of(folder), repository_of(folder),
+            commits_of(folder), described(folder, name), of_git.files(name), branch_of(folder), repository_of(folder),
             commit_of(folder), commit_of(folder, folder), changed_since(folder, name), tree, working_trees(folder),
         ]  # fmt: skip
 

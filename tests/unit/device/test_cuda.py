@@ -229,18 +229,6 @@ def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
     assert ("inside", 0) in cupy.log, "asked by a thread of its own"
 
 
-def test_the_peak_of_memory_is_what_the_pool_held_before_it_was_emptied(device: CudaDevice, cupy: FakeCupy) -> None:
-    cupy.held = 9 << 30
-    device.begin_peak()
-    assert device.memory().peak == 0, "another test's"
-    cupy.held, cupy.used = 5 << 30, 1 << 30
-    device.release_unused()
-    cupy.held = 3 << 30
-    memory = device.memory()
-    assert (memory.peak >> 30, memory.arrays >> 30, memory.unused >> 30) == (5, 1, 2)
-    assert (memory.free >> 30, memory.total >> 30) == (30, 80)
-
-
 def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
 ) -> None:
@@ -266,19 +254,15 @@ def test_pytorch_that_has_not_used_the_gpu_is_not_asked_for_memory(device: CudaD
 
 
 def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    reset: list[bool] = []
     cuda_of_torch = SimpleNamespace(
-        is_initialized=lambda: True, memory_reserved=lambda: 4 << 30, max_memory_reserved=lambda: 6 << 30,
-        reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
+        is_initialized=lambda: True, memory_reserved=lambda: 4 << 30,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
     monkeypatch.setattr(facts, "strangers", lambda pids: [pid for pid in pids if pid == 1])
     use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
-    use.begin()
-    assert reset
     cupy.held = 1 << 30
     memory = use.now()
-    assert (memory.torch >> 30, memory.peak >> 30) == (4, 7)
+    assert memory.torch >> 30 == 4
     assert memory.others == 2 << 30
 
 

@@ -26,7 +26,7 @@ def declare(folder: Path, **changes: object) -> None:
     usual = {"architectures": [], "gpu_models": ["nvidia-h200"], "schema": 2, "toolchains": ["nvrtc 13.0.88"]}
     (folder / "manifest.json").write_text(json.dumps({**usual, **changes}))
     (folder / "nvidia-h200").mkdir(exist_ok=True)
-    (folder / "nvidia-h200" / "test_a.json").write_text("{}")
+    (folder / "nvidia-h200" / "test_a.jsonl").write_text("{}")
 
 
 def found(machine) -> dict[str, tuple[str, str, str]]:
@@ -46,13 +46,13 @@ def test_another_compiler_is_told_both_ways_out(team, tmp_path: Path) -> None:
     assert status == "warn"
     assert detail.endswith("; this machine has nvrtc 13.0.88")
     assert "nvidia-cuda-nvrtc==13.2.86" in advice
-    assert "gpuperf targets add 'nvrtc 13.0.88'" in advice
+    assert "pytest --update-baselines=new" in advice
 
 
 def test_another_gpu_is_named(team, tmp_path: Path) -> None:
     declare(tmp_path, gpu_models=["nvidia-a100"])
     (tmp_path / "nvidia-a100").mkdir()
-    (tmp_path / "nvidia-a100" / "test_a.json").write_text("{}")
+    (tmp_path / "nvidia-a100" / "test_a.jsonl").write_text("{}")
     status, detail, _ = found(team)["team's GPUs"]
     assert (status, detail) == ("warn", "the team has times of nvidia-a100; this machine has nvidia-h200")
 
@@ -61,7 +61,7 @@ def test_a_target_without_records_is_named_with_the_remedy(team, tmp_path: Path)
     declare(tmp_path, architectures=["sm_80"])
     status, detail, advice = found(team)["targets"]
     assert (status, detail) == ("warn", "without records: sm_80")
-    assert "gpuperf targets remove" in advice
+    assert "gpuperf baselines rm" in advice
 
 
 def test_a_machine_without_compiler_or_gpu_hears_what_the_team_has(team) -> None:

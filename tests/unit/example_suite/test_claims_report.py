@@ -285,7 +285,7 @@ def test_a_table_without_all_its_variants_makes_no_page(
 def test_headline_tables_are_of_workloads_that_are_there(headlines: ModuleType) -> None:
     baselines = SUITE.parent / "baselines" / "sm_90" / SUITE.name
     for each in headlines.HEADLINES:
-        file = baselines / Path(each.module).with_suffix(".json")
+        file = baselines / Path(each.module).with_suffix(".jsonl")
         recorded = read_evidence(file)["toolchains"]
         (by_test,) = recorded.values()
         assert {each.reference, *each.documents} <= by_test[each.test].keys(), each.title

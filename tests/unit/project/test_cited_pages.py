@@ -43,7 +43,7 @@ def test_pages_that_messages_cite_come_with_the_package(module: Path) -> None:
 
 def test_there_are_messages_that_cite_a_page() -> None:
     texts = [text for module in MODULES for text in said(module.read_text(encoding="utf-8"))]
-    assert len([text for text in texts if CITED.search(text)]) >= 3
+    assert len([text for text in texts if CITED.search(text)]) >= 2
 
 
 def test_a_citation_that_leads_nowhere_is_noticed() -> None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.diff import CodeDiff, Coverage, EvidenceDiff, RunDiff, WorkloadDiff
+from pytest_gpuperf.judge.diff import CodeDiff, EvidenceDiff, RunDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.diff import (
@@ -45,9 +45,8 @@ def changed(
 
 def diff_of(
     *workloads: WorkloadDiff, new: Mapping[Key, str] = NOTHING, gone: Mapping[Key, str] = NOTHING,
-    coverage: Mapping[Coverage, int] = MappingProxyType({}), unseen: int = 0,
 ) -> EvidenceDiff:  # fmt: skip
-    return EvidenceDiff(workloads, new, gone, coverage, unseen)
+    return EvidenceDiff(workloads, new, gone)
 
 
 def rows(diff: EvidenceDiff) -> list[DiffRow]:
@@ -134,15 +133,11 @@ def test_the_last_line_counts() -> None:
 
 
 def test_targets_manifest_and_hashes_are_remarks() -> None:
-    coverage = {Coverage("nvidia-h200", "", False): 1, Coverage("sm_120", NVRTC, True): 500}
     before = {"architectures": ("sm_80", "sm_90"), "gpu_models": (), "schema": 1}
     after = {"architectures": ("sm_90", "sm_120"), "gpu_models": (), "schema": 2}
-    assert remarks_of(diff_of(coverage=coverage, unseen=3), (before, after)) == [
-        "nvidia-h200 removed: records of 1 workload",
-        "sm_120 by nvrtc 13.0.88 added: records of 500 workloads",
+    assert remarks_of((before, after)) == [
         "manifest: architectures: sm_120 added, sm_80 removed",
         "manifest: schema: 1 -> 2",
-        "3 workloads differ in no compared field (hashes of sources and cubins, counters within their bands)",
     ]
 
 

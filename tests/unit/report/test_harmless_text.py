@@ -84,7 +84,7 @@ def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
-    assert command_line.main(["prune", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
+    assert command_line.main(["baselines", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
     assert out.getvalue() == ""
     assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
 

@@ -110,8 +110,6 @@ class SimulatedMachine:
     def memory(self) -> DeviceMemory:
         return DeviceMemory()
 
-    def begin_peak(self) -> None: ...
-
     def release_unused(self) -> None: ...
 
     def state(self) -> DeviceState:

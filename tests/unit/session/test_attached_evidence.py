@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from record_samples import time_of
-from run_samples import H200, Run, judgement, workload
+from run_samples import Run, judgement, workload
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -48,19 +47,6 @@ def test_numbers_and_text_among_parameters_travel(run: Run) -> None:
     plain = report()
     end_of_test.attach(run.item("test_b"), plain)
     assert evidence(plain).parameters == {}
-
-
-@pytest.mark.parametrize(("opened", "faulted", "peak"), [(True, False, 512), (True, True, 0), (False, False, 0)])
-def test_the_peak_of_memory_travels_with_times(run: Run, opened: bool, faulted: bool, peak: int) -> None:
-    item, said = run.item(), report()
-    run.worker.device = SimpleNamespace(facts=H200)
-    run.worker.opened = SimpleNamespace(memory=lambda: DeviceMemory(peak=512)) if opened else None
-    book = stash.record_of(item)
-    book.faulted = faulted
-    recorded = msgspec.structs.replace(time_of(), rounds=tuple(one.recorded() for one in time_of().rounds))
-    book.add(workload("copy", time=recorded))
-    end_of_test.attach(item, said)
-    assert evidence(said).peak_bytes == peak
 
 
 def test_a_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:

@@ -160,5 +160,5 @@ def test_against_a_revision_nothing_is_to_be_recorded() -> None:
 
 
 def test_a_renamed_workload_has_its_remedy_in_its_reason() -> None:
-    renamed = judgement(Verdict.NEW, reason="was test_old: run `gpuperf mv`", renamed=True)
+    renamed = judgement(Verdict.NEW, reason="was test_old: run `gpuperf baselines mv`", renamed=True)
     assert failure_message([renamed]).splitlines() == workload_lines([renamed], ())

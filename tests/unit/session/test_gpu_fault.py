@@ -25,8 +25,8 @@ class Device:
         self.asked: list[str] = []
         self.launches = SimpleNamespace(last=["copy", "scale"], forget=lambda: self.asked.append("forget"))
 
-    def begin_peak(self) -> None:
-        self.asked.append("begin_peak")
+    def release_unused(self) -> None:
+        self.asked.append("release")
 
     def fault(self) -> str:
         return self.said
@@ -76,10 +76,10 @@ def test_each_test_begins_with_a_device_that_knows_of_no_other(watched: Watched)
     assert watched.run.state.recorded_ns == 0.0
     watched.run.worker.opened = watched.device
     watched.ran()
-    assert watched.device.asked == ["forget", "begin_peak"]
+    assert watched.device.asked == ["forget", "release"]
     watched.run.state.gpu_lost = "a::b"
     watched.ran()
-    assert watched.device.asked == ["forget", "begin_peak", "forget"]  # nothing is asked of it any more
+    assert watched.device.asked == ["forget", "release", "forget"]  # nothing is asked of it any more
 
 
 def test_a_gpu_is_watched_from_its_first_use(watched: Watched) -> None:

@@ -54,10 +54,9 @@ class Test:
             nodeid="test_a.py::test_a", config=None,
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
-        memory = SimpleNamespace(peak=4, free=6, unused=2)
         self.worker: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
         self.worker.give_memory_back, self.worker.child_environment = (lambda: None), dict
-        self.worker.device = SimpleNamespace(memory=lambda: memory, lock=lambda: self.lock())
+        self.worker.device = SimpleNamespace(lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
     def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:

@@ -1,0 +1,298 @@
+"""Files of records: what is written is read back, equal content is equal bytes, and all else is named."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from baseline_samples import (
+    H200,
+    NVRTC,
+    make_host_time,
+    make_key,
+    make_session,
+    make_static,
+    make_time,
+    static_update,
+    time_update,
+)
+from git_samples import commit, git
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_gpuperf.baselines import files
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.files import decode, encode
+from pytest_gpuperf.baselines.merging import Update, merged_static, merged_time
+from pytest_gpuperf.baselines.records import Name, RecordFile
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.model.beside_figures import Beside
+from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+
+
+def of_update(update: Update) -> RecordFile[Any]:
+    (((target, _), part),) = update.by_file().items()
+    if target == H200:
+        return merged_time(RecordFile(target, {}), part, update.sessions)
+    return merged_static(RecordFile(target, {}), part)
+
+
+FULL = make_time(
+    make_session(), counters={"smsp__inst_executed.sum": 21899808, "lts__t_sector_hit_rate.pct": 86.93},
+    counter_ranges={"lts__t_sectors.sum": (1.0, 2.5)}, beside=Beside(memory_bytes=4096, host=make_host_time()),
+    bytes=42, flops=43, grid=(9, 1, 1), dynamic_shared_bytes=16,
+)  # fmt: skip
+STATIC, TIME = of_update(static_update()), of_update(time_update(make_session(), FULL))
+SAMPLES = [(encode(STATIC), "sm_90"), (encode(TIME), H200)]
+both = pytest.mark.parametrize(("content", "target"), SAMPLES, ids=["static", "time"])
+
+
+def problem(content: bytes, target: str = H200) -> str:
+    with pytest.raises(BaselineError) as caught:
+        decode(content, "baselines/file.jsonl", target)
+    message = str(caught.value)
+    assert message.startswith("baselines/file.jsonl: this baseline cannot be read: ")
+    assert message.isprintable() or "\x1b" not in message
+    return message
+
+
+def changed(content: bytes, path: list[str | int], value: Any) -> bytes:
+    """A sample with another value at a place of its record."""
+    head, _, line = content.partition(b"\n\n")
+    tree = place = json.loads(line)
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return head + b"\n\n" + json.dumps(tree).encode() + b"\n"
+
+
+@pytest.mark.parametrize(("file", "content"), [(STATIC, SAMPLES[0][0]), (TIME, SAMPLES[1][0])], ids=["static", "time"])
+def test_records_come_back_as_they_were_written(file: RecordFile[Any], content: bytes) -> None:
+    read = decode(content, "file", file.target)
+    assert read == file
+    assert encode(read) == content
+
+
+def test_a_file_has_a_line_for_each_record_apart_from_its_neighbours() -> None:
+    records = {Name(test, "padded", NVRTC): make_static() for test in ("test_b", "test_a[\u00e9 \"']", "test_a[\\x1b]")}
+    content = encode(RecordFile("sm_90", records))
+    head, *lines = content.decode().split("\n\n")
+    assert head == '{"schema":7,"target":"sm_90"}'
+    assert [json.loads(line)["test"] for line in lines] == sorted(name.test for name in records)
+    assert content.endswith(b"}\n")
+    assert not content.endswith(b"\n\n")
+    assert lines[-1].startswith('{"test":"test_b","workload":"padded","toolchain":"nvrtc 13.0.88","record":{"kernel":')
+
+
+def test_whole_figures_have_no_fraction_and_names_of_figures_are_sorted() -> None:
+    line = encode(TIME).decode()
+    assert '"counters":{"lts__t_sector_hit_rate.pct":86.93,"smsp__inst_executed.sum":21899808}' in line
+    assert '"tick_ns":32,' in line
+
+
+def fields(kind: Any) -> set[str]:
+    return {field.name for field in msgspec.structs.fields(kind)}
+
+
+def test_every_field_of_a_record_is_kept() -> None:
+    """A field that is added to a record is written, too: the samples have all of them."""
+    static = msgspec.structs.replace(
+        make_static(config="BLOCK=1"), grid=(1, 2, 3), symbol="_Z1", cubin="ab" * 32, dynamic_shared_bytes=8
+    )
+    for record, kind in ((static, StaticRecord), (FULL, TimeRecord)):
+        sample = msgspec.structs.asdict(record)
+        lacking = {name for name, value in sample.items() if value in ("", None, 0, (), {})}
+        assert lacking <= {"symbol"}, "the sample is to have it"
+        assert sample.keys() == fields(kind)
+    file = RecordFile("sm_90", {Name("t", "w", NVRTC): static})
+    assert decode(encode(file), "file", "sm_90") == file
+
+
+# --- what anybody may have put there -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "line 1: Input data was truncated"),
+        (b"[]", "line 1: Expected `object`"),
+        (b"\xff\xfe{}", "line 1: 'utf-8' codec can't decode"),
+        (b'{"schema":8,"target":"nvidia-h200"}', "its schema is 8, and this pytest-gpuperf reads 7: upgrade"),
+        (b'{"schema":6,"kind":"time","target":"nvidia-h200"}', "its schema is 6, and this pytest-gpuperf reads 7"),
+        (b'{"schema":7,"target":"nvidia-a100"}', "its target is 'nvidia-a100', and it lies in the folder of"),
+        (b'{"schema":7,"target":"nvidia-h200","more":1}', "unknown field `more`"),
+        (b'{"schema":7,"target":"nvidia-h200"}\n{', "line 2: Input data was truncated"),
+        (b'{"schema":7,"target":"nvidia-h200"}\n\n[1]\n', "line 3: Expected `object`, got `array`"),
+        (b'{"schema":7,"target":"\\u001b[31m"}', "there is a control character in a text, or an escaped one"),
+        (b'{"schema":7,"target":"\x1b[31m"}', "there is a control character in a text"),
+        (b"<<<<<<< HEAD\n{}\n=======\n", "line 1 is an unresolved merge conflict"),
+        (SAMPLES[1][0] + b">>>>>>> other\n", "is an unresolved merge conflict"),
+        (SAMPLES[1][0] + SAMPLES[1][0].split(b"\n")[2], "the record of test_transpose [padded] is there twice"),
+        (b'{"schema":7,' + b'"x":[' * 200_000, "line 1"),
+        (b"," * 1_200_001, "more than 1200000 values"),
+    ],
+    ids=lambda value: repr(value[:20]) if isinstance(value, bytes) else None,
+)
+def test_malformed_content_is_named_with_its_line(content: bytes, words: str) -> None:
+    assert words in problem(content)
+
+
+def test_a_conflict_is_told_how_to_solve_it() -> None:
+    remedy = "git checkout --ours -- baselines && pytest --update-baselines=all"
+    assert problem(b"<<<<<<< HEAD\n").endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (["surprise"], 1, "unknown field `surprise`"),
+        (["sessions", 0, "midmeans", 0], "fast", "Expected `float`, got `str`"),
+        (["sessions", 0, "midmeans", 0], 0, "there is no time, or one outside of"),
+        (["sessions", 0, "midmeans", 0], 1e300, "there is no time, or one outside of"),
+        (["sessions", 0, "midmeans"], [], "there is no time"),
+        (["sessions"], [], "there is no time"),
+        (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
+        (["record", "kernel"], "\u202egpj", "an escaped one"),
+    ],
+)
+def test_hostile_fields_are_named(path: list[str | int], value: Any, words: str) -> None:
+    assert words in problem(changed(SAMPLES[1][0], path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(["record", "profile", "registers"], -1), (["record", "profile", "opcodes"], {"fp32": 2**70}),
+     (["record", "block"], [-1, 1, 1])],
+)  # fmt: skip
+def test_hostile_machine_code_is_refused(path: list[str | int], value: Any) -> None:
+    problem(changed(SAMPLES[0][0], path, value), "sm_90")
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_no_other_exception(content: bytes) -> None:
+    for head in (b"", b'{"schema":7,"target":"nvidia-h200"}\n'):
+        with contextlib.suppress(BaselineError):
+            decode(head + content, "file", H200)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(st.sampled_from(SAMPLES), st.data())
+@settings(max_examples=300)
+def test_any_value_anywhere_is_read_or_refused(sample: tuple[bytes, str], data: st.DataObject) -> None:
+    content, target = sample
+    head, _, line = content.partition(b"\n\n")
+    tree = place = json.loads(line)
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], (dict, list)) or not place[key] or data.draw(st.integers(0, 4)) == 0:
+            place[key] = data.draw(json_values)
+            break
+        place = place[key]
+    with contextlib.suppress(BaselineError):
+        read = decode(head + b"\n\n" + json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace"), "file", target)
+        assert decode(encode(read), "file", target) == read
+
+
+@both
+def test_every_truncation_and_bit_flip_is_read_or_refused(content: bytes, target: str) -> None:
+    for position in range(len(content)):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << (position % 8)
+        for hostile in (bytes(flipped), content[:position]):
+            with contextlib.suppress(BaselineError):
+                decode(hostile, "file", target)
+
+
+# --- what must not be written --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("midmean", [float("nan"), float("inf"), 0.0, -1.0])
+def test_a_time_that_no_judge_can_use_is_not_written(tmp_path: Path, midmean: float) -> None:
+    session = make_session()
+    record = make_time(session)
+    bad = msgspec.structs.replace(record, rounds=(msgspec.structs.replace(record.rounds[0], midmean=midmean),))
+    with pytest.raises(BaselineError, match="cannot become a baseline for nvidia-h200"):
+        BaselineStore(tmp_path / "baselines").write(time_update(session, bad))
+    assert not (tmp_path / "baselines").exists()
+
+
+@pytest.mark.parametrize("test", ["test_\x1b[31m", "test_\ud800", "test_\u2028"])
+def test_a_name_that_steers_a_terminal_is_not_written(test: str) -> None:
+    with pytest.raises(BaselineError, match="cannot become a baseline"):
+        encode(RecordFile("sm_90", {Name(test, "w", NVRTC): make_static()}))
+
+
+def test_a_file_too_large_to_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", len(SAMPLES[0][0]))
+    assert encode(STATIC) == SAMPLES[0][0]
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", len(SAMPLES[0][0]) - 1)
+    with pytest.raises(BaselineError, match="Split the test module"):
+        encode(STATIC)
+
+
+# --- what git makes of them ----------------------------------------------------------------------
+
+TESTS = 12
+PAIRS = 20
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_updates_of_two_tests_of_a_module_merge_by_git(tmp_path: Path) -> None:
+    """Of neighbours too; and the merged file has both updates."""
+    store = BaselineStore(tmp_path / "baselines")
+    keys = [make_key(f"test_{number:02}") for number in range(TESTS)]
+
+    def update(those: list[int], registers: int, when: int) -> None:
+        static = {("sm_90", NVRTC, keys[one]): make_static(registers) for one in those}
+        new = make_session(when)
+        time = {(H200, keys[one]): make_time(new, cubin="") for one in those}
+        store.write(Update(static=static, time=time, sessions=[new]))
+
+    update(list(range(TESTS)), 32, 1)
+    base = commit(tmp_path)
+    chance, conflicts = random.Random(1), 0
+    for pair in range(PAIRS):
+        first, second = chance.sample(range(TESTS), 2) if pair else (4, 5)
+        git(tmp_path, "checkout", "-q", "-B", "one", base)
+        update([first], 40, 2)
+        commit(tmp_path)
+        git(tmp_path, "checkout", "-q", "-B", "two", base)
+        update([second], 48, 3)
+        commit(tmp_path)
+        merged = subprocess.run(
+            ["git", "merge", "-q", "one", "-m", "both"], cwd=tmp_path, capture_output=True, check=False
+        )
+        conflicts += merged.returncode != 0
+        if merged.returncode:
+            git(tmp_path, "merge", "--abort")
+            continue
+        store.forget()
+        found = [store.static("sm_90", keys[one], NVRTC).record for one in (first, second)]
+        assert found == [make_static(40), make_static(48)]
+        assert len(store.sessions(H200, keys[0].module)) == 3
+    assert conflicts <= 2
+
+
+def test_one_changed_kernel_is_a_changed_line_for_each_workload(tmp_path: Path) -> None:
+    """A kernel of three sizes: six lines of a diff; a new source alone is none."""
+    store = BaselineStore(tmp_path / "baselines")
+    keys = [make_key(f"test_scale[{size}]") for size in (8, 16, 32)]
+    store.write(Update(static={("sm_90", NVRTC, key): make_static(32) for key in keys}))
+    (path,) = store.root.rglob("*.jsonl")
+    before = path.read_text().splitlines()
+    store.write(Update(static={("sm_90", NVRTC, key): make_static(33) for key in keys}))
+    after = path.read_text().splitlines()
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == 3

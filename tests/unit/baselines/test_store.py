@@ -1,0 +1,241 @@
+"""The store as its users see it: what is written can be looked up, and nothing else changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from baseline_samples import (
+    CUBIN,
+    H200,
+    NVRTC,
+    make_key,
+    make_session,
+    make_static,
+    make_time,
+    static_update,
+    time_update,
+)
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
+from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import Baselines, BaselineStore, StaticLookup
+
+SHA = hashlib.sha256(CUBIN).hexdigest()
+FILE = "sm_90/example_suite/test_transpose.jsonl"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "baselines"
+
+
+@pytest.fixture
+def store(root: Path) -> BaselineStore:
+    return BaselineStore(root)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {name: content for name, content in files.items() if not name.startswith(".work/")}
+
+
+def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> None:
+    assert store.static("sm_90", make_key(), NVRTC) == StaticLookup(None, ())
+    assert store.time(H200, make_key()) is None
+    assert store.sessions(H200, make_key().module) == ()
+    assert store.targets() == store.keys("sm_90") == store.toolchains() == store.archs_asked() == ()
+
+
+def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
+    assert root / FILE in store.write(static_update())
+    assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == StaticLookup(make_static(), ())
+    assert (store.archs(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
+
+
+def test_times_cubin_and_session_are_stored_together(store: BaselineStore, root: Path) -> None:
+    session = make_session()
+    store.write(time_update(session))
+    assert sorted(contents(root)) == [
+        f"cubins/{SHA[:2]}/{SHA}.cubin.z", "manifest.json", "nvidia-h200/example_suite/test_transpose.jsonl"
+    ]  # fmt: skip
+    assert (store.sessions(H200, make_key().module), store.devices()) == ((session,), (H200,))
+    record = store.time(H200, make_key())
+    assert record is not None
+    assert store.time_tests(H200, make_key().module) == {"test_transpose": {"padded": record}}
+    assert store.cubin(SHA) == CUBIN
+
+
+def test_any_mapping_of_paths_to_bytes_is_read_alike(store: BaselineStore, root: Path) -> None:
+    store.write(static_update())
+    store.write(time_update(make_session()))
+    copy = Baselines({**contents(root), "sm_90/a//b.jsonl": b"", "README.md": b""}, "HEAD:baselines")
+    assert copy.targets() == store.targets() == ("sm_90", H200)
+    assert copy.all_keys() == store.all_keys() == (make_key(),)
+    assert copy.time(H200, make_key()) == store.time(H200, make_key())
+
+
+def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> None:
+    store.write(static_update())
+    store.write(static_update(make_static(registers=40), toolchain="nvrtc 12.9.1"))
+    assert store.static("sm_90", make_key(), "nvrtc 13.1.0") == StaticLookup(None, ("nvrtc 12.9.1", NVRTC))
+    assert store.static("sm_90", make_key(), NVRTC) == StaticLookup(make_static(), ("nvrtc 12.9.1",))
+    assert store.static("sm_90", make_key(workload="naive"), NVRTC) == StaticLookup(None, ())
+    assert store.toolchains() == store.recorded_toolchains() == ("nvrtc 12.9.1", NVRTC)
+
+
+def test_targets_are_architectures_by_number_then_gpu_models(store: BaselineStore) -> None:
+    archs = ("sm_120", "sm_90", "sm_100f", "sm_80")
+    store.write(time_update(make_session()))
+    store.write(Update(static={(arch, NVRTC, make_key()): make_static() for arch in archs}))
+    assert store.targets() == ("sm_80", "sm_90", "sm_100f", "sm_120", H200)
+
+
+def test_recording_unchanged_evidence_changes_no_byte(store: BaselineStore, root: Path) -> None:
+    for update in (static_update(), time_update(make_session())):
+        store.write(update)
+        before = contents(root)
+        assert store.write(update) == []
+        assert contents(root) == before
+
+
+def test_an_update_rewrites_its_own_workload_only(store: BaselineStore, root: Path) -> None:
+    other, elsewhere = make_key("test_other[../../etc-\u00e9]"), make_key(module="example_suite/deep/test_reduce.py")
+    for key in (make_key(), other, elsewhere):
+        store.write(static_update(key=key))
+    assert store.write(static_update(make_static(registers=40), key=other)) == [root / FILE]
+    assert store.static("sm_90", other, NVRTC).record == make_static(registers=40)
+    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+
+
+def test_files_are_read_once_and_again_after_a_write(store: BaselineStore, root: Path) -> None:
+    store.write(static_update())
+    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+    (root / FILE).unlink()
+    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+    store.forget()
+    assert store.static("sm_90", make_key(), NVRTC).record is None
+
+
+def test_removed_records_go_with_their_machine_code(store: BaselineStore, root: Path) -> None:
+    session, other = make_session(), make_key(module="test_other.py")
+    store.write(time_update(session))
+    store.write(static_update(key=other))
+    store.write(Update(removed=[(H200, make_key())]))
+    assert sorted(contents(root)) == ["manifest.json", "sm_90/test_other.jsonl"]
+    assert not (root / "cubins").exists()
+    assert stored_cubins(root) == {}
+
+
+def test_an_update_that_removes_nothing_keeps_unused_machine_code(store: BaselineStore, root: Path) -> None:
+    store.write(time_update(make_session()))
+    store.write(Update(cubins=[b"another"]))
+    assert len(stored_cubins(root)) == 2
+    store.write(Update(removed=[]))
+    assert list(stored_cubins(root).values()) == [SHA]
+
+
+@pytest.mark.parametrize(
+    ("update", "words"),
+    [
+        (
+            Update(time={(H200, make_key()): make_time(make_session())}, sessions=[make_session()]),
+            "its cubin is neither",
+        ),
+        (time_update(make_session(1), make_time(make_session(2))), "lacks the session '20261102T101500-9f3a'"),
+        (Update(cubins=[b""]), "cannot be stored"),
+        (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
+        (static_update(key=make_key(module="../test_x.py")), "cannot name a baseline file"),
+        (Update(static={("../x", NVRTC, make_key()): make_static()}), "is no baseline target"),
+    ],
+)
+def test_a_refused_update_makes_no_folder(store: BaselineStore, root: Path, update: Update, words: str) -> None:
+    with pytest.raises(BaselineError, match=words):
+        store.write(update)
+    assert not root.exists()
+
+
+def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -> None:
+    store.write(static_update())
+    (root / FILE).write_bytes(b"{")
+    store.forget()
+    with pytest.raises(BaselineError, match="delete it and record it again"):
+        store.write(static_update(make_static(40)))
+    assert (root / FILE).read_bytes() == b"{"
+
+
+def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
+    store.write(static_update())
+    for name in ("README.jsonl", "Notes/test_x.jsonl", "sm_90/notes.txt", "sm_90/.jsonl", "sm_80/readme.txt"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("hello")
+    store.forget()
+    assert (store.targets(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
+
+
+# --- machine code --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        (CUBIN, "cannot be read"), (compressed(CUBIN)[:-1], "it is cut off"),
+        (compressed(CUBIN) + b"x", "something follows its end"), (compressed(b"another"), "does not match the name"),
+        (compressed(bytes(64 << 20)), "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
+    ],
+    ids=["plain", "cut", "more", "another", "swells", "large"],
+)  # fmt: skip
+def test_altered_machine_code_is_refused_and_replaced_by_an_update(
+    store: BaselineStore, root: Path, stored: bytes, words: str
+) -> None:
+    store.write(Update(cubins=[CUBIN]))
+    (root / "cubins" / SHA[:2] / f"{SHA}.cubin.z").write_bytes(stored)
+    with pytest.raises(BaselineError, match=rf"{SHA}.cubin.z: .*{words}"):
+        store.cubin(SHA)
+    store.write(Update(cubins=[CUBIN]))
+    assert store.cubin(SHA) == CUBIN
+
+
+def test_missing_machine_code_is_named_with_the_remedy(store: BaselineStore) -> None:
+    with pytest.raises(MissingCubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
+        store.cubin(SHA)
+
+
+@pytest.mark.parametrize("name", ["", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"])
+def test_only_a_sha256_names_a_cubin(store: BaselineStore, name: str) -> None:
+    with pytest.raises(CubinError, match="is no SHA-256"):
+        store.cubin(name)
+
+
+# --- a folder that anybody may have made ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["sm_90", "sm_90/example_suite", FILE, "cubins", ".work"])
+def test_a_link_out_of_the_folder_is_not_followed(root: Path, tmp_path: Path, place: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (root / place).parent.mkdir(parents=True)
+    (root / place).symlink_to(outside)
+    store = BaselineStore(root)
+    with pytest.raises(BaselineError, match="outside the baseline folder: remove the link"):
+        store.write(Update(static=static_update().static, cubins=[CUBIN]))
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_named(root: Path) -> None:
+    (root / "sm_90/test_folder.jsonl").mkdir(parents=True)
+    os.mkfifo(root / "sm_90/test_pipe.jsonl")
+    (root / "sm_90/test_loop.jsonl").symlink_to("test_loop.jsonl")
+    for name in ("folder", "pipe", "loop"):
+        with pytest.raises(BaselineError, match=rf"test_{name}\.jsonl: this baseline cannot be read"):
+            BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
+
+
+def test_a_file_in_place_of_the_folder_is_named(root: Path) -> None:
+    root.write_bytes(b"")
+    with pytest.raises(BaselineError, match=r"baselines: .*Not a directory"):
+        BaselineStore(root).archs()

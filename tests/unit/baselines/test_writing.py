@@ -1,0 +1,156 @@
+"""One update at a time, and each file is the old one or the new one: whatever fails, waits or is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import Mock
+
+import filelock
+import pytest
+from baseline_samples import NVRTC, make_key, make_static, static_update
+
+from pytest_gpuperf.baselines import writing
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.cubin_store import stored_cubins
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+MODULES = ("test_a.py", "test_b.py")
+LAST = 400
+"""More system calls than an update makes."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "baselines"
+
+
+def update(number: int, name: str = "") -> Update:
+    """Of ten workloads of each module, with a cubin of its own."""
+    keys = [make_key(f"test_{name}", str(i), module) for i in range(10) for module in MODULES]
+    return Update(
+        static={("sm_90", NVRTC, key): make_static(number) for key in keys}, cubins=[f"{name} {number}".encode()]
+    )
+
+
+def numbers(root: Path) -> list[set[int]]:
+    """What each module's file has; every file can be read, and git is shown no other."""
+    store = BaselineStore(root)
+    return [{one.profile.registers for one in store.load("sm_90", module).records.values()} for module in MODULES]
+
+
+@needs_fork
+def test_death_before_any_system_call_leaves_every_file_whole(root: Path) -> None:
+    BaselineStore(root).write(update(0))
+    between = 0
+    for point in range(1, LAST):
+        child = os.fork()
+        if child == 0:
+            _die_before(point)
+            BaselineStore(root).write(update(point))
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        found = numbers(root)
+        assert all(len(one) == 1 for one in found), "a file has the records of one update"
+        between += found[0] != found[1]
+        stored = stored_cubins(root).values()
+        assert all(hashlib.sha256(f" {number}".encode()).hexdigest() in stored for one in found for number in one)
+        if status == 0:
+            break
+    assert status == 0
+    assert point > 15
+    assert found == [{point}, {point}]
+    assert between <= 2, "all are written before the first is moved"
+    assert not list((root / ".work").glob("*.part"))
+
+
+def _die_before(point: int) -> None:
+    calls = iter(range(1, 10_000))
+
+    def dying(real: object) -> object:
+        def call(*arguments: object, **named: object) -> object:
+            if next(calls) == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **named)  # type: ignore[operator]
+
+        return call
+
+    os.fsync, os.open = dying(os.fsync), dying(os.open)  # type: ignore[assignment]
+    for name in ("open", "replace", "mkdir", "unlink", "write_bytes"):
+        setattr(Path, name, dying(getattr(Path, name)))
+
+
+WRITER = """
+import pathlib, sys
+from test_writing import update
+from pytest_gpuperf.baselines.store import BaselineStore
+for number in range(10):
+    BaselineStore(pathlib.Path(sys.argv[1])).write(update(number, sys.argv[2]))
+"""
+
+
+def test_updates_at_once_lose_nothing(root: Path) -> None:
+    folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])}
+    names = ("ann", "bob", "cyd", "dot")
+    running = [subprocess.Popen([sys.executable, "-c", WRITER, str(root), name], env=environment) for name in names]
+    assert [process.wait() for process in running] == [0] * len(names)
+    assert len(BaselineStore(root).keys("sm_90")) == len(names) * 20
+    assert numbers(root) == [{9}, {9}]
+    assert len(stored_cubins(root)) == len(names) * 10
+
+
+def test_whoever_waits_is_told_and_gives_up_in_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_PATIENCE_S", 0.05)
+    said: list[str] = []
+    with writing.exclusive(root):
+        with (
+            pytest.raises(BaselineError, match=r"more than 0\.2 s\. Nothing was written"),
+            writing.exclusive(root, said.append, timeout_s=0.2),
+        ):
+            pass
+        assert said == [f"waiting for another update of {root}"]
+    with writing.exclusive(root):
+        pass
+
+
+def test_git_sees_nothing_of_the_lock(root: Path) -> None:
+    subprocess.run(["git", "init", "-q", root.parent], check=True)
+    BaselineStore(root).write(static_update())
+    seen = ["git", "status", "--porcelain", "-uall"]
+    listed = subprocess.run(seen, cwd=root.parent, capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in listed if name != "??"] == [
+        "baselines/manifest.json", "baselines/sm_90/example_suite/test_transpose.jsonl"
+    ]  # fmt: skip
+
+
+def test_a_folder_that_refuses_is_named_and_nothing_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    BaselineStore(root).write(update(0))
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    monkeypatch.setattr(Path, "replace", Mock(side_effect=OSError(28, "No space left on device")))
+    with pytest.raises(BaselineError, match=r"could not be written: No space left on device\. No file is half"):
+        BaselineStore(root).write(update(1))
+    monkeypatch.undo()
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("place", ["", ".work", "sm_90"])
+def test_a_file_in_the_place_of_a_folder_is_named(root: Path, place: str) -> None:
+    path = root / place if place else root
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"mine")
+    with pytest.raises(BaselineError):
+        BaselineStore(root).write(static_update())
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_lock_that_cannot_be_taken_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))
+    with pytest.raises(BaselineError, match="could not be written: Permission denied"):
+        BaselineStore(root).write(static_update())
