@@ -223,10 +223,8 @@ def test_new_names_of_parameters_hide_no_loss(project: Suite) -> None:
     assert status(project)[0] == 0
     test.write_text(PARAMETRISED.format(ids=ids, options=SPILL))
     said = assert_not_comparable(project)
-    assert (
-        "it has the kernel of test_hog.py::test_hog[1024] [hog], test_hog.py::test_hog[2048] [hog], which is gone"
-        in said
-    )
+    gone = "test_hog.py::test_hog[1024] [hog], test_hog.py::test_hog[2048] [hog], which is gone"
+    assert f"it has the kernel of {gone}" in said
 
 
 @pytest.mark.parametrize("chosen", [("-k", "hug"), ("test_hog.py::test_hug",)])
