@@ -44,6 +44,8 @@ def none_written(book: Results, options: Options, arguments: Sequence[str]) -> s
         why = f"{numbered(new, 'workload')} not recorded: a test that fails, or is expected to, records nothing"
     elif not book.judgements:
         why = "every test with a workload failed"
+    elif options.update == "new":
+        why = "every workload has one"
     elif untimed and other_work:
         those = numbered(other_work, "workload", "is", "are")
         command = with_flags("pytest --update-baselines NODEID", options.repeated)
@@ -51,8 +53,6 @@ def none_written(book: Results, options: Options, arguments: Sequence[str]) -> s
             f"{those} NOT-COMPARABLE with the times on record. To record other work, name its test on a machine with a "
             f"GPU: {command}"
         )
-    elif options.update == "new":
-        why = "every workload has one"
     elif options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
         why = "all are up to date"
     else:

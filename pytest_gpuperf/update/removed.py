@@ -15,7 +15,6 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import TestsFound, searched_by
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import TestEvidence
 
 
@@ -53,12 +52,12 @@ def records_removed(
 
 def _has_no_test(config: pytest.Config, key: Key, found: TestsFound) -> bool:
     """Whether no test has it, of a module that the run collected all tests of."""
-    if key.node_id in found.tests or key.node_id in found.users:
+    if key.node_id in found.tests:
         return False
     if f"{key.node_id.partition('[')[0]}[NOTSET]" in found.tests:
         return False  # its parameters may be those of another machine
     gone = not (config.rootpath / key.module).is_file()
-    return gone or key.module in found.modules or bool(fixture_of(key.test))
+    return gone or key.module in found.modules
 
 
 def removed_line(removed: Collection[tuple[str, Key]]) -> str:

@@ -78,7 +78,7 @@ def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
     recorded = (compiled.path / "baselines" / "sm_90" / "test_suite.jsonl").read_text()
     assert '"triton 3.6.0"' in recorded
     assert recorded.count('"config":"XBLOCK=1024, num_warps=2, num_stages=1"') == 2
-    assert '"128x1x1+16"' in recorded  # the softmax, with its shared memory
+    assert '"block":[128,1,1],"dynamic_shared_bytes":16' in recorded  # the softmax, with its shared memory
 
 
 def test_another_choice_of_pytorch_is_its_own_verdict(compiled: Suite) -> None:
