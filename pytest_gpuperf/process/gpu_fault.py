@@ -64,8 +64,6 @@ class FaultPlugin:
         state.recorded_ns = 0.0
         if device is not None:
             device.launches.forget()
-            if not state.gpu_lost:
-                device.release_unused()
         if self._watch is not None:
             self._watch.begin()
         elif self._watches:  # not before: a comparison with a revision changes the options that its worker is made of

@@ -47,7 +47,7 @@ def test_a_kernel_that_spills_is_told_as_what_it_is(suite, diff):
     first = " ".join(" ".join(lines[4:6]).split())
     assert first.startswith("4 workloads of test_hog[...] on sm_80: registers ")
     assert "-> 32" in first
-    assert "spilled bytes 0 -> " in first
+    assert "spill stores 0 -> " in first
     assert lines[-1] == "1 kernel changed"
     assert not any("test_suite.py" in line for line in lines), "nothing of it differs"
 
@@ -71,8 +71,5 @@ def test_an_architecture_more_is_told_as_such(suite, diff):
     suite.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90,sm_120")
     status, lines = diff("--markdown")
     assert status == 0
-    assert any(
-        line.startswith("* sm\\_120 by nvrtc ") and line.endswith("added: records of 7 workloads") for line in lines
-    )
     assert "* manifest: architectures: sm\\_120 added" in lines
     assert not any("test_hog" in line for line in lines)

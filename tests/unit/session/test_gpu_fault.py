@@ -25,9 +25,6 @@ class Device:
         self.asked: list[str] = []
         self.launches = SimpleNamespace(last=["copy", "scale"], forget=lambda: self.asked.append("forget"))
 
-    def release_unused(self) -> None:
-        self.asked.append("release")
-
     def fault(self) -> str:
         return self.said
 
@@ -76,10 +73,10 @@ def test_each_test_begins_with_a_device_that_knows_of_no_other(watched: Watched)
     assert watched.run.state.recorded_ns == 0.0
     watched.run.worker.opened = watched.device
     watched.ran()
-    assert watched.device.asked == ["forget", "release"]
+    assert watched.device.asked == ["forget"]
     watched.run.state.gpu_lost = "a::b"
     watched.ran()
-    assert watched.device.asked == ["forget", "release", "forget"]  # nothing is asked of it any more
+    assert watched.device.asked == ["forget", "forget"]  # nothing is asked of it any more
 
 
 def test_a_gpu_is_watched_from_its_first_use(watched: Watched) -> None:
