@@ -22,6 +22,7 @@ from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.revision.imports import imported, installed_folders, within
 from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
+_PLUGIN = os.path.realpath(Path(__file__).parents[1])
 _MAPS = Path("/proc/self/maps")
 _PACKAGE = "/__init__.py"
 _ENVIRONMENT = "or name an environment of its own with --gpuperf-against-python"
@@ -88,7 +89,7 @@ class ForeignFiles:
 
     def _compare(self, how: str, file: str, inside: str) -> None:
         """A file of another working tree with that in its place here."""
-        ours = within(file, self._cache) or any(
+        ours = any(within(file, one) for one in (self._cache, _PLUGIN)) or any(
             part.startswith(".") or part == "__pycache__" for part in Path(inside).parts
         )
         if how == "read" and ours:  # pytest's, git's, or this plugin's

@@ -123,3 +123,15 @@ def test_a_revision_says_why_it_lacks_something(tmp_path: Path) -> None:
     assert isinstance(found, Revision)
     keys = [Key(module=module, test="t", workload="w") for module in ("m.py", "n.py", "o.py")]
     assert [found.why_lacking(key) for key in keys] == ["why", "how", ""]
+
+
+def test_the_plugins_own_source_is_of_neither_side(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the plugin's own repository the working tree has the code that both processes run."""
+    source = Path(foreign_files.__file__)
+    monkeypatch.setattr(foreign_files, "imported", dict)
+    found = ForeignFiles(sides[1], (), (source.parents[2],), sides[1])
+    found.note_reads()
+    source.read_bytes()
+    (source.parents[2] / "README.md").read_bytes()
+    (line,) = found.lines()
+    assert "README.md, of another working tree, was read" in line
