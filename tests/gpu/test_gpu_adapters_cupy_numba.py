@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_tree import read_evidence
 
 pytestmark = pytest.mark.gpu
 
@@ -82,8 +83,7 @@ def test_static_evidence_is_that_of_three_architectures(
 ) -> None:
     pytester.runpytest_subprocess("--update-baselines=all", "--gpuperf-arch=sm_80,sm_90,sm_120", *UPDATE[1:])
     for arch in ("sm_80", "sm_90", "sm_120"):
-        content = json.loads((pytester.path / f"baselines/{arch}/{suite.stem}.json").read_text(encoding="utf-8"))
-        (toolchain,) = content["toolchains"]
+        (toolchain,) = read_evidence(pytester.path / f"baselines/{arch}/{suite.stem}.jsonl")["toolchains"]
         assert toolchain.startswith("nvrtc " if suite.stem == "test_cupy" else "numba")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from typing import Any
 
 import pytest
+from evidence_tree import read_evidence
 
 pytestmark = pytest.mark.gpu
 
@@ -117,8 +117,7 @@ def test_a_triton_kernel_is_recorded_unchanged_and_paired_when_it_changes(
     module = pytester.makepyfile(test_decay=GATED)
     update = ("--update-baselines", "--gpuperf-disturbed")
     pytester.runpytest_subprocess(*update).assert_outcomes(passed=1)
-    static = json.loads((pytester.path / f"baselines/{cuda_device.facts.arch}/test_decay.jsonl").read_text())
-    (toolchain,) = static["toolchains"]
+    (toolchain,) = read_evidence(pytester.path / f"baselines/{cuda_device.facts.arch}/test_decay.jsonl")["toolchains"]
     assert toolchain.startswith("triton ")
 
     result = pytester.runpytest_subprocess("--gpuperf")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_tree import read_evidence
 
 pytestmark = pytest.mark.gpu
 
@@ -145,13 +145,9 @@ def need(*modules: str) -> None:
 
 def static_uses(folder: Path, arch: str, module: str) -> dict[str, dict[str, Any]]:
     """What is on record of each kernel that a workload launches, or that stands for itself, by its name."""
-    content = json.loads((folder / "baselines" / arch / f"{module}.json").read_text())
-    (part,) = content["toolchains"].values()
+    (tests,) = read_evidence(folder / "baselines" / arch / f"{module}.jsonl")["toolchains"].values()
     return {
-        f"{test}.{name}": use
-        for test, cases in part["tests"].items()
-        for workloads in cases.values()
-        for name, use in workloads.items()
+        f"{test.partition('[')[0]}.{name}": use for test, workloads in tests.items() for name, use in workloads.items()
     }
 
 
