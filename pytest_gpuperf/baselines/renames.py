@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Collection, Mapping
 
 from pytest_gpuperf.model.evidence import Key, WorkloadRecords
-from pytest_gpuperf.model.fixture_names import fixture_of
 
 
 def renamed_workloads(
@@ -72,7 +71,7 @@ def move_command(old: Key, new: Key) -> str:
 def _names(old: Key, new: Key) -> tuple[str, str]:
     if old.workload != new.workload:
         return str(old), str(new)
-    if old.test == new.test and not fixture_of(new.test):  # with a fixture of wider scope no test moves
+    if old.test == new.test:
         return old.module, new.module
     if _parameters(old) != _parameters(new):
         return old.node_id, new.node_id

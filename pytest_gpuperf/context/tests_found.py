@@ -36,8 +36,6 @@ class TestsFound(Record, frozen=True):
     tests: frozenset[str] = frozenset()
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
-    users: Mapping[str, frozenset[str]] = {}
-    """Tests that share a fixture which may compile kernels, by what it is called on record."""
     modules: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     """Files, folders and classes that could not be collected."""
@@ -52,7 +50,7 @@ class TestsFound(Record, frozen=True):
         """What either of two processes found."""
         return TestsFound(
             tests=self.tests | other.tests, selected=self.selected | other.selected,
-            users={**self.users, **other.users}, modules=self.modules | other.modules,
+            modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
             models=self.models | other.models, archs=self.archs | other.archs,
         )  # fmt: skip

@@ -42,8 +42,6 @@ class Revision(Record, frozen=True):
     """Working trees of the repository of which its process may use nothing."""
     tree: Path = Path()
     """The worktree that it is checked out in, for as long as the run lasts."""
-    tolerances: dict[str, float] = msgspec.field(default_factory=dict)
-    """Slowdowns of its workloads that it accepts, as fractions, by ``str`` of their keys."""
     untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
     """What would run of its workloads where there is no GPU, by ``str`` of their keys."""
     collected: frozenset[str] = frozenset()

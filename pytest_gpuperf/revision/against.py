@@ -58,7 +58,6 @@ def begin(config: pytest.Config, options: Options) -> Options:
     works = [work for test in found.tests for work in test.workloads]
     revision = msgspec.structs.replace(
         revision, lacking=lacking, collected=found.collected,
-        tolerances={str(work.key): work.tolerance for work in works if work.tolerance is not None},
         untimed={
             str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
             for work in works

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from pytest_gpuperf.context.tests_found import Ended, TestsFound
 from pytest_gpuperf.model.evidence import Key, is_below
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 
@@ -88,42 +87,39 @@ def missing_records(
 def _state(record: RecordedWork, run: RunSeen) -> Missing | LeftOut | None:
     """None: a failure that is red itself says why, or it is of a target of other runs."""
     node, module, found = record.key.node_id, record.key.module, run.found
-    of_fixture = bool(fixture_of(record.key.test))
-    if any(of_fixture or is_below(node, place) for place in found.failed):  # what was not collected may use the fixture
+    if any(is_below(node, place) for place in found.failed):
         return None
-    tests = found.users.get(node, frozenset()) if of_fixture else frozenset({node}) & found.tests
-    if tests:
-        chosen = tests & found.selected
-        if not chosen:
+    if node in found.tests:
+        if node not in found.selected:
             return LeftOut(record)
-        return _of_tests(record, chosen, run) if record.target in run.targets else None
+        return _of_test(record, run) if record.target in run.targets else None
     if not run.searches(module):
         return LeftOut(record)
     if not run.exists(module):
         return Missing(record, MissingCause.DELETED, FILE_GONE)
-    skipped = [why for place, why in found.skipped.items() if of_fixture or is_below(node, place)]
-    if skipped:  # of a fixture: its users may be there
+    skipped = [why for place, why in found.skipped.items() if is_below(node, place)]
+    if skipped:
         return _skipped(record, skipped[0], run) if record.target in run.targets else None
-    return Missing(record, MissingCause.DELETED) if of_fixture or module in found.modules else LeftOut(record)
+    return Missing(record, MissingCause.DELETED) if module in found.modules else LeftOut(record)
 
 
-def _of_tests(record: RecordedWork, tests: Collection[str], run: RunSeen) -> Missing | LeftOut | None:
-    """Of tests that were to run: what they share is reached if one of them reaches it."""
+def _of_test(record: RecordedWork, run: RunSeen) -> Missing | LeftOut | None:
+    """Of a test that was to run."""
     node = record.key.node_id
-    ends = [run.ends[test] for test in tests if test in run.ends]
-    if any(end.how == "failed" for end in ends):
+    end, stopped = run.ends.get(node), node in run.stopped
+    passed = end is not None and end.how == "passed"
+    if end is not None and end.how == "failed":
         return None
-    stopped = any(test in run.stopped for test in tests)
-    if node in run.reported and (stopped or fixture_of(record.key.test) or any(end.how == "passed" for end in ends)):
+    if node in run.reported and (stopped or passed):
         return None  # the test itself says what it did not reach
     if stopped:
         return Missing(record, MissingCause.NEEDED_GPU, "before its fixture compiled")
-    if any(end.how == "passed" for end in ends):
+    if passed:
         return Missing(record, MissingCause.NOT_REACHED)
-    if len(ends) < len(tests):
+    if end is None:
         missing = Missing(record, MissingCause.NOT_REACHED, "the run ended before it")
         return LeftOut(record) if run.cut_short else missing
-    return _skipped(record, ends[0].reason, run)
+    return _skipped(record, end.reason, run)
 
 
 def _skipped(record: RecordedWork, reason: str, run: RunSeen) -> Missing:

@@ -70,7 +70,6 @@ def _without_test(
         or (
             found_tests is not None
             and key.node_id not in found_tests.tests
-            and key.node_id not in found_tests.users
             and searched(key.module)
             and (key.module in found_tests.modules or not (config.rootpath / key.module).is_file())
         )

@@ -67,7 +67,6 @@ def test_kernel_of_same_name_is_found_near_by() -> None:
         (key("test_a[1]"), key("test_b[1]"), "test_a.py::test_a test_a.py::test_b"),
         (key("test_a[1]"), key("test_a[2]"), "'test_a.py::test_a[1]' 'test_a.py::test_a[2]'"),
         (A, key("test_a", "b"), "'test_a.py::test_a [k]' 'test_a.py::test_a [b]'"),
-        (key("fixture f"), key("fixture f", module="test_b.py"), "'test_a.py::fixture f' 'test_b.py::fixture f'"),
     ],
 )
 def test_move_command_takes_along_what_was_renamed_alike(old: Key, new: Key, words: str) -> None:

@@ -24,12 +24,10 @@ from pytest_gpuperf.session.note_missing import missing_lines
 
 MODULE, TEST = "suite/test_a.py", "test_x"
 NODE, OTHER = f"{MODULE}::{TEST}", f"{MODULE}::test_y"
-FIXTURE = "suite/conftest.py::fixture kernels"
 PASSED, SKIPPED = Ended("passed"), Ended("skipped", "flaky")
 FULL = RunSeen(
     found=TestsFound(
         tests=frozenset({NODE, OTHER}), selected=frozenset({NODE, OTHER}), modules=frozenset({MODULE}),
-        users={FIXTURE: frozenset({NODE, OTHER})},
     ),
     ends={NODE: PASSED, OTHER: PASSED}, reported={NODE}, stopped=(), targets={"sm_90", "nvidia-h200"}, has_gpu=True,
     searches=lambda module: covers(["suite"], module), exists=lambda module: True,
@@ -81,26 +79,6 @@ NO_FILE = {"tests": frozenset(), "selected": frozenset(), "modules": frozenset()
 )
 def test_cause_of_missing_record(changes: dict[str, Any], cause: MissingCause | str | None) -> None:
     found = state(record(), **changes)
-    assert (found.cause if isinstance(found, Missing) else found) == cause
-
-
-@pytest.mark.parametrize(
-    ("changes", "cause"),
-    [
-        ({"reported": {FIXTURE}}, None),
-        ({"reported": ()}, MissingCause.NOT_REACHED),
-        ({"ends": {NODE: PASSED, OTHER: SKIPPED}, "reported": ()}, MissingCause.NOT_REACHED),
-        ({"ends": {NODE: SKIPPED, OTHER: SKIPPED}, "reported": ()}, MissingCause.SKIPPED),
-        ({"ends": {NODE: SKIPPED, OTHER: SKIPPED}, "stopped": {NODE}}, MissingCause.NEEDED_GPU),
-        ({"selected": frozenset()}, "left out"),
-        ({"users": {}}, MissingCause.DELETED),
-        ({"users": {}, "skipped": {"suite/test_b.py": "flaky"}}, MissingCause.SKIPPED),
-        ({"users": {}, "failed": frozenset({"suite/test_b.py"})}, None),
-    ],
-)
-def test_cause_of_fixtures_missing_record(changes: dict[str, Any], cause: MissingCause | str | None) -> None:
-    """Tests share it: what one of them reaches is not missing."""
-    found = state(record(FIXTURE), **changes)
     assert (found.cause if isinstance(found, Missing) else found) == cause
 
 
