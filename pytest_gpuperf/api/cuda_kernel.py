@@ -142,7 +142,7 @@ class KernelCompiler:
 
         ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
         ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
-        It is put on record, and machine code of another one is CONFIG-CHANGED.
+        It is put on record, and machine code of another one is NOT-COMPARABLE.
         Raises ``UnsupportedKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
         compiled with, and as ``from_cubin``.

@@ -22,7 +22,7 @@ ENDINGS = (".html", ".csv")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    add_output(parser, "a file that ends in .html, .csv, .bmf.json (Bencher) or .gab.json (github-action-benchmark)")
+    add_output(parser, "a file that ends in .html or .csv")
     parser.add_argument(
         "--report", dest="reports", metavar="JSON", type=Path, action="append", default=[],
         help="a report of --gpuperf-report, as one more point; may be given again",
