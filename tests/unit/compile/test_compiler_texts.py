@@ -6,46 +6,7 @@ import pytest
 
 from pytest_gpuperf.compile.machine_code.opcodes import CLASSES, class_of, histogram
 from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of, without_padding
-from pytest_gpuperf.compile.ptx_text import unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
-
-PTX = """
-.version 9.0
-.target sm_90
-.extern .func (.param .b32 func_retval0) vprintf ( .param .b64 vprintf_param_0 );
-.const .align 4 .b8 table[16] = {0, 0, 128, 63};
-.const .align 4 .f32 unused = 0f3F800000;
-.global .align 8 .u64 pointers[2] = {table, helper};
-.visible .func (.param .b32 out) helper(.param .b32 in) { ld.const.f32 %f1, [table+4]; ret; }
-// .visible .entry commented() { }
-.visible .entry first(.param .u64 first_param_0)
-.maxntid 128
-{
-    .reg .b32 %r<4>;
-    ld.param.u64 %rd1, [first_param_0];  // add.s32 in a comment
-    @%p1 bra $L__BB0_2;
-    { .reg .b32 temp_param_reg; call.uni (retval0), helper, (param0); }
-$L__BB0_2: fma.rn.f32 %f1, %f2, %f3, %f4; @!%p2 fma.rn.f32 %f1, %f1, %f1, %f1;
-    cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16, [%r2];
-    ret;
-}
-.weak .entry _Z6secondPf(.param .u64 p) { ld.const.f32 %f1, [unused]; ret; }
-"""
-
-
-def test_what_an_entry_cannot_use_is_what_it_does_not_mention_through_functions() -> None:
-    assert unreachable_symbols(PTX, "first") == {"vprintf", "unused", "pointers", "_Z6secondPf"}
-    assert unreachable_symbols(PTX, "_Z6secondPf") == {"vprintf", "table", "pointers", "helper", "first"}
-
-
-def test_what_an_entry_uses_is_followed_through_initialisers() -> None:
-    text = PTX + ".entry third() { mov.u64 %rd1, pointers; ret; }"
-    assert unreachable_symbols(text, "third").isdisjoint({"pointers", "table", "helper"})
-
-
-def test_of_an_entry_that_is_not_there_nothing_is_certain() -> None:
-    assert unreachable_symbols(PTX, "commented") == frozenset()
-
 
 LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]
 ptxas info    : Compiling entry function '_Z2k2PdPi' for 'sm_90'
