@@ -39,7 +39,7 @@ class Locked(SimulatedGpu):
 def work("""
 MODES = {
     "static gate": ("--gpuperf", "--gpuperf-arch=sm_90"),
-    "update": ("--update-baselines=all", "--gpuperf-force-update"),
+    "update": ("--update-baselines=all", "--gpuperf-disturbed"),
     "confirm": ("--gpuperf", "-k", "1024"),
     "against": ("--gpuperf", "--gpuperf-against=HEAD"),
 }
@@ -55,6 +55,12 @@ def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *MODES[mode]]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(words, cwd=folder / "suite", env={**os.environ, **own}, stdout=log, stderr=log)
+
+
+def lines_of(path: Path) -> list[str]:
+    """The documents in a file: one, or one a line."""
+    text = path.read_text()
+    return [text] if path.suffix == ".json" else list(filter(None, text.splitlines()))
 
 
 def prepare(folder: Path) -> None:
@@ -97,7 +103,7 @@ def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> 
             yield "lock held"
     files = [path for path in (folder / "suite/baselines").rglob("*") if path.is_file()]
     with contextlib.suppress(ValueError):
-        if [json.loads(path.read_text()) for path in files if path.suffix == ".json"]:
+        if [json.loads(line) for path in files if path.suffix in (".json", ".jsonl") for line in lines_of(path)]:
             files = [path for path in files if ".part" in path.name]
     yield from ["torn file"] * bool(files)
 
