@@ -230,10 +230,6 @@ class Options:
     """Node ids of tests that the command line names, with or without parameters; no files, folders or classes."""
     repeated: tuple[str, ...] = ()
     """Flags of this run, as they were given, that another one needs to judge and to record alike."""
-    shard: tuple[int, int] | None = None
-    """Nothing sets it: goes with the merge of shards."""
-    toolchains: Path | None = None
-    """Nothing sets it: goes with the update of other toolchains."""
 
     @property
     def active(self) -> bool:

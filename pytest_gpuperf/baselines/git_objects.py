@@ -21,7 +21,6 @@ NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
 """What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
-SUBMODULE = "160000"
 _REFUSED = re.compile(r"repository at '(.+)'")
 
 

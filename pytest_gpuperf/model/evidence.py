@@ -267,9 +267,6 @@ def is_below(node_id: str, place: str) -> bool:
 UNKNOWN_TOOLCHAIN = "unknown"
 """Of machine code that does not say what made it: CUDA 12 and before leave the assembler out of many cubins."""
 
-COMPILERS = ("nvrtc", "nvcc", "ptxas", "triton", "numba", "cutlass-dsl", "cutile")
-"""What such names begin with."""
-
 
 def is_known(toolchain: str) -> bool:
     """Whether the name tells one compiler from another: it has a version."""

@@ -147,8 +147,6 @@ class Outcome:
     """Missing records that fail the run, a line for each cause."""
     left_out: tuple[str, ...] = ()
     """Missing records that fail nothing, and other remarks, a line each."""
-    undecided: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Runs in a row in which a workload was INCONCLUSIVE, by its name; this one included."""
     machine: tuple[str, ...] = ()
     """Warnings about the machine: launches that differed from themselves."""
     counter_notes: tuple[str, ...] = ()

@@ -7,7 +7,6 @@ that reports, whole or not at all, and only if a run gathered anything.  It is n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,6 @@ import msgspec
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.base_record import Record, schema_of
-from pytest_gpuperf.model.evidence import Identity, Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 
@@ -40,8 +38,6 @@ class LastRun(Record, frozen=True):
     baselines: str
     """Folder of the baselines, as an absolute path."""
     tests: tuple[TestEvidence, ...]
-    undecided: dict[str, int] = msgspec.field(default_factory=dict)
-    """Runs in a row in which a workload's time was INCONCLUSIVE with the same code and arguments, by its name."""
     root: str = ""
     """Pytest's root, as an absolute path; empty in files of earlier versions."""
 
@@ -78,19 +74,6 @@ def keep(root: Path, run: LastRun) -> None:
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
         raise LastRunError(words) from problem
-
-
-def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
-    """``LastRun.undecided`` of a run that found this, before it is kept in the place of the one before."""
-    works = [work for test in tests for work in test.workloads]
-    undecided = [work for work in works if work.time_judgement is not None and work.time_judgement.is_undecided]
-    before: dict[tuple[Key, Identity | None], int] = {}
-    if undecided:
-        with contextlib.suppress(LastRunError):
-            run = read(path_below(root))
-            those = (work for test in run.tests for work in test.workloads)
-            before = {(work.key, work.identity): run.undecided.get(str(work.key), 0) for work in those}
-    return {str(work.key): 1 + before.get((work.key, work.identity), 0) for work in undecided}
 
 
 def find(start: Path) -> Path | None:

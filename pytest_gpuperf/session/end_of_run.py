@@ -95,10 +95,9 @@ def _keep(config: pytest.Config, book: Results, outcome: Outcome) -> None:
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
         return
-    outcome.undecided = last_run.undecided_in_a_row(config.rootpath, tests)
     run = last_run.LastRun(
         schema=last_run.SCHEMA, date=utc_now(), plugin=__version__,
-        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests, undecided=outcome.undecided,
+        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
         root=str(config.rootpath),
     )  # fmt: skip
     try:

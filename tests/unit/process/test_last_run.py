@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 import pytest
 
-from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.last_run import LastRun, LastRunError
 
@@ -78,28 +76,6 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
 def test_a_file_that_went_away_is_said(tmp_path: Path) -> None:
     with pytest.raises(LastRunError, match="cannot be read"):
         last_run.read(tmp_path / "none.json")
-
-
-def undecided(root: Path, verdict: Verdict, code: str = "aa", method: Method = "paired") -> dict[str, int]:
-    """Keep a run in which one workload had this verdict; returns the tries in a row."""
-    key = Key("test_a.py", "test_b", "copy")
-    time = TimeFigures(method=method)
-    judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=verdict, time=time)
-    identity = Identity(code=code, launch="grid=(1, 1, 1)")
-    work = WorkloadEvidence(key=key, identity=identity, judgements=(judged,))
-    tests = (TestEvidence(module="test_a.py", test="test_b", workloads=(work,)),)
-    counted = last_run.undecided_in_a_row(root, tests)
-    last_run.keep(root, msgspec.structs.replace(run(), tests=tests, undecided=counted))
-    return counted
-
-
-def test_runs_in_a_row_that_decide_nothing_are_counted(tmp_path: Path) -> None:
-    name = "test_a.py::test_b [copy]"
-    assert [undecided(tmp_path, Verdict.INCONCLUSIVE) for _ in range(3)] == [{name: 1}, {name: 2}, {name: 3}]
-    assert undecided(tmp_path, Verdict.SAME) == {}
-    assert undecided(tmp_path, Verdict.INCONCLUSIVE) == {name: 1}
-    assert undecided(tmp_path, Verdict.INCONCLUSIVE, "bb") == {name: 1}  # other code: another question
-    assert undecided(tmp_path, Verdict.INCONCLUSIVE, method="record") == {}  # no further try decides it
 
 
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])
