@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ def repository(folder: Path, again: int) -> None:
     shutil.copytree(SUITE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n", encoding="utf-8")
     git(folder, "init", "-q", "-b", "main")
-    commit(folder, again, 0, "Callables")
+    commit(folder, again, {}, "Callables")
 
 
 def recorded(folder: Path, more: Sequence[str]) -> None:
@@ -33,10 +33,19 @@ def recorded(folder: Path, more: Sequence[str]) -> None:
     print(f"recorded in {time.monotonic() - began:.1f} s", flush=True)
 
 
-def commit(folder: Path, again: int, percent: int, message: str) -> None:
-    """Commit the tests with so much more work; the message makes another file of equal work."""
+def sizes_of(folder: Path, percents: Sequence[int]) -> dict[str, dict[str, list[float]]]:
+    """Of each callable and percent: what makes it so much slower here, percent of more work, and the ratio of times."""
+    command = [sys.executable, "work.py", *(str(percent) for percent in percents if percent)]
+    found: dict[str, dict[str, list[float]]] = json.loads(subprocess.check_output(command, cwd=folder))
+    for name, sizes in found.items():
+        print(f"{name}: {', '.join(f'+{work:g} % work is x{ratio:.4f}' for work, ratio in sizes.values())}", flush=True)
+    return found
+
+
+def commit(folder: Path, again: int, more: Mapping[str, float], message: str) -> None:
+    """Commit the tests with so many percent more work; the message makes another file of equal work."""
     text = (SUITE / "test_callables.py").read_text(encoding="utf-8")
-    text = text.replace("MORE = 0", f"MORE = {percent}  # {message}").replace("AGAIN = 1", f"AGAIN = {again}")
+    text = text.replace("MORE = {}", f"MORE = {dict(more)}  # {message}").replace("AGAIN = 1", f"AGAIN = {again}")
     (folder / "test_callables.py").write_text(text, encoding="utf-8")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", message)

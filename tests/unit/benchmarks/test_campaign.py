@@ -81,8 +81,8 @@ def test_broken_promises_are_red(
 def test_callables_are_tests_of_a_repository(script: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     script.repository(folder, 2)
-    script.commit(folder, 2, 1, "Edit 3, 1 percent more")
-    assert "MORE = 1  # Edit 3" in (folder / "test_callables.py").read_text()
+    script.commit(folder, 2, {"softmax": 1.5}, "Edit 3, 1 percent more")
+    assert "MORE = {'softmax': 1.5}  # Edit 3" in (folder / "test_callables.py").read_text()
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
