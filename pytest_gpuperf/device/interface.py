@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.driver_calls import CapturedKernel

@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
 
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.beside_figures import Beside
+from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.timed_round import RecordedRound
-from pytest_gpuperf.model.timer_names import TimerName
 
 CacheMode = Literal["cold", "warm"]
 

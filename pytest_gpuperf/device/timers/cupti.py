@@ -26,7 +26,7 @@ from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, meas
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
 
 LEAST_PAUSE_NS = 200_000.0
 """Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of

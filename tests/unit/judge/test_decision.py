@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.decision import (
     share,
     wants_pair,
 )
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
 
 TIGHT = PROFILES["tight"]
 ratios = st.floats(-0.05, 0.05)
