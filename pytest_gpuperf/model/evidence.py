@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.limits import TimerName
-from pytest_gpuperf.model.timed_round import RecordedRound
 
 CacheMode = Literal["cold", "warm"]
 
@@ -208,6 +209,81 @@ class Session(Record, frozen=True):
     """Of the tests' repository, as git names it; empty outside of one."""
     dirty: bool = False
     """Whether tracked files differed from that commit, those of the baseline folder aside."""
+
+
+# --- time, and what a workload costs beside it ---------------------------------------------------
+
+
+class RecordedRound(Record, frozen=True, kw_only=True):
+    """What a record keeps of a round: all that a judge reads.  Times are nanoseconds per launch."""
+
+    session: str
+    """``Session.id`` under which it was taken."""
+    midmean: float
+    """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``)."""
+    sm_clock_mhz: tuple[int, int] | None = None
+    """SM clock before and after."""
+    iqr: float = 0.0
+    """Between the quartiles of its samples: what the midmean is rounded by when it is written, and not on disk."""
+
+    def recorded(self) -> RecordedRound:
+        """What a record keeps of it."""
+        return self
+
+
+class Round(RecordedRound, frozen=True, kw_only=True):
+    """Summary of one batch of samples of one workload, as it was taken."""
+
+    samples: int
+    quantiles: tuple[float, ...]
+    """5, 25, 50, 75 and 95 %."""
+    minimum: float
+    maximum: float
+
+    def recorded(self) -> RecordedRound:
+        return RecordedRound(
+            session=self.session, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
+            iqr=self.quantiles[3] - self.quantiles[1],
+        )  # fmt: skip
+
+
+def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:
+    """Nanoseconds per run: the geometric mean of the rounds' midmeans."""
+    return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))
+
+
+class HostTime(Record, frozen=True):
+    """A time of the CPU over that of fixed work of this plugin that was done beside it."""
+
+    ratios: tuple[float, ...]
+    """One for each process that took it: the median of its blocks."""
+    time_ns: float
+    """What one run took there, nanoseconds; the median of the processes."""
+    cpu: str
+    """Model of the CPU."""
+    made_by: str
+    """What else it depends on: Python, the fixed work and the driver."""
+
+
+class Beside(Record, frozen=True):
+    """Figures of one workload; None where it was not asked for."""
+
+    memory_bytes: int | None = None
+    """Device memory that one run needs at most: arrays of a launch, and what it allocates."""
+    accuracy: float | None = None
+    """The error that the test's ``accuracy=`` returned."""
+    host: HostTime | None = None
+    """From the call of the workload to its return."""
+
+    def updated_by(self, newer: Beside) -> Beside:
+        """These figures, each in its newer state where there is one."""
+        found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
+        return msgspec.structs.replace(self, **found)
+
+
+def updated(old: Beside | None, newer: Beside | None) -> Beside | None:
+    """The figures of both, the newer one's winning: a recording without a figure keeps what is on record."""
+    return newer if old is None else old if newer is None else old.updated_by(newer)
 
 
 class TimeRecord(Record, frozen=True):

@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Iterable
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import (
+    HostTime,
     Identity,
     Key,
     Occupancy,
+    Round,
     Session,
     StaticProfile,
     StaticRecord,
     TimeRecord,
 )
-from pytest_gpuperf.model.timed_round import Round
 
 H200 = "nvidia-h200"
 NVRTC = "nvrtc 13.0.88"

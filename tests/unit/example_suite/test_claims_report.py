@@ -16,8 +16,7 @@ import pytest
 from evidence_tree import read_evidence
 
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
-from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.evidence import Identity, Occupancy, RecordedRound, StaticProfile, StaticRecord, TimeRecord
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 
