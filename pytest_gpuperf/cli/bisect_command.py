@@ -28,7 +28,7 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.safe_python import FOLDER_LAST
+from pytest_gpuperf.model.task import FOLDER_LAST
 from pytest_gpuperf.process.children import RunningChild, errors_in, log_lines
 from pytest_gpuperf.process.signals import command_in_order
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import harmless
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model import __version__
 
 EXIT_PIPE_CLOSED = 141
 """128 and the number of SIGPIPE."""

@@ -19,8 +19,16 @@ import pytest
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.revision import FOUND_FILE, Revision, RevisionFound
-from pytest_gpuperf.model.task import TASK_FILE, ChildTask, ConfirmTask, RevisionTask, write_task
+from pytest_gpuperf.model.task import (
+    FOUND_FILE,
+    TASK_FILE,
+    ChildTask,
+    ConfirmTask,
+    Revision,
+    RevisionFound,
+    RevisionTask,
+    write_task,
+)
 from pytest_gpuperf.process.children import LOG_LINES, RunningChild, errors_in, log_lines
 from pytest_gpuperf.process.command import given_options, given_places, is_module, own_options
 from pytest_gpuperf.read_options import place_of

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from warm_python import COLD
 
-from pytest_gpuperf import __version__
 from pytest_gpuperf.cli import bisect_command, command_line, doctor_command
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
 from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.model import __version__
 
 
 @pytest.fixture
