@@ -35,9 +35,10 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
+from pytest_gpuperf.model.time_record import Session
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results

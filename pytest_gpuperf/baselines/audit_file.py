@@ -14,8 +14,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.files import read_bounded
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
-from pytest_gpuperf.model.base_record import schema_of
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import StaticRecord, schema_of
 
 SCHEMA = 1
 """1: static records with file and architecture."""

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits
 
 ALPHA = 1e-3

@@ -26,8 +26,9 @@ from pytest_gpuperf.judge.decision import (
     proven_faster,
     wants_pair,
 )
-from pytest_gpuperf.model.evidence import Key, RecordedRound
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import RecordedRound
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 REMARKED = 0.05

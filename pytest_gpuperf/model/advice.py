@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.verdict import Change
 
 Bound = Literal["compute", "memory", "latency", "compute and memory", "divergence"]

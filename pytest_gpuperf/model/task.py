@@ -12,10 +12,10 @@ from typing import ClassVar
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, is_below
+from pytest_gpuperf.model.evidence import Key, Record, is_below
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 # --- command lines -------------------------------------------------------------------------------

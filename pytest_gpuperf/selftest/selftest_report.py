@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import PROFILES, Limits, TimerName
 
 SHORT_NS = 5000.0
