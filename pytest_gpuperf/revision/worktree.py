@@ -183,4 +183,3 @@ def update_submodules(top: Path, tree: Path) -> None:
                 f"git -C {top / path} fetch --all"
             )
         update_submodules(top / path, tree / path)
-
