@@ -20,7 +20,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.results import Results
-from pytest_gpuperf.revision.against import chosen_by_name, with_itself
+from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
@@ -43,8 +43,7 @@ def finish(session: pytest.Session) -> None:
         return
     if worker.revision is not None:
         itself = "" if worker.options.against_python else with_itself(config, worker.revision)
-        words = (itself, chosen_by_name(book, worker.revision))
-        outcome.left_out += tuple(filter(None, words))
+        outcome.left_out += (itself,) if itself else ()
     if worker.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:
