@@ -12,8 +12,7 @@ from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
-from pytest_gpuperf.report.message import ALSO, NAMED, described
+from pytest_gpuperf.report.message import ALSO, INDENT, NAMED, advice_lines, described, state_line, wrapped
 
 MOST_CAUSES = 4
 

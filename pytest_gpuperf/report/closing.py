@@ -11,9 +11,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import UPDATE_MODES, Options
-from pytest_gpuperf.report.folding import counted
+from pytest_gpuperf.report.order import counted, rank_of
 from pytest_gpuperf.report.remarks import accepting_command, with_flags
-from pytest_gpuperf.report.verdict_order import rank_of
 from pytest_gpuperf.results import Results
 
 

@@ -19,11 +19,11 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.closing import verdicts_of
+from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.report.red_groups import signature
+from pytest_gpuperf.report.order import NEEDS_A_WORD, RANK, rank_of, worst
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
 from pytest_gpuperf.report.tables import static_cell, time_cells
-from pytest_gpuperf.report.verdict_order import NEEDS_A_WORD, RANK, rank_of, worst
 
 SCHEMA = 4
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters", *BESIDE)

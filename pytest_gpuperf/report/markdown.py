@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import first_of, harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.folding import counted, shortened
-from pytest_gpuperf.report.verdict_order import rank_of
+from pytest_gpuperf.report.order import counted, rank_of, shortened
 
 MARKER = "<!-- pytest-gpuperf report -->"
 """The first line: by it a job finds the comment that it wrote before, to update it in place."""

@@ -10,9 +10,9 @@ from pytest_gpuperf.model.timed_round import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.curves import found_curves
 from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.report.order import rank_of
 from pytest_gpuperf.report.render import for_script, rendered, vendored
 from pytest_gpuperf.report.tables import peaks_of
-from pytest_gpuperf.report.verdict_order import rank_of
 
 TEMPLATE = "report.html"
 PLACES = 4

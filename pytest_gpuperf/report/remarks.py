@@ -15,8 +15,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.report.advice_lines import gain_words
-from pytest_gpuperf.report.folding import deduplicated
+from pytest_gpuperf.report.message import gain_words
+from pytest_gpuperf.report.order import deduplicated
 
 # --- not comparable, for one reason --------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.formatting import describe, numbered
+from pytest_gpuperf.formatting import describe, harmless, numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -21,12 +23,41 @@ from pytest_gpuperf.report.closing import (
     undecided_line,
     verdicts_of,
 )  # fmt: skip
-from pytest_gpuperf.report.folding import capped, counted
-from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, static_view, table_of, time_view, update_table
-from pytest_gpuperf.report.text_table import Table
-from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
+from pytest_gpuperf.report.order import MARKUP, NEEDS_A_WORD, capped, counted, rank_of
+from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, Table, static_view, table_of, time_view, update_table
 from pytest_gpuperf.results import Results
+
+
+@dataclasses.dataclass(frozen=True)
+class Screen:
+    """Pytest's terminal, for text of this plugin that others may have had a hand in."""
+
+    reporter: pytest.TerminalReporter
+
+    @property
+    def config(self) -> pytest.Config:
+        return self.reporter.config
+
+    @property
+    def verbose(self) -> bool:
+        """Whether the run was asked to tell more, by ``-v``."""
+        return self.config.get_verbosity() > 0
+
+    @property
+    def stats(self) -> dict[str, list[Any]]:
+        """Pytest's own table of reports by outcome, not a copy."""
+        return self.reporter.stats
+
+    @property
+    def width(self) -> int | None:
+        """Characters of a line; None where nobody looks, as in a log."""
+        return self.reporter._tw.fullwidth if self.reporter.isatty else None
+
+    def write_line(self, line: str, **markup: bool) -> None:
+        self.reporter.write_line(harmless(line), **markup)
+
+    def write_sep(self, character: str, title: str) -> None:
+        self.reporter.write_sep(character, harmless(title))
 
 
 def header(options: Options) -> str:

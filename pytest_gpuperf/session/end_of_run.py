@@ -18,7 +18,7 @@ from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
-from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.against import chosen_by_name, with_itself
 from pytest_gpuperf.run import Run

@@ -7,9 +7,8 @@ import pytest
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.folding import capped, counted, deduplicated, function_of, shortened
-from pytest_gpuperf.report.tables import View, table_of
-from pytest_gpuperf.report.text_table import Table
+from pytest_gpuperf.report.order import capped, counted, deduplicated, function_of, shortened
+from pytest_gpuperf.report.tables import Table, View, table_of
 
 
 def case(test: str, *verdicts: Verdict) -> TestEvidence:
