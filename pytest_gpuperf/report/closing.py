@@ -68,7 +68,7 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
     if red:
         regressed = [one for one in judged if one.verdict.is_regression]
-        command = with_flags(accepting_command(regressed), options.repeated)
+        command = accepting_command(regressed, options.repeated)
         accept = "" if options.against else f"; accept an intended change: {command}"
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
         return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]

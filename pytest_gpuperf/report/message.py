@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -13,7 +13,9 @@ from pytest_gpuperf.formatting import first_of, time_line
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
 
-WIDTH = 100
+WIDTH, SCREEN_ROWS = 100, 24
+FOOT_ROWS = 1
+"""Kept for what the gate says below: how to accept the change."""
 INDENT = 4
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SHOWN = 2
@@ -22,14 +24,16 @@ FIGURES = 3
 """Figures of evidence per cause."""
 WORTH_A_SECOND = 0.25
 """A cause of nothing that gates is shown if its gain is this part of the largest one's."""
+A_LINE_EACH = 4
+"""Changes that take a line each; more are put one behind the other."""
+NAMED, ALSO = 8, 4
+"""Changes for the worse, and others, that are named before the rest is counted."""
+NO_CAUSE = f"{' ' * INDENT}cause: none found; counters see more than machine code: pytest --gpuperf --gpuperf-ncu=full"
 
 
 def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
     """The likeliest causes, each with its evidence, gain, remedy and example."""
-    lines: list[str] = []
-    for one in worth_naming(advice)[:most]:
-        lines += _cause(one)
-    return lines
+    return [line for one in worth_naming(advice)[:most] for line in _cause(one)]
 
 
 def worth_naming(advice: Sequence[Advice]) -> list[Advice]:
@@ -76,25 +80,12 @@ def wrapped(text: str, indent: int) -> list[str]:
     return [line.replace(NO_BREAK, " ") for line in lines]
 
 
-SCREEN_ROWS = 24
-FOOT_ROWS = 1
-"""Kept for what the gate says below: how to accept the change."""
-A_LINE_EACH = 4
-"""Changes that take a line each; more are put one behind the other."""
-NAMED = 8
-ALSO = 4
-"""Changes for the worse, and others, that are named before the rest is counted."""
-NO_CAUSE = f"{' ' * INDENT}cause: none found; counters see more than machine code: pytest --gpuperf --gpuperf-ncu=full"
-KEPT_NOTES = frozenset({"occupancy"})
-"""Whose remark is kept even where a cause says the same: what limits it."""
-
-
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
     """Message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
     if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
-        return described(failed, NAMED, ALSO, explained=False)
-    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
+        return described(failed)
+    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
         regressed = any(judgement.verdict.is_regression for judgement in failed)
         why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])
@@ -110,44 +101,39 @@ def rows(lines: Sequence[str]) -> int:
     return sum(max(1, math.ceil(len(line) / WIDTH)) for line in lines)
 
 
-def described(failed: Sequence[Judgement], named: int, also: int, *, explained: bool) -> list[str]:
-    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once."""
+def described(
+    judgements: Iterable[Judgement], named: int = NAMED, also: int = ALSO, *, explained: bool = False
+) -> list[str]:
+    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once.
+
+    ``explained``: causes follow, which say what remarks on changes say, except what limits the occupancy.
+    """
     said: dict[tuple[str, ...], list[Judgement]] = {}
     told: set[str] = set()
-    for judgement in failed:
-        body = _body(_without(told, judgement), named, also, explained=explained)
+    for judgement in judgements:
+        changes = [one for one in judgement.changes if judgement.kind != "time" or str(one) not in told]
         told |= {str(change) for change in judgement.changes}
+        if explained:
+            changes = [one if one.what == "occupancy" else msgspec.structs.replace(one, note="") for one in changes]
         figures = "" if judgement.time is None else f"  {time_line(judgement.time)}"
+        body = _body(judgement, changes, named, also)
         said.setdefault((judgement.verdict.value, f"({judgement.kind}){figures}", *body), []).append(judgement)
     lines: list[str] = []
-    for (verdict, rest, *body), judgements in said.items():
-        targets = ", ".join(judgement.target for judgement in judgements)
-        lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
+    for (verdict, rest, *body), alike in said.items():
+        targets = ", ".join(judgement.target for judgement in alike)
+        lines += [f"{alike[0].key.workload}  {verdict}  on {targets} {rest}", *body]
     return lines
 
 
-def _without(told: Set[str], judgement: Judgement) -> Judgement:
-    """A verdict on times without those changes of the machine code that stand above it."""
-    if judgement.kind != "time":
-        return judgement
-    return msgspec.structs.replace(judgement, changes=tuple(c for c in judgement.changes if str(c) not in told))
-
-
-def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
-    """Changes for the worse, then the others, then the causes."""
-    changes = [
-        msgspec.structs.replace(change, note="") if explained and change.what not in KEPT_NOTES else change
-        for change in judgement.changes
-    ]
+def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int) -> list[str]:
+    """Changes for the worse, then the others, then the reason, unless the changes say it."""
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
     named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.NOT_COMPARABLE)
     says_more = judgement.reason.startswith(NOT_CONFIRMED)
-    reason = "" if judgement.changes and named_above and not says_more else judgement.reason
-    for text in (reason, *judgement.notes):
-        lines += [" " * INDENT + text] if text else []
-    return lines
+    reason = "" if changes and named_above and not says_more else judgement.reason
+    return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]
 
 
 def _listed(head: str, changes: Sequence[Change], most: int) -> list[str]:
