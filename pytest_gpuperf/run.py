@@ -33,19 +33,19 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
-from pytest_gpuperf.model.revision import Revision, read_revision
-from pytest_gpuperf.model.task import ProfileTask, RevisionTask
+from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
+from pytest_gpuperf.model.time_record import Session
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
-    from pytest_gpuperf.judge.suspects import Suspect
+    from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
 StaticTests = dict[str, dict[str, StaticRecord]]

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.chip_names import canonical, on_chip
+from pytest_gpuperf.counters.catalogue import METRICS, canonical, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
 from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, unknown_metrics
 from pytest_gpuperf.counters.metric_request import hint
 from pytest_gpuperf.counters.report import Reader, sum_up
 from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, run
 from pytest_gpuperf.judge.counters import summed_up
-from pytest_gpuperf.model.evidence import CacheMode, Key
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ProfileTask
+from pytest_gpuperf.model.time_record import CacheMode
 
 TAKES = 3
 """Times that an update takes its counters, each in processes of its own (docs/how-to/counters.md, "The gate")."""

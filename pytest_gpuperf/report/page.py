@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.report.curves import found_curves
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.order import rank_of

@@ -13,8 +13,9 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import searched_by
 from pytest_gpuperf.formatting import first_of
-from pytest_gpuperf.model.evidence import Key, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
