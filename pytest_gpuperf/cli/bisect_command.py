@@ -11,11 +11,13 @@ import argparse
 import dataclasses
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -29,8 +31,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
-from pytest_gpuperf.process.children import RunningChild, errors_in, log_lines
-from pytest_gpuperf.process.signals import command_in_order
+from pytest_gpuperf.process.children import RunningChild, answer_signals, errors_in, log_lines
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
@@ -71,10 +72,20 @@ def execute(parsed: argparse.Namespace, write: Write) -> int:
         write(text)
         sys.stdout.flush()
 
-    with command_in_order():
+    give_back = answer_signals(_exit, signal.SIGINT, signal.SIGTERM)
+    try:
         if parsed.step:
             return _step(parsed.node_id, parsed.good, Path.cwd(), at_once)
         return _search(parsed.node_id, parsed.good, parsed.bad, Path.cwd(), at_once)
+    finally:
+        give_back()
+
+
+def _exit(number: int, _frame: object) -> NoReturn:
+    """End by the status of a shell, children and folders first; no second signal cuts that short."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def _search(node_id: str, good: str | None, bad: str, start: Path, write: Write) -> int:
