@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.judge.bisection import Answer, Found, NothingToFind, search
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, Decision, decide, share
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 REPLAYS = ROOT / "tests" / "replays"

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pytest_gpuperf.judge import decision as judge
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, PASSING, Decision, share
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int64]

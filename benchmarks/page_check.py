@@ -29,11 +29,10 @@ from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of  # noqa: E402
 from pytest_gpuperf.compile.machine_code.sass import disassemble, without_padding  # noqa: E402
 from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
-from pytest_gpuperf.model.advice import Advice  # noqa: E402
-from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402
-from pytest_gpuperf.model.evidence import Key, TimeRecord  # noqa: E402
+from pytest_gpuperf.model.advice import Advice, CodeDifference  # noqa: E402
+from pytest_gpuperf.model.evidence import Key  # noqa: E402
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence  # noqa: E402
-from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns  # noqa: E402
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict  # noqa: E402
 from pytest_gpuperf.report.document import document_of  # noqa: E402
 from pytest_gpuperf.report.page import as_page  # noqa: E402

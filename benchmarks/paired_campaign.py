@@ -42,7 +42,7 @@ def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, see
     """One comparison as the gate takes it, as a dictionary, and its seconds, loading included."""
     import msgspec
 
-    from pytest_gpuperf.model.tolerance import PROFILES
+    from pytest_gpuperf.model.limits import PROFILES
     from pytest_gpuperf.timing.compare import compare
     from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 
@@ -121,7 +121,7 @@ def confirm(chosen: argparse.Namespace) -> int:
     from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
     from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks
     from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.model.tolerance import PROFILES
+    from pytest_gpuperf.model.limits import PROFILES
 
     file = chosen.out / f"{chosen.of}.json"
     document = json.loads(file.read_text(encoding="utf-8"))

@@ -33,8 +33,7 @@ import recorded_run  # noqa: E402
 from claims import load_claims  # noqa: E402
 
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
-from pytest_gpuperf.model.evidence import TimeRecord  # noqa: E402
-from pytest_gpuperf.model.timed_round import mean_time_ns  # noqa: E402
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns  # noqa: E402
 
 
 class Replay(NamedTuple):

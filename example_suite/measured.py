@@ -26,7 +26,7 @@ def figures_of(evidence: str) -> list[dict[str, Any]]:
 
 
 def _figures(work: Any, arch: str | None) -> dict[str, Any]:
-    from pytest_gpuperf.model.timed_round import mean_time_ns
+    from pytest_gpuperf.model.time_record import mean_time_ns
 
     time, static = work.time, work.static.get(arch)
     figures = {

@@ -67,7 +67,7 @@ def run_of(evidence: str) -> Run:
 
     import msgspec
 
-    from pytest_gpuperf.model.plugin_version import __version__
+    from pytest_gpuperf.model import __version__
     from pytest_gpuperf.model.result import TestEvidence
 
     found = msgspec.json.decode(evidence, type=TestEvidence)

@@ -30,7 +30,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.model.plugin_version import __version__ as __version__
+from pytest_gpuperf.model import __version__ as __version__
 
 if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler as KernelCompiler

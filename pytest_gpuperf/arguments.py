@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, SupportsFloat, TypeGuard
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.tolerance import MOST_BUDGET_S, PROFILES
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES
 
 BesideKind = Literal["memory", "host"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_gpuperf.model.timer_names import TIMERS, TimerName
-from pytest_gpuperf.model.tolerance import MOST_BUDGET_S, PROFILES, Limits
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask

@@ -34,12 +34,12 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Key, Session, StaticProfile, StaticRecord, WorkloadRecords
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
-from pytest_gpuperf.model.revision import Revision, read_revision
-from pytest_gpuperf.model.task import ProfileTask, RevisionTask
+from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
+from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results

@@ -10,7 +10,8 @@ import msgspec
 from pytest_gpuperf.baselines.files import decode, encode
 from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.records import Name, RecordFile
-from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 
 def read_evidence(path: Path) -> dict[str, Any]:

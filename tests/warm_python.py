@@ -65,7 +65,7 @@ IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
     # Not above: in the server, pytest imports them first.
-    from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST, module_command
+    from pytest_gpuperf.model.task import AS_COMMAND, FOLDER_LAST, module_command
     from pytest_gpuperf.revision.imports import BOOTSTRAP
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:

@@ -7,7 +7,7 @@ COURSE the "Optimization" chapter of a CUDA course.
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import Record
 
 
 class Cause(Record, frozen=True):

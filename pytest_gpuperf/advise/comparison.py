@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pytest_gpuperf.advise.causes import Cause
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 

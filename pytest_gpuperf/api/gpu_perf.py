@@ -13,7 +13,7 @@ from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line,
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord

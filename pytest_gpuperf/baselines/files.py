@@ -21,9 +21,8 @@ from pytest_gpuperf.baselines.baseline_errors import (
 )
 from pytest_gpuperf.baselines.layout import is_arch, is_sha256
 from pytest_gpuperf.baselines.records import SCHEMA_VERSION, Head, Name, RecordFile, Recording, StaticLine, TimeLine
-from pytest_gpuperf.model.base_record import schema_of
-from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.evidence import StaticRecord, schema_of
+from pytest_gpuperf.model.time_record import RecordedRound, Session, TimeRecord
 
 MAX_FILE_BYTES = 16 << 20
 _MOST_VALUES = 1_200_000

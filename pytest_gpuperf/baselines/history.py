@@ -15,7 +15,8 @@ from pytest_gpuperf.baselines.layout import place_of, record_file
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.records import RecordFile
 from pytest_gpuperf.baselines.store import Baselines
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import TimeRecord, WorkloadRecords
 
 _FIELDS = "%H%x1f%cI%x1f%s%x1e"
 RecordsByKey = defaultdict[Key, WorkloadRecords]

@@ -14,8 +14,7 @@ import msgspec
 from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted, unreadable
 from pytest_gpuperf.baselines.files import read_bounded, refuse_conflict
-from pytest_gpuperf.model.base_record import Record, schema_of
-from pytest_gpuperf.model.evidence import is_known
+from pytest_gpuperf.model.evidence import Record, is_known, schema_of
 
 FILE = "manifest.json"
 SCHEMA = 2

@@ -16,8 +16,8 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.records import Name, R, RecordFile
 from pytest_gpuperf.baselines.rounding import round_record, round_session, rounded_beside, with_counts
 from pytest_gpuperf.judge.counters import Counts, replaced
-from pytest_gpuperf.model.beside_figures import updated
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import Session, TimeRecord, updated
 
 KEPT_SESSIONS = 5
 

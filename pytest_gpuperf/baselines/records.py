@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, Record, StaticRecord
+from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 SCHEMA_VERSION = 7
 """Of the files of records; a file of another version is refused."""

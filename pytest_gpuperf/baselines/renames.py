@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 
-from pytest_gpuperf.model.evidence import Key, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.time_record import WorkloadRecords
 
 
 def renamed_workloads(

@@ -7,9 +7,7 @@ import math
 import msgspec
 
 from pytest_gpuperf.judge.counters import Counts
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Session, TimeRecord
-from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.time_record import Beside, HostTime, RecordedRound, Session, TimeRecord
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7

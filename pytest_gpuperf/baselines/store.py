@@ -18,7 +18,8 @@ from pytest_gpuperf.baselines.files import decode, encode, read_bounded
 from pytest_gpuperf.baselines.merging import FileUpdate, Update, merged_static, merged_time
 from pytest_gpuperf.baselines.records import RecordFile
 from pytest_gpuperf.baselines.writing import Say, silent
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 
 class StaticLookup(NamedTuple):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.revision import EVIDENCE
+from pytest_gpuperf.model.task import EVIDENCE
 from pytest_gpuperf.options import USUAL_FOLDER
 from pytest_gpuperf.process import last_run
 

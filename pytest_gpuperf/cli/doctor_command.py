@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pytest_gpuperf.doctor import gpus, probes, team
 from pytest_gpuperf.doctor.findings import ProbeResult, as_json, as_text, is_ready
 from pytest_gpuperf.doctor.machine import HostMachine
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model import __version__
 
 PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
     probes.probe_packages, probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, team.probe_team, probes.probe_ncu,

@@ -12,7 +12,8 @@ from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import add_output, read_report, refuse_other_endings
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of

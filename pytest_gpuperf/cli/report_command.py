@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.base_record import schema_of
+from pytest_gpuperf.model.evidence import schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.options import REPORT_ENDINGS
 from pytest_gpuperf.process import last_run

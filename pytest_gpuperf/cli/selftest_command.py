@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_gpuperf.formatting import indented_json
-from pytest_gpuperf.model.timer_names import TIMERS
+from pytest_gpuperf.model.limits import TIMERS
 from pytest_gpuperf.selftest.run import run_selftest
 from pytest_gpuperf.selftest.selftest_report import as_text
 

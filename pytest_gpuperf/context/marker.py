@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.arguments import SETTINGS, BadArgument, measures, setting_problem
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.model.evidence import CacheMode
+    from pytest_gpuperf.model.time_record import CacheMode
     from pytest_gpuperf.model.verdict import PairSlot
 
 NAME = "gpuperf"

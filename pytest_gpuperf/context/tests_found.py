@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"

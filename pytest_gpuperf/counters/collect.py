@@ -23,8 +23,9 @@ from pytest_gpuperf.counters.metric_request import hint
 from pytest_gpuperf.counters.report import Reader, sum_up
 from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, run
 from pytest_gpuperf.judge.counters import summed_up
-from pytest_gpuperf.model.evidence import CacheMode, Key
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ProfileTask
+from pytest_gpuperf.model.time_record import CacheMode
 
 TAKES = 3
 """Times that an update takes its counters, each in processes of its own (docs/how-to/counters.md, "The gate")."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
+from pytest_gpuperf.model.evidence import Key, Record
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 
 INDEX = "index.jsonl"
 COLLECTED = "collected.json"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
 from pytest_gpuperf.judge.counters import Better, Metric
-from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.options import is_metric
 
 TRAFFIC = ("dram__", "lts__")

@@ -19,7 +19,7 @@ import msgspec
 from pytest_gpuperf.counters.chip_names import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
 from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
-from pytest_gpuperf.model.safe_python import module_command
+from pytest_gpuperf.model.task import module_command
 
 MODULE = "ncu_report"
 LIMIT_S = 120.0

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX
 from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.device.lock import LOCK_VARIABLE, lock_folder
-from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.time_record import CacheMode
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")

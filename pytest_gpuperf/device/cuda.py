@@ -25,7 +25,7 @@ from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
 
 FLUSH_FACTOR = 2
 """Bytes that a flush of the L2 writes, over its size.  What is flushed otherwise has other dirty lines to write back,

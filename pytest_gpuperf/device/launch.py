@@ -17,7 +17,8 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import COOPERATIVE, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticRecord
+from pytest_gpuperf.model.evidence import KernelBinary, Occupancy, StaticRecord
+from pytest_gpuperf.model.time_record import Identity
 
 _CLUSTER = re.compile(r" cluster=\((\d+), (\d+), (\d+)\)")
 

@@ -21,7 +21,7 @@ from pytest_gpuperf.compile.machine_code.sass import (
 )  # fmt: skip
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
-from pytest_gpuperf.model.code_difference import CodeDifference, CodeLine, Mark
+from pytest_gpuperf.model.advice import CodeDifference, CodeLine, Mark
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, unpacked
 

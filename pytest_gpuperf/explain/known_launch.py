@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.model.evidence import Identity
+from pytest_gpuperf.model.time_record import Identity
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
 _INTEGER = re.compile(r"(?:u?int\d+|bool)=(-?\d+|True|False)")

@@ -15,9 +15,9 @@ from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 

@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, other_arguments
 from pytest_gpuperf.judge.static_rules import less_is_better, more_is_better
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, TimeRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.time_record import CacheMode, Identity, TimeRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 Better = Literal["lower", "higher", "neutral"]

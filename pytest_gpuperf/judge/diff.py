@@ -18,9 +18,8 @@ from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.counters import Metric, compare_counters
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import Beside, TimeRecord, WorkloadRecords, mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
 _FIRST = (REGISTERS.what, SPILL_STORES.what, SPILL_LOADS.what, OCCUPANCY.what)

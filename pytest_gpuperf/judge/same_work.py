@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import Identity, is_known, same_toolchain
+from pytest_gpuperf.model.evidence import is_known, same_toolchain
+from pytest_gpuperf.model.time_record import Identity
 
 Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 

@@ -16,9 +16,9 @@ from typing import Literal
 
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
-from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import UNDECIDED, BesideEvidence, Change, Judgement, Verdict
 
 TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.045})

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pytest_gpuperf.judge.decision import Comparison
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.task import SuspectPlace
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement
 
 

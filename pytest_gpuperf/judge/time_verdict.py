@@ -27,8 +27,8 @@ from pytest_gpuperf.judge.decision import (
     wants_pair,
 )
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.timed_round import RecordedRound
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import RecordedRound
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 REMARKED = 0.05

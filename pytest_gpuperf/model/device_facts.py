@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.evidence import Record
 
 
 class DeviceFacts(Record, frozen=True):

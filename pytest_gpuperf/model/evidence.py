@@ -1,17 +1,26 @@
-"""The nouns: what was found out about a workload, as typed, frozen records that convert to JSON with ``msgspec``."""
+"""The base of all records, names of workloads, and evidence from machine code; ``time_record`` has that of time."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
 
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.timed_round import RecordedRound
-from pytest_gpuperf.model.timer_names import TimerName
+import msgspec
 
-CacheMode = Literal["cold", "warm"]
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of all records: immutable, strict about unknown fields, defaults left out of the JSON."""
+
+
+class _Head(msgspec.Struct):
+    schema: int
+
+
+def schema_of(content: bytes) -> int:
+    """The version that a JSON document says it has, read first: one of another version may have other fields.
+
+    Raises ``msgspec.DecodeError`` and ``UnicodeDecodeError``.
+    """
+    return msgspec.json.decode(content, type=_Head).schema
 
 
 class Key(Record, frozen=True, order=True):
@@ -156,104 +165,6 @@ class KernelBinary(Record, frozen=True):
             dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy, grid=grid,
             symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash, config=self.config,
         )  # fmt: skip
-
-
-class Identity(Record, frozen=True):
-    """Equal identity = the same work by the same machine code: the code cannot have regressed."""
-
-    code: str
-    """``StaticProfile.code_hash`` of the kernel; empty for a callable without a cubin of its own."""
-    launch: str
-    """``grid=(1024, 1, 1) block=(32, 32, 1) shared=0``"""
-    arguments: tuple[str, ...] = ()
-    """One entry per argument: ``float32[1024,32,32] align=512``, ``int32=7``."""
-    source: str = ""
-    """``KernelBinary.source_hash``: not part of what executes, kept to attribute a difference."""
-    toolchain: str = ""
-    config: str = ""
-    """``KernelBinary.config``: as ``source``."""
-
-    def same_execution(self, other: Identity) -> bool:
-        """True if both run the same machine code, launched alike on alike arguments."""
-        mine, theirs = ((one.code, one.launch, one.arguments) for one in (self, other))
-        return bool(self.code) and mine == theirs
-
-
-class Session(Record, frozen=True):
-    """One recording: the machine as it was.  Short and whitelisted, so that diffs stay readable."""
-
-    id: str
-    """Unique in a file: ``20261121T101500-9f3a``."""
-    date: str
-    """UTC, ISO 8601, seconds."""
-    gpu: str
-    uuid: str
-    driver: str
-    cuda: str
-    toolchain: str
-    cupy: str
-    timer: TimerName
-    tick_ns: float
-    """Step of the timer's clock, as measured."""
-    overhead_ns: float
-    """What a sample of an empty kernel reads beyond the kernel's own time."""
-    sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    power_limit_w: int | None = None
-    temperature_c: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    plugin: str = ""
-    commit: str = ""
-    """Of the tests' repository, as git names it; empty outside of one."""
-    dirty: bool = False
-    """Whether tracked files differed from that commit, those of the baseline folder aside."""
-
-
-class TimeRecord(Record, frozen=True):
-    """Time evidence of one workload on one GPU model: a leaf of the time baseline."""
-
-    identity: Identity
-    timer: TimerName
-    cache: CacheMode
-    rounds: tuple[RecordedRound, ...] = ()
-    kernel: str = ""
-    symbol: str = ""
-    cubin: str = ""
-    """SHA-256 of the baseline's cubin in ``baselines/cubins``; empty for a callable."""
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
-    dynamic_shared_bytes: int = 0
-    bytes: int | None = None
-    """Bytes that one run must move, as declared by the test."""
-    flops: int | None = None
-    """Floating-point operations of one run, as declared by the test."""
-    counters: dict[str, float] = {}
-    """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
-    counter_ranges: dict[str, tuple[float, float]] = {}
-    """Least and most of the counters that were not the same in every take of equal code."""
-    beside: Beside | None = None
-    """What it costs beside its time; None where nothing of that was asked for."""
-
-
-class WorkloadRecords(NamedTuple):
-    """The records of one workload, for every target."""
-
-    static: dict[tuple[str, str], StaticRecord]
-    """By architecture and toolchain."""
-    times: dict[str, TimeRecord]
-    """By GPU model."""
-
-    @property
-    def kernel(self) -> str:
-        """What it launches, as the user names it; empty for a callable."""
-        names = [one.kernel for one in self.static.values()] + [one.kernel for one in self.times.values()]
-        return next(filter(None, names), "")
-
-
-def rounds_on(uuid: str, record: TimeRecord, sessions: Mapping[str, Session]) -> tuple[RecordedRound, ...]:
-    """Those that were taken on this GPU; those of a session that is not among ``sessions`` are another GPU's."""
-    return tuple(one for one in record.rounds if one.session in sessions and sessions[one.session].uuid == uuid)
 
 
 def is_below(node_id: str, place: str) -> bool:

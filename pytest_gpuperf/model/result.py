@@ -10,10 +10,9 @@ from typing import Literal
 import msgspec
 
 from pytest_gpuperf.model.advice import Advice, State
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, Record, StaticRecord
+from pytest_gpuperf.model.time_record import Beside, CacheMode, Identity, Session, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]

@@ -1,16 +1,46 @@
-"""What a child process is there for: a JSON file that the run which starts it writes, named by ``--gpuperf-task``."""
+"""Child processes: their command lines, the tasks that they are given, and what the one of a revision leaves.
+
+A task is a JSON file that the run which starts a child writes, named by ``--gpuperf-task``.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import CacheMode, Key
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Key, Record, is_below
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import EvidenceKind
+
+# --- command lines -------------------------------------------------------------------------------
+# ``python -m`` and ``python -c`` put the current folder first on the path: a ``copy.py`` of the user's would be taken
+# for the standard library's.  ``-P`` came with Python 3.11.
+
+_HOME = str(Path(__file__).parents[2])
+"""Folder of this package."""
+_WITHOUT_FOLDER = "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); "
+AS_COMMAND = f"{_WITHOUT_FOLDER}import pytest; sys.exit(pytest.main())"
+"""As the command ``pytest``."""
+FOLDER_LAST = f"{_WITHOUT_FOLDER}import os, pytest; sys.path.append(os.getcwd()); sys.exit(pytest.main())"
+"""The same for tests that may be used to ``python -m pytest``, and import what lies in the current folder."""
+_MODULE = (
+    f"{_WITHOUT_FOLDER}sys.path.insert(0, sys.argv[1]); import pytest_gpuperf; del sys.path[0]; import importlib; "
+    "sys.exit(importlib.import_module(sys.argv[2]).main(sys.argv[3:]))"
+)
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Python that calls ``main(arguments)`` of a module of this very package, and ends with the status it returns."""
+    return [sys.executable, "-c", _MODULE, _HOME, module, *arguments]
+
+
+# --- tasks ---------------------------------------------------------------------------------------
 
 TASK_FILE = "task.json"
 
@@ -102,3 +132,81 @@ def read_task(path: Path) -> ChildTask:
     except msgspec.DecodeError as problem:
         raise ValueError(f"it holds no task ({problem})") from None
     return task
+
+
+# --- a revision ----------------------------------------------------------------------------------
+
+REVISION_FILE = "revision.json"
+FOUND_FILE = "found.json"
+"""In the folder of the process that runs its tests: what it found."""
+EVIDENCE = ".evidence"
+"""Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
+
+
+class UntimedWork(Record, frozen=True):
+    """What would run, where no GPU runs it."""
+
+    identity: Identity
+    cache: CacheMode
+
+
+class Revision(Record, frozen=True):
+    """What a run has to know of the revision that it compares with, beside its evidence."""
+
+    commit: str
+    """In full."""
+    name: str
+    """For people: ``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``."""
+    archs: tuple[str, ...]
+    """Architectures that its machine code was made for."""
+    lacking: dict[str, str] = msgspec.field(default_factory=dict)
+    """Tests and files that left no evidence, or not all of it, by node id: ``its test failed there: ...``."""
+    top: Path = Path()
+    """Of the working tree that is compared with it."""
+    others: tuple[Path, ...] = ()
+    """Working trees of the repository of which its process may use nothing."""
+    tree: Path = Path()
+    """The worktree that it is checked out in, for as long as the run lasts."""
+    untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
+    """What would run of its workloads where there is no GPU, by ``str`` of their keys."""
+    collected: frozenset[str] = frozenset()
+    """Test files that its own run collected, as in node ids."""
+    root: Path = Path()
+    """pytest's in ``tree``."""
+    by_name: bool = False
+    """The run chose tests by their names, so that those of other names did not run there."""
+
+    def launched_by(self, module: str, test: str) -> list[str]:
+        """Names of the workloads that this test would run there on a GPU."""
+        start = f"{module}::{test} ["
+        return [key.removeprefix(start).removesuffix("]") for key in self.untimed if key.startswith(start)]
+
+    def why_lacking(self, key: Key) -> str:
+        """Why the revision has no evidence of a workload that it may well have; empty if nothing speaks for that."""
+        if key.node_id in self.lacking:
+            return self.lacking[key.node_id]
+        return next((why for place, why in self.lacking.items() if is_below(key.node_id, place)), "")
+
+
+class RevisionFound(Record, frozen=True):
+    """What the process found that ran the tests of a revision."""
+
+    tests: tuple[TestEvidence, ...]
+    lacking: dict[str, str]
+    failed: frozenset[str]
+    """Node ids of tests that failed: what they ran is known, and not whether it is right."""
+    device: DeviceFacts | None
+    foreign: tuple[str, ...] = ()
+    """Modules, libraries and files of another working tree that it used, a line each."""
+    collected: frozenset[str] = frozenset()
+    """Test files, as in node ids."""
+
+
+def read_revision(folder: Path) -> Revision | None:
+    """What ``folder`` says of the revision whose evidence it holds; None of a folder of baselines."""
+    try:
+        return msgspec.json.decode(
+            (folder / REVISION_FILE).read_bytes(), type=Revision, dec_hook=lambda _, text: Path(text)
+        )
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, Record
 
 BesideEvidence = Literal["memory", "accuracy", "host"]
 EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.safe_python import AS_COMMAND
-from pytest_gpuperf.model.task import TASK_FILE, ChildTask, write_task
+from pytest_gpuperf.model.task import AS_COMMAND, TASK_FILE, ChildTask, write_task
 
 WRITES = (
     ("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"),

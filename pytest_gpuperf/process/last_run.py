@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.base_record import Record, schema_of
+from pytest_gpuperf.model.evidence import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import mean_time_ns
 
 UNITS = {"time": "ns", "bandwidth": "B/s"}
 WIDE = 100.0

@@ -13,8 +13,8 @@ import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import describe, duration
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.code_difference import CodeDifference
+from pytest_gpuperf.model.advice import CodeDifference
+from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.process.repository import Commit

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, numbered, percent
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.report.render import for_script, rendered, vendored
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.formatting import quantity
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.curves import found_curves
 from pytest_gpuperf.report.document import Document, Row

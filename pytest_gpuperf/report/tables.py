@@ -14,10 +14,9 @@ from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, ratio
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import Beside, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, Verdict
 from pytest_gpuperf.report.folding import ELLIPSIS, counted, function_of
 from pytest_gpuperf.report.text_table import Table

@@ -17,9 +17,10 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import unpacked
-from pytest_gpuperf.model.revision import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
+from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.judge.same_work import other_arguments
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.process import give_up, process_for
 from pytest_gpuperf.revision.recorded import NotPaired, revision_for

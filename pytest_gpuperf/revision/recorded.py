@@ -15,7 +15,7 @@ import pytest
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.imports import imported_among
 from pytest_gpuperf.revision.worktree import check_out

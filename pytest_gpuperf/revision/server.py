@@ -14,8 +14,7 @@ import pytest
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import Ended, TestsFound, failure_line, skip_reason
-from pytest_gpuperf.model.revision import FOUND_FILE, RevisionFound
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import FOUND_FILE, RevisionFound, RevisionTask
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.timing.process_opponent import (

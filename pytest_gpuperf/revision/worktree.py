@@ -28,7 +28,7 @@ from pytest_gpuperf.baselines.git_objects import (
     said,
 )
 from pytest_gpuperf.compile.cache import default_folder, make_private
-from pytest_gpuperf.model.revision import EVIDENCE, Revision
+from pytest_gpuperf.model.task import EVIDENCE, Revision
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""

@@ -17,8 +17,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import Comparison, Decision, share
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timer_names import TIMERS, TimerName
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES, TIMERS, TimerName
 from pytest_gpuperf.selftest.kernels import KERNELS, Family
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.smallest import smallest_effect

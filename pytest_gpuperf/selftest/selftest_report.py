@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.timer_names import TimerName
-from pytest_gpuperf.model.tolerance import PROFILES, Limits
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.limits import PROFILES, Limits, TimerName
 
 SHORT_NS = 5000.0
 """Of shorter kernels the closing lines say nothing: a tick is too much of their time."""

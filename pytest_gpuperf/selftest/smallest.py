@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Decision, decide
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
 
 DETECTION = 0.99
 RUNS = 1000

@@ -12,7 +12,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of

@@ -14,8 +14,7 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.endings import AmbiguousKernel
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
-from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import Revision, RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.against import reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of

@@ -11,8 +11,9 @@ from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, origi
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import is_deleted
 from pytest_gpuperf.formatting import first_of
-from pytest_gpuperf.model.evidence import Key, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord

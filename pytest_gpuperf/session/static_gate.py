@@ -15,9 +15,9 @@ from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
 from pytest_gpuperf.judge.same_work import explain, other_work
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
-from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.revision import UntimedWork
+from pytest_gpuperf.model.task import UntimedWork
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.run import Run
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.timing import samples as stats
 from pytest_gpuperf.timing.rounds import LONG_NS, UNDROPPED_NS, Clock, Workload
 

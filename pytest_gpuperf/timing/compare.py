@@ -12,8 +12,8 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_promising, is_unanimous
-from pytest_gpuperf.model.timed_round import Round
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
 from pytest_gpuperf.timing.blocks import Block, blocks_of, burst_plan, plan
 from pytest_gpuperf.timing.opponent import Opponent

@@ -14,7 +14,8 @@ from pytest_gpuperf.device.arguments import Source
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Configuration, Device, Timer
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.timing.blocks import Sides
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.opponent import RELOAD_EVERY

@@ -19,10 +19,9 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from pytest_gpuperf.device.interface import Device, Slot, Timer
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import CacheMode, Identity
-from pytest_gpuperf.model.timer_names import TimerName
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.limits import Limits, TimerName
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.timing.blocks import Sides
 from pytest_gpuperf.timing.opponent import pad_of
 from pytest_gpuperf.timing.rounds import Workload

@@ -17,8 +17,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.device_facts import DeviceState
-from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timed_round import Round, mean_time_ns
+from pytest_gpuperf.model.time_record import CacheMode, Round, mean_time_ns
 from pytest_gpuperf.timing import samples as stats
 
 SAMPLES = 30

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.beside_figures import updated
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
+from pytest_gpuperf.model.time_record import TimeRecord, updated
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run

@@ -14,9 +14,9 @@ from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
-from pytest_gpuperf.model.beside_figures import Beside, updated
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.time_record import Beside, TimeRecord, updated
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.modes import takes

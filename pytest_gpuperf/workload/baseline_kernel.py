@@ -18,7 +18,8 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.evidence import KernelBinary, Key, TimeRecord
+from pytest_gpuperf.model.evidence import KernelBinary, Key
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch

@@ -21,8 +21,8 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.time_record import Beside, HostTime
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing import host_blocks

@@ -23,9 +23,8 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_sl
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
 from pytest_gpuperf.judge.time_verdict import TimeCase
-from pytest_gpuperf.model.evidence import TimeRecord, rounds_on
 from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.model.timed_round import RecordedRound, Round, mean_time_ns
+from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.revision.pairing import compare_with_revision
 from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed

@@ -17,7 +17,7 @@ from pytest_gpuperf.endings import CheckedOnly, StaticOnly
 from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RevisionTask
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload.check import check_again, run_and_check

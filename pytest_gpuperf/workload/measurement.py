@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pytest_gpuperf.endings import CheckedOnly, CountersMissing
-from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.timed_round import mean_time_ns
+from pytest_gpuperf.model.time_record import Beside, mean_time_ns
 from pytest_gpuperf.workload.request import Request
 
 _Figure = TypeVar("_Figure", int, float)

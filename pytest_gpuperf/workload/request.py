@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.model.evidence import CacheMode, Identity
-from pytest_gpuperf.model.tolerance import Limits
+from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 

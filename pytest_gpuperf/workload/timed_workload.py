@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import scipy
 
-from pytest_gpuperf.model.evidence import Identity, Key, TimeRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.request import Request

@@ -12,7 +12,7 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
 
 pytestmark = pytest.mark.gpu
 

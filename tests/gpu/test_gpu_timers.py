@@ -12,8 +12,7 @@ from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import open_timer
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.model.timer_names import TimerName
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES, TimerName
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.rounds import Workload, take_rounds
 from pytest_gpuperf.timing.samples import midmean

@@ -16,7 +16,7 @@ from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers

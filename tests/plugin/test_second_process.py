@@ -14,7 +14,7 @@ from evidence_tree import read_evidence
 from suite_under_test import CONFIRMS, REFUSING
 from warm_python import COLD
 
-from pytest_gpuperf.model.safe_python import AS_COMMAND
+from pytest_gpuperf.model.task import AS_COMMAND
 from pytest_gpuperf.workload import confirm
 
 ONE = ("-k", "1024")

@@ -6,17 +6,8 @@ import hashlib
 from collections.abc import Iterable
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.model.beside_figures import HostTime
-from pytest_gpuperf.model.evidence import (
-    Identity,
-    Key,
-    Occupancy,
-    Session,
-    StaticProfile,
-    StaticRecord,
-    TimeRecord,
-)
-from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.time_record import HostTime, Identity, Round, Session, TimeRecord
 
 H200 = "nvidia-h200"
 NVRTC = "nvrtc 13.0.88"

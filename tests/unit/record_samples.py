@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.timed_round import Round
+from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord, WorkloadRecords
 
 CODE = "c0" * 32
 LAUNCH = "grid=(8, 1, 1) block=(256, 1, 1) shared=0"

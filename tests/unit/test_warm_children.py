@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import warm_python
 
-from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST, module_command
+from pytest_gpuperf.model.task import AS_COMMAND, FOLDER_LAST, module_command
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 
 

@@ -20,8 +20,7 @@ from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
 from pytest_gpuperf.compile.ptxas_log import PtxasUsage, Report, read_log
-from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Parameter, StaticProfile
+from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.model.safe_python import module_command
+from pytest_gpuperf.model.task import module_command
 
 _LIMIT_S = 10
 _MEMORY_BYTES = 1 << 30

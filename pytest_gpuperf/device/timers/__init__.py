@@ -1,7 +1,7 @@
 """Timers: the device time of short pieces of work.
 
 **cupti** reads the GPU's own time stamps of every kernel; **graph** times many launches unrolled into one CUDA graph.
-A new timer is one module, and its name among ``model.timer_names.TIMERS``, best first.
+A new timer is one module, and its name among ``model.limits.TIMERS``, best first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.device.timers.cupti import open_cupti
 from pytest_gpuperf.device.timers.graph import GraphTimer
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.model.timer_names import TIMERS, TimerName
+from pytest_gpuperf.model.limits import TIMERS, TimerName
 
 _OPENERS: dict[TimerName, Callable[[CudaStream], Timer]] = {"cupti": open_cupti, "graph": GraphTimer}
 

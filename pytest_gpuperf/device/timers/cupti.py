@@ -25,8 +25,8 @@ from pytest_gpuperf.device.timers.cupti_records import Activity, Records, record
 from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.time_record import CacheMode
 
 LEAST_PAUSE_NS = 200_000.0
 """Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of

@@ -25,8 +25,8 @@ from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, middle
 from pytest_gpuperf.device.timers.stream import CudaStream, Graph, Work
-from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.time_record import CacheMode
 
 MOST_NODES = 1000
 """Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed

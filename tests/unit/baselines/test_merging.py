@@ -9,8 +9,7 @@ from baseline_samples import H200, make_host_time, make_key, make_round, make_se
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merged_time
 from pytest_gpuperf.baselines.records import Name, RecordFile
-from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import Identity, Session, TimeRecord
+from pytest_gpuperf.model.time_record import Beside, Identity, Session, TimeRecord
 
 NAME = Name("test_transpose", "padded")
 NONE: RecordFile[TimeRecord] = RecordFile(H200, {})

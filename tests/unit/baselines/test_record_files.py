@@ -33,8 +33,8 @@ from pytest_gpuperf.baselines.files import decode, encode
 from pytest_gpuperf.baselines.merging import Update, merged_static, merged_time
 from pytest_gpuperf.baselines.records import Name, RecordFile
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.beside_figures import Beside
-from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.time_record import Beside, TimeRecord
 
 
 def of_update(update: Update) -> RecordFile[Any]:

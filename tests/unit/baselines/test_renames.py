@@ -7,7 +7,8 @@ import pytest
 from record_samples import identity_of, records_of
 
 from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, renamed_workloads
-from pytest_gpuperf.model.evidence import Key, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.time_record import WorkloadRecords
 
 
 def key(test: str, workload: str = "k", module: str = "test_a.py") -> Key:

@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.rounding import (
     with_counts,
 )
 from pytest_gpuperf.judge.counters import Counts
-from pytest_gpuperf.model.timed_round import RecordedRound, Round
+from pytest_gpuperf.model.time_record import RecordedRound, Round
 
 
 def rounded(entry: Round, tick_ns: float = 32.0) -> RecordedRound:

@@ -14,8 +14,9 @@ from record_samples import static_of, time_of
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.command_line import main
-from pytest_gpuperf.model.evidence import Key, Session
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.time_record import Session
 from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_report

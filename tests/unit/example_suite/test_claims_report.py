@@ -16,8 +16,8 @@ import pytest
 from evidence_tree import read_evidence
 
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
-from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.time_record import Identity, RecordedRound, TimeRecord
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_gpuperf.explain.workload_comparison import side_of
-from pytest_gpuperf.model.evidence import Identity, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+from pytest_gpuperf.model.time_record import Identity, TimeRecord
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,

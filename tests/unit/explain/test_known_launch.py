@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_gpuperf.explain.known_launch import known_launch
-from pytest_gpuperf.model.evidence import Identity, Parameter
+from pytest_gpuperf.model.evidence import Parameter
+from pytest_gpuperf.model.time_record import Identity
 
 ARGUMENTS = ("float32[1024,32] align=16", "int32=-7", "null", "bool=True", "float32=1.5", "address align=4",
              "Pair=0x0102030405060708", "uint64=9", "float32[4]")  # fmt: skip

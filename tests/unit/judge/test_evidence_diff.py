@@ -9,8 +9,8 @@ from record_samples import identity_of, records_of, static_of, time_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, compare_evidence
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord, WorkloadRecords
 
 KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
 H200, NVRTC = "nvidia-h200", "nvrtc 13.0.88"

@@ -14,7 +14,8 @@ from pytest_gpuperf.judge.counters import (
     not_counted,
     widened,
 )
-from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 KEY = Key(module="test_m.py", test="test_t", workload="w")

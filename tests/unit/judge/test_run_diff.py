@@ -11,8 +11,7 @@ from record_samples import identity_of, time_of
 
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import RunDiff, run_diffs
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord, WorkloadRecords
 
 H200 = "nvidia-h200"
 SECTORS = Metric("dram__sectors.sum", "sectors", tolerance=0.01)

@@ -20,7 +20,7 @@ from pytest_gpuperf.judge.secondary import (
     not_asked_for,
     recorded_log,
 )
-from pytest_gpuperf.model.beside_figures import HostTime
+from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 
 RECORD = HostTime(ratios=(0.5, 0.49, 0.51, 0.505, 0.495), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")

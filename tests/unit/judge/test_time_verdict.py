@@ -20,8 +20,8 @@ from pytest_gpuperf.judge.time_verdict import (
     record_bound,
     unchanged,
 )
-from pytest_gpuperf.model.timed_round import RecordedRound
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.time_record import RecordedRound
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 CASE = TimeCase(key=KEY, target="nvidia-h200", limits=PROFILES["tight"], alpha=6e-4, record_ns=1000.0)

@@ -11,8 +11,7 @@ import pytest
 from git_samples import commit
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.revision import REVISION_FILE, Revision, read_revision
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import REVISION_FILE, Revision, RevisionTask, read_revision
 from pytest_gpuperf.revision import foreign_files, imports
 from pytest_gpuperf.revision.foreign_files import ForeignFiles
 from pytest_gpuperf.revision.imports import enter

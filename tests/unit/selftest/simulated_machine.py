@@ -16,7 +16,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Configuration, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.limits import TimerName
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-51110000-0000-0000-0000-000000000001", index=0,

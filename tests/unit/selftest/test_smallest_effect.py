@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.judge.decision import Decision, decide
-from pytest_gpuperf.model.tolerance import PROFILES, Limits
+from pytest_gpuperf.model.limits import PROFILES, Limits
 from pytest_gpuperf.selftest.run import ALPHA
 from pytest_gpuperf.selftest.smallest import smallest_effect
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import KernelResult, read_report
 from pytest_gpuperf.counters.run_ncu import Ncu
-from pytest_gpuperf.model.evidence import Identity
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.session import collect_counters
 from pytest_gpuperf.session.collect_counters import (
     Progress,

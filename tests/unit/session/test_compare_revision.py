@@ -19,8 +19,7 @@ from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, workl
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.revision import Revision, RevisionFound, read_revision
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import Revision, RevisionFound, RevisionTask, read_revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.revision import against, process, worktree

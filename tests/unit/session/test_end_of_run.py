@@ -13,7 +13,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, st
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict

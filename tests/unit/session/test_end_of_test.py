@@ -17,9 +17,9 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.endings import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.judge.suspects import Suspect
-from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test, not_reached
 from pytest_gpuperf.test_record import TestRecord

@@ -12,7 +12,7 @@ from run_samples import COMPILER, H200, MODULE, TEST, Run, static_record, worklo
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, USAGE_ERROR = 0, 1, 2, 4

@@ -10,8 +10,7 @@ import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import Revision, RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test, not_reached

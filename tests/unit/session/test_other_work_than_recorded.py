@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from run_samples import judgement, key, workload
 
-from pytest_gpuperf.model.evidence import Identity, TimeRecord
-from pytest_gpuperf.model.revision import Revision, UntimedWork
+from pytest_gpuperf.model.task import Revision, UntimedWork
+from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session.static_gate import RECORD_BY_NAME, same_work
 

@@ -12,8 +12,7 @@ from run_samples import H200, MODULE, TEST, Run, workload
 
 from pytest_gpuperf.context.tests_found import Ended
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.revision import FOUND_FILE, RevisionFound
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import FOUND_FILE, RevisionFound, RevisionTask
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.revision.server import leave_evidence

@@ -11,8 +11,9 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.model.evidence import Identity, StaticRecord
-from pytest_gpuperf.model.revision import Revision, UntimedWork
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.task import Revision, UntimedWork
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import not_reached as module
 from pytest_gpuperf.session.not_reached import CAUGHT, PASSED_WITHOUT, WITHOUT_CODE, not_reached

@@ -12,7 +12,7 @@ from recordings import drawn, recordings
 
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
 from pytest_gpuperf.timing.blocks import BURST_S, LEAST_SIZE, LONGEST_SLOT, MOST_SIZE, Plan, blocks_of, burst_plan, plan
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError

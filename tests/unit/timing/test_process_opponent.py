@@ -14,8 +14,8 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.decision import ALPHA, Decision
-from pytest_gpuperf.model.evidence import Identity
-from pytest_gpuperf.model.tolerance import PROFILES
+from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.process_opponent import (
     Link,

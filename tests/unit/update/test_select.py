@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from record_samples import identity_of, time_of
 
-from pytest_gpuperf.model.beside_figures import Beside, HostTime
-from pytest_gpuperf.model.evidence import Key, TimeRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.select import (

@@ -12,7 +12,8 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
 from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
+from pytest_gpuperf.model.evidence import KernelBinary, Key
+from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 

@@ -13,9 +13,10 @@ import pytest
 from pytest_gpuperf.device.device_errors import LockTimeout
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.suspects import Confirmation, Suspect
-from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run

@@ -12,7 +12,7 @@ from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_cupti
 from pytest_gpuperf.device.timers.cupti_records import Records
-from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.time_record import CacheMode
 
 
 @pytest.fixture

@@ -1,8 +1,15 @@
-"""The limits of a verdict on time: how much slower is accepted, and how much slower must be found."""
+"""What flags and the marker choose from: names of timers, and limits of a verdict on time.
+
+A plain run reads this and no other record: it imports nothing.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+TimerName = Literal["cupti", "graph"]
+TIMERS: tuple[TimerName, ...] = ("cupti", "graph")
+"""In order of preference."""
 
 
 class Limits(NamedTuple):
