@@ -11,7 +11,6 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.compiler_options import unoptimised_by
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.endings import AmbiguousKernel
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
 from pytest_gpuperf.model.task import Revision, RevisionTask
@@ -22,7 +21,7 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.name_renames import name_origins
 from pytest_gpuperf.session.not_reached import not_reached
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
-from pytest_gpuperf.test_record import CompiledKernel, TestRecord
+from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
 
 EXPLAINED = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
 """Verdicts on changed code.  Where nothing that gates got worse, advice may know of something that did."""

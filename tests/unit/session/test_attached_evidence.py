@@ -11,12 +11,12 @@ from run_samples import Run, judgement, workload
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_test
+from pytest_gpuperf.test_record import CheckedOnly
 
 
 def report(**fields: Any) -> Any:
