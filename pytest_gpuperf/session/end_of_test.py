@@ -45,7 +45,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     test.whole = problem is None and not test.subtest_stopped and run.options.gates and run.has_gpu
     loss = broken_by(item, run, problem)
     if loss is not None:
-        problem, test.faulted, test.whole = loss, True, False
+        problem, test.whole = loss, False
         run.gpu_lost = item.nodeid
     test.memory = memory_words(run, problem)
     stopped = problem is not None and stops_early(item, problem)

@@ -89,7 +89,6 @@ def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Ru
     assert isinstance(raised, pytest.fail.Exception)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
     book = stash.record_of(item)
-    assert (book.faulted, book.whole, run.state.gpu_lost) == (True, False, item.nodeid)
     assert book.red_signature == ""
 
 
