@@ -90,6 +90,7 @@ def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Ru
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
     book = stash.record_of(item)
     assert book.red_signature == ""
+    assert (book.whole, run.state.gpu_lost) == (False, item.nodeid)
 
 
 def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> None:
