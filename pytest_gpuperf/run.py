@@ -45,7 +45,7 @@ from pytest_gpuperf.results import Results
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
-    from pytest_gpuperf.judge.suspects import Suspect
+    from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
 StaticTests = dict[str, dict[str, StaticRecord]]

@@ -62,7 +62,7 @@ def test_{kernel}(cuda_kernel, gpu, gpuperf):
     launch = cuda_kernel({file}, "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
     gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
-ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
+ATTRIBUTES = "baselines/**/*.cubin.z binary\n"
 SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Files by which pytest takes a folder for its root."""
 INI = "[pytest]\ntestpaths = .\n"
@@ -85,6 +85,8 @@ Next:
     pytest --update-baselines      # records; without a GPU, the machine code alone
     pytest --gpuperf               # gates: green
     {git}git add . && git commit -m "Gate the first kernel"
+
+In .github/workflows/gpuperf.yml put the account that has pytest-gpuperf in the place of OWNER.
 
 Then change the kernel and run pytest --gpuperf again. docs/tutorial/first-regression.md tells more.
 """

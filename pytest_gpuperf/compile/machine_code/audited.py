@@ -18,7 +18,7 @@ from pytest_gpuperf.compile.machine_code.containers import BuiltFile, built_file
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
 from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
-from pytest_gpuperf.compile.machine_code.stable_names import stable_symbol
+from pytest_gpuperf.compile.machine_code.symbols import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 
