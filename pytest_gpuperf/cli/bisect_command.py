@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -27,8 +29,7 @@ from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process.children import RunningChild, errors_in, log_lines
-from pytest_gpuperf.process.signals import command_in_order
+from pytest_gpuperf.process.children import RunningChild, answer_signals, errors_in, log_lines
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
@@ -61,8 +62,18 @@ def execute(parsed: argparse.Namespace, write: Write) -> int:
         write(text)
         sys.stdout.flush()
 
-    with command_in_order():
+    give_back = answer_signals(_exit, signal.SIGINT, signal.SIGTERM)
+    try:
         return _search(parsed.node_id, parsed.good, parsed.bad, Path.cwd(), at_once)
+    finally:
+        give_back()
+
+
+def _exit(number: int, _frame: object) -> NoReturn:
+    """End by the status of a shell, children and folders first; no second signal cuts that short."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int:
