@@ -25,8 +25,7 @@ from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.hookspecs import device_given, reader_given
-from pytest_gpuperf.process.children import progress_of
-from pytest_gpuperf.process.command import child_command
+from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
@@ -81,7 +80,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=reader_given(config) or read_report,
-        target=lambda task: child_command(config, task, task.folder),
+        target=lambda task: child_command(config, task),
         working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"

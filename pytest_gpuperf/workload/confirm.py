@@ -115,7 +115,7 @@ def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> s
     worker.give_memory_back()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], worker.child_environment())
+            status = run_task(item.config, task, log, limit_s, worker.child_environment())
     except (LockTimeout, LockUnavailable) as error:
         problem = f"a second process did not get the GPU ({error})"
     except OSError as error:

@@ -106,7 +106,7 @@ def test_the_tests_that_use_gpuperf_are_counted(run: Run, profiled: Profiled, sh
 def test_a_profiled_process_is_told_its_task_in_its_own_folder(run: Run, profiled: Profiled, shown: list[str]) -> None:
     count_items(run.config, [run.item()])
     task: Any = SimpleNamespace(folder=Path("there"))
-    assert profiled.assignments[0].target(task) == ["pytest", run.config, task, Path("there")]
+    assert profiled.assignments[0].target(task) == ["pytest", run.config, task]
 
 
 def test_what_was_collected_is_kept_for_this_process_and_for_workers(
