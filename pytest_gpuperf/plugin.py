@@ -54,10 +54,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     options = session.config.stash[stash.OPTIONS]
     if options.require_gpu and not hasattr(session.config, "workerinput"):
         stash.run_of(session.config).require_gpu()
-    if options.task is not None:
-        from pytest_gpuperf.revision import process  # noqa: PLC0415 only a child process has a partner this early
+    if options.task is not None and options.task.takes_times:
+        from pytest_gpuperf.revision import pairing  # noqa: PLC0415 only a child process has a partner this early
 
-        process.start_early(stash.run_of(session.config), options.task)
+        pairing.start_early(stash.run_of(session.config), options.task)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -36,7 +36,7 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
 from pytest_gpuperf.model.time_record import Session, WorkloadRecords
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
-StaticTests = dict[str, dict[str, StaticRecord]]
-"""By test and workload."""
-OnRecord = dict[str, StaticProfile]
 SELF_PAIRS = 3
 """Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
@@ -64,8 +61,6 @@ class Run:
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
-        self.profiles_on_record: dict[tuple[str, ...], tuple[tuple[StaticTests, ...], OnRecord]] = {}
-        """By module and architectures: the records that they are of, and profiles by cubin and symbol."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
         self.archs_of_workers: frozenset[str] = frozenset()
