@@ -28,7 +28,7 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_remedy, remedy
+from pytest_gpuperf.compile.remedies import Mistake, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
@@ -184,11 +184,12 @@ def refusal(program: Program, log: str) -> CompileProblem | None:
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
     own, by_nvcc = file == program.place, program.compiler == NVCC
     if file == _EXPRESSIONS or (by_nvcc and own and line > len(program.text.splitlines())):
-        return UnknownKernel(str(program.expression), program.place, None, expression_hint(what))
-    refused = Mistake(file, line, what, own, of_cuda=file.startswith(tuple(map(str, toolkit_folders()))))
-    quoted = log[mistake.end() :].lstrip("\n").partition("\n")[0]
-    advice = macro_remedy(refused, quoted, program.options)
-    advice = advice or remedy(refused, log, program.compiler, _is_for_host(program))
+        hint = (
+            f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
+            "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
+        )
+        return UnknownKernel(str(program.expression), program.place, None, hint)
+    advice = remedy(Mistake(file, line, what, own), log, program.compiler, _is_for_host(program))
     return CompileError(file, line, what, log, advice)
 
 
