@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord

@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import PART, write_whole
-from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, UntrustedFolder
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 DEFAULT_MAX_BYTES = 512 << 20
 _DIGEST_BYTES = 32
@@ -40,14 +40,14 @@ def default_folder() -> Path:
 def make_private(folder: Path) -> None:
     """Make a folder that only this user may use, or see that it is one that no other may write.
 
-    Raises ``UntrustedFolder`` where another user than root owns it or may write it, and ``OSError``.
+    Raises ``OSError``, a ``PermissionError`` where another user than root owns it or may write it.
     """
     folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0):
-        raise UntrustedFolder(f"it belongs to another user, number {status.st_uid}")
+        raise PermissionError(f"it belongs to another user, number {status.st_uid}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedFolder(
+        raise PermissionError(
             f"other users may write it, mode {stat.S_IMODE(status.st_mode):o}; chmod 700 {folder} ends that"
         )
 

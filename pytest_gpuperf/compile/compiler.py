@@ -25,17 +25,16 @@ from pytest_gpuperf.compile.compiler_options import (
     with_lines,
     without_folders,
 )
+from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of
+from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
-from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.source import KernelSource, without_comments
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
-from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import KernelBinary
 
 CACHE_VERSION = 12

@@ -3,14 +3,13 @@
 Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
 ``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.
 
-A source that NVRTC refuses is compiled once more with stubs of the host's headers (``compile/include``): what device
-code takes from those of the C and C++ library, and nothing from the others.
+A source that NVRTC refuses is compiled again with stubs of the host's headers (``compile/include``): what device code
+takes from those of the C and C++ library, and nothing from the others; then with names that nvcc declares by itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
-from pytest_gpuperf.compile.ptxas_log import read_log
+from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.remedies import Mistake, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
@@ -54,7 +53,6 @@ HOST_HEADERS = Path(__file__).parent / "include" / "host"
 _LIBRARIES = Path(__file__).parent / "include" / "libraries"
 """Searched before CUDA's own: those of its libraries are for the host alone."""
 _NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
-_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
 
 
 class Program(NamedTuple):
@@ -90,27 +88,12 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    stubs: tuple[Path, ...] = ()
-    while True:
+    for stubs in ((), (HOST_HEADERS,), (HOST_HEADERS, _NAMES_OF_THE_HOST)):
         try:
             return _compiled(nvrtc, program, arch, stubs)
         except CompileError as problem:
-            more = (HOST_HEADERS, _NAMES_OF_THE_HOST) if _lacks_names(problem.log) else (HOST_HEADERS,)
-            if len(more) <= len(stubs):
-                raise
-            stubs = more
-
-
-def _lacks_names(log: str) -> bool:
-    """Whether NVRTC misses a name that nvcc declares without any ``#include``."""
-    return any((one or other) in _host_names() for one, other in _UNDEFINED.findall(log))
-
-
-@functools.cache
-def _host_names() -> frozenset[str]:
-    included = re.findall(r"#include <(.+)>", _NAMES_OF_THE_HOST.read_text(encoding="utf-8"))
-    texts = ((HOST_HEADERS / name).read_text(encoding="utf-8") for name in included)
-    return frozenset(name for text in texts for name in re.findall(r"(?:#define |using ::|typedef [\w ]+ )(\w+)", text))
+            refused = problem
+    raise refused
 
 
 def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Path]) -> Compiled:
@@ -189,14 +172,8 @@ def refusal(program: Program, log: str) -> CompileProblem | None:
             "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
         )
         return UnknownKernel(str(program.expression), program.place, None, hint)
-    advice = remedy(Mistake(file, line, what, own), log, program.compiler, _is_for_host(program))
+    advice = remedy(Mistake(file, line, what, own), log, program.compiler)
     return CompileError(file, line, what, log, advice)
-
-
-def _is_for_host(program: Program) -> bool:
-    """Whether the source includes a header of which device code takes nothing."""
-    stubs = (HOST_HEADERS / name for name in re.findall(r"#\s*include\s*<([^>]+)>", program.text))
-    return any(stub.is_file() and stub.stat().st_size == 0 for stub in stubs)
 
 
 def _assembler_words(log: str, status: str) -> str:

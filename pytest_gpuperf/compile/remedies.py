@@ -108,11 +108,10 @@ _TABLE = (
 """The first row that fits is the remedy; of the last row code of the host may be the reason."""
 
 
-def remedy(mistake: Mistake | None, log: str, compiler: str, for_host: bool = False) -> str:
+def remedy(mistake: Mistake | None, log: str, compiler: str) -> str:
     """What to do about a source that the ``compiler`` refuses; empty if its own words are all there is.
 
-    ``mistake`` is None where only the assembler or the linker refuses it; ``for_host`` if the source includes
-    headers of the host alone.
+    ``mistake`` is None where only the assembler or the linker refuses it.
     """
     facts = {} if mistake is None else {"line": mistake.line, "guard": _guard(mistake)}
     advice = ""
@@ -123,7 +122,7 @@ def remedy(mistake: Mistake | None, log: str, compiler: str, for_host: bool = Fa
             advice = row.text.format("", *(group or "" for group in found.groups()), **facts)
             if row is not _TABLE[-1]:
                 return advice
-    if mistake is None or compiler == "nvcc" or not (for_host or re.search(_HOST_WORDS, log)):
+    if mistake is None or compiler == "nvcc" or not re.search(_HOST_WORDS, log):
         return advice
     doubt = f"Perhaps line {{line}} is {_GUARD}".format(**facts)
     return f"{advice}\n{doubt}".lstrip()

@@ -29,31 +29,19 @@ class InstalledTool(NamedTuple):
     """``13.5.37``"""
 
 
-_CHOSEN: list[Path] = []
-"""The NVRTC library that was chosen, if any."""
-
-
-def libraries_of(folder: Path) -> dict[str, Path]:
-    """NVRTC's library by its wheel's version, of one that ``pip install --target`` put into ``folder``."""
-    names = [path.name for path in folder.glob("nvidia_cuda_nvrtc*-*.dist-info")]
-    found = sorted(path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name)
-    return {name.removesuffix(".dist-info").rpartition("-")[2]: found[0] for name in names if found}
-
-
+@functools.cache
 def choose_nvrtc(folder: Path) -> None:
-    """Compile with the NVRTC of this folder from now on.
+    """Compile with the NVRTC that ``pip install --target`` put into this folder, from now on.
 
     Raises ``ToolchainMissing`` if it has none, or another one was loaded before.
     """
-    libraries = libraries_of(folder)
+    libraries = [path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name]
     if len(libraries) != 1:
         raise ToolchainMissing(
             f"{folder} holds {len(libraries)} versions of NVRTC, not one: fill an empty folder with "
             f"pip install --target {folder} nvidia-cuda-nvrtc==VERSION"
         )
-    (library,) = libraries.values()
-    if _CHOSEN[:1] == [library]:
-        return
+    (library,) = libraries
     if nvrtc_bindings.cache_info().currsize:
         raise ToolchainMissing(f"{folder}: this process compiles with another NVRTC already")
     try:  # what is loaded is found before anything installed; 13.0.88 does not look for its builtins beside itself
@@ -61,7 +49,6 @@ def choose_nvrtc(folder: Path) -> None:
             ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
         raise ToolchainMissing(f"{library} cannot be loaded ({problem})") from problem
-    _CHOSEN[:] = [library]
 
 
 @functools.cache

@@ -12,8 +12,8 @@ from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.version import toolchain
 
 PTXAS = toolchain().replace("nvrtc", "ptxas")
 SAMPLES = HERE.parent / "unit" / "device"
