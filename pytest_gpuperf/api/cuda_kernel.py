@@ -117,7 +117,7 @@ class KernelCompiler:
             handed, self._targets(arch), by_test=arch is not None, by_run=bool(self._worker.options.archs)
         )
         return Kernel(one.binaries, device=self._worker.device, native=one.native, targets=one.targets,
-                      shared_by=site.shared_by, ptx=handed.ptx_for)  # fmt: skip
+                      shared_by=site.shared_by)  # fmt: skip
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -199,8 +199,9 @@ class KernelCompiler:
         binaries = compiling.compile_for(source, wanted, cache, recorded)
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
+        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
+        kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
+        return kernel
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -27,12 +26,12 @@ from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin, refusal
 from pytest_gpuperf.compile.remedies import remedy
-from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
+from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool
 
 LIMIT_S = 1800
 """For one file and architecture; libraries of templates take minutes."""
 _REMEDY = (
-    "install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
+    "Install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
     "nvidia-cuda-crt nvidia-cuda-runtime; nvcc needs a C++ compiler of the host too (g++)"
 )
 VARIABLES = (
@@ -58,16 +57,8 @@ _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 
 @functools.cache
 def nvcc() -> InstalledTool:
-    """Path and version of nvcc: that of the environment's wheels, else of a toolkit.  Raises ``ToolchainMissing``."""
-    try:
-        from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
-    except ImportError:
-        found = shutil.which("nvcc")
-    else:
-        found = find_nvidia_binary_utility("nvcc") or shutil.which("nvcc")
-    if found is None:
-        raise ToolchainMissing(f'compiler="nvcc": there is no nvcc on this machine: {_REMEDY}')
-    return InstalledTool(Path(found), tool_version(Path(found), "nvcc", _REMEDY))
+    """Path and version of nvcc.  Raises ``ToolchainMissing``."""
+    return find_tool("nvcc", 'compiler="nvcc": there is no nvcc on this machine', _REMEDY)
 
 
 def toolchain(compiler: str = NVRTC) -> str:

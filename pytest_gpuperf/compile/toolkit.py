@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 
 _VERSION_LIMIT_S = 20
+_INSTALL_TOOL = f"Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
 _SIGACTION_BYTES = 1024
 """More than a ``struct sigaction`` has on any system."""
 
@@ -98,40 +100,37 @@ def leave_interrupts_alone(nvrtc: ModuleType) -> None:
 @functools.cache
 def disassembler() -> InstalledTool:
     """Path and version of nvdisasm.  Raises ``ToolchainMissing``."""
-    return _tool_of_wheels("nvdisasm", "static evidence reads the machine code with it")
+    return find_tool("nvdisasm", "no nvdisasm: static evidence reads the machine code with it", _INSTALL_TOOL)
 
 
 @functools.cache
 def container_reader() -> InstalledTool:
     """Path and version of cuobjdump.  Raises ``ToolchainMissing``."""
-    return _tool_of_wheels("cuobjdump", "libraries and fat binaries are taken apart with it")
+    return find_tool("cuobjdump", "no cuobjdump: libraries and fat binaries are taken apart with it", _INSTALL_TOOL)
 
 
-def _tool_of_wheels(name: str, purpose: str) -> InstalledTool:
+def find_tool(name: str, missing: str, remedy: str) -> InstalledTool:
+    """Path and version of a program: of the environment's wheels, else of a toolkit, else on ``PATH``.
+
+    Raises ``ToolchainMissing``: what is ``missing``, and the ``remedy``.
+    """
     try:
         from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
     except ImportError as problem:
         raise ToolchainMissing(
             f"no cuda.pathfinder to find {name} with ({problem}). Install: {STATIC_EXTRA}"
         ) from problem
-    found = find_nvidia_binary_utility(name)
-    if found is None:
-        raise ToolchainMissing(
-            f"no {name}: {purpose}. Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
-        )
-    return InstalledTool(Path(found), tool_version(Path(found), name, f"Install it: {STATIC_EXTRA}"))
-
-
-def tool_version(path: Path, name: str, remedy: str) -> str:
-    """What ``path --version`` tells, ``13.5.37``.  Raises ``ToolchainMissing``, which ends with the ``remedy``."""
+    path = find_nvidia_binary_utility(name) or shutil.which(name)
+    if path is None:
+        raise ToolchainMissing(f"{missing}. {remedy}")
     try:
-        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S)
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise ToolchainMissing(f"{path} does not run ({_first_line(problem)}). {remedy}") from problem
     version = re.search(r"\bV(\d+(?:\.\d+)+)", done.stdout)
     if done.returncode != 0 or version is None:
         raise ToolchainMissing(f"{path} does not tell its version: is it {name}? {remedy}")
-    return version[1]
+    return InstalledTool(Path(path), version[1])
 
 
 @functools.cache

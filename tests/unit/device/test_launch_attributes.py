@@ -35,7 +35,7 @@ class Noting(PlaceholderDevice):
 
 
 def kernel_for(device: PlaceholderDevice, arch: str = "sm_90") -> Kernel:
-    return Kernel({arch: make_binary(arch=arch)}, device=device, native=arch, ptx=str)
+    return Kernel({arch: make_binary(arch=arch)}, device=device, native=arch)
 
 
 def test_a_plain_launch_is_what_it_was() -> None:
@@ -78,7 +78,7 @@ def test_the_name_of_a_variable_is_no_attribute() -> None:
 
 
 def test_without_a_gpu_it_is_formed_and_ends_where_it_is_launched() -> None:
-    kernel = Kernel({"sm_90": make_binary()}, device=PlaceholderDevice(), native=None, ptx=str)
+    kernel = Kernel({"sm_90": make_binary()}, device=PlaceholderDevice(), native=None)
     with pytest.raises(DeviceNeeded, match="work is launched"):
         kernel.launch(4, 32, cooperative=True)()
 
