@@ -90,7 +90,10 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
     there = _names(made)
     lowered = _instance_in(there, program)
     if lowered is None:
-        made = _compiled(program, arch, _INSTANCE.format(program.expression))
+        try:
+            made = _compiled(program, arch, _INSTANCE.format(program.expression))
+        except UnknownKernel as problem:
+            raise UnknownKernel(problem.name, program.place, [*there.values()], problem.hint) from None
         added = _names(made).keys() - there.keys()
         if len(added) != 1:
             hint = "an instance that the file makes itself is named as the machine code has it, types in full"
