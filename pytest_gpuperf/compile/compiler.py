@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ _ALONE = threading.Lock()
 _ATTEMPTS = 4
 _KERNELS = dict[str, KernelAnalysis]
 """By symbol."""
+_T = TypeVar("_T")
 
 
 class _Prepared(NamedTuple):
@@ -131,12 +132,9 @@ def _compiled(one: _Prepared, arch: str, cache: CompileCache | None) -> Compiled
     """The compiler's output, from the cache as long as no header changed that it read."""
     cache = cache if one.headers.complete or one.program.compiler == NVCC else None
     key = _key(one, arch) if cache is not None else ""
-    content = cache.get(key) if cache is not None else None
-    if content is not None:
-        with contextlib.suppress(msgspec.DecodeError):
-            kept = msgspec.msgpack.decode(content, type=Compiled)
-            if all(hash_of(Path(path)) == digest for path, digest in kept.files):
-                return kept
+    kept = _kept(cache, key, Compiled)
+    if kept is not None and all(hash_of(Path(path)) == digest for path, digest in kept.files):
+        return kept
     made = _compile(one.program, arch)
     if cache is not None:
         cache.put(key, msgspec.msgpack.encode(made))
@@ -178,7 +176,7 @@ def _compile(program: Program, arch: str) -> Compiled:
 def _read(made: Sequence[Compiled], arch: str, cache: CompileCache | None, recorded: Recorded) -> list[_KERNELS]:
     """Evidence of the kernels of each cubin: from the cache, the records, or the machine code."""
     keys = [_evidence_key(one, arch) for one in made]
-    found = {key: _kept(cache.get(key)) if cache is not None else None for key in keys}
+    found = {key: _kept(cache, key, _KERNELS) for key in keys}
     missing = {key: one for key, one in zip(keys, made, strict=True) if found[key] is None}
     read = dict(zip(missing, analyse(list(missing.values()), arch, recorded), strict=True)) if missing else {}
     for key, kernels in read.items():
@@ -194,9 +192,10 @@ def _evidence_key(made: Compiled, arch: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _kept(content: bytes | None) -> _KERNELS | None:
+def _kept(cache: CompileCache | None, key: str, kind: type[_T]) -> _T | None:
+    content = cache.get(key) if cache is not None else None
     with contextlib.suppress(msgspec.DecodeError):
-        return None if content is None else msgspec.msgpack.decode(content, type=_KERNELS)
+        return None if content is None else msgspec.msgpack.decode(content, type=kind)
     return None
 
 

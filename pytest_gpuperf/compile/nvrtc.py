@@ -9,10 +9,9 @@ takes from those of the C and C++ library, and nothing from the others; then wit
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -97,24 +96,17 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
 
 
 def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Path]) -> Compiled:
-    with _created(nvrtc, program) as handle:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
+    lowered, expression = None, (program.expression or "").encode()
+    try:
+        if expression:
+            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, expression))
         log = _compile(nvrtc, handle, program, arch, stubs)
-        lowered = None
-        if program.expression is not None:
-            expression = program.expression.encode()
+        if expression:
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
         ptx = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
         return Compiled(cubin, ptx, log, lowered)
-
-
-@contextlib.contextmanager
-def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
-    try:
-        if program.expression is not None:
-            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
-        yield handle
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
 
