@@ -14,7 +14,7 @@ from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes, LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
@@ -203,11 +203,6 @@ def test_a_capture_that_the_call_invalidated_is_refused() -> None:
     driver.ends_with = Result.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
     with pytest.raises(LaunchError, match=rf"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED\. {ON_STREAM}"):
         capture_call(driver, 7, lambda: None)
-
-
-def test_without_the_driver_s_binding_the_remedy_is_its_package() -> None:
-    with pytest.raises(LoadError, match="pip install cuda-bindings"):
-        capture_call(None, 7, lambda: None)
 
 
 def test_the_driver_s_binding_has_what_is_called() -> None:
