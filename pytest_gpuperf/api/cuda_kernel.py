@@ -12,7 +12,7 @@ from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import recorded_profiles
 from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
+from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
@@ -181,11 +181,10 @@ class KernelCompiler:
         would.  Raises ``UnsupportedKernel`` for anything else, and as ``cuda_kernel``.
         """
         code = read_cupy(kernel, name)
-        if code.path:
+        if code.source is None:
             made = self.from_cubin(Path(code.path).absolute(), code.name)
         else:
-            first = self._targets(arch)[0]
-            made = self._compiled(source_of(code, first, self._worker.compile_cache), arch, code.options)
+            made = self._compiled(code.source, arch, code.options)
         made.cooperative = code.cooperative
         return made
 
