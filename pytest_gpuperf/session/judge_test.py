@@ -10,7 +10,7 @@ import pytest
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.compiler_options import unoptimised_by
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.endings import AmbiguousKernel
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
