@@ -26,14 +26,13 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.given_by_hooks import device_given
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.hookspecs import device_given
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
@@ -43,6 +42,7 @@ from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
+from pytest_gpuperf.test_record import CheckedOnly
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
