@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.baselines import audit_file
-from pytest_gpuperf.baselines.audit_file import Builds
+from pytest_gpuperf.cli import audit_file
+from pytest_gpuperf.cli.audit_file import Builds
 from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
 from pytest_gpuperf.compile.machine_code.containers import group_of

@@ -153,7 +153,10 @@ def recorded_commit(node_id: str, start: Path, top: Path) -> str:
         folder = folder_of(None, start)
         store = BaselineStore(folder)
         module = os.path.relpath(top / node_id.partition("::")[0], folder.parent.resolve())
-        sessions = [one for device in store.devices() for one in store.sessions(device, Path(module).as_posix())]
+        tests = [store.time_tests(device, Path(module).as_posix()) for device in store.devices()]
+        sessions = [
+            one for of in tests for works in of.values() for record in works.values() for one in record.sessions
+        ]
     except GpuperfError:
         sessions = []
     known = [one for one in sessions if one.commit and not one.dirty]

@@ -10,15 +10,18 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.history import difference
-from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.renames import renamed_workloads
+from pytest_gpuperf.baselines.layout import place_of
+from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.report.diff import (
     NO_DIFFERENCE,
     ModuleDiff,
@@ -86,18 +89,38 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
 
 
 def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
-    """What to say, and whether a file could not be read."""
-    changed = difference(before, after)
-    renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
-    diff = compare_evidence(
-        changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
-    )
-    skipped = [f"not compared: {words}" for words in changed.skipped]
-    manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
+    """What to say, and whether a file could not be read: it is left out on both sides, and named."""
+    old, new, skipped = dict[Key, WorkloadRecords](), dict[Key, WorkloadRecords](), list[str]()
+    places = sorted(filter(None, map(place_of, {*before.files, *after.files})))
+    for place in places:
+        try:
+            before.load(*place)
+            after.load(*place)
+        except BaselineError as problem:
+            skipped.append(f"not compared: {str(problem).splitlines()[0]}")
+        else:
+            before.workloads(*place, old)
+            after.workloads(*place, new)
+    for key in [key for key, records in old.items() if new.get(key) == records]:
+        del old[key], new[key]
+    diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
-    return _Told(title, modules_of(diff), [*remarks_of(manifests), *skipped], summary), bool(skipped)
+        compared = len(skipped) < len(places)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    remarks: list[str] = []
+    try:
+        remarks = remarks_of((_manifest(before), _manifest(after)))
+    except BaselineError as problem:
+        skipped.append(f"not compared: {str(problem).splitlines()[0]}")
+    return _Told(title, modules_of(diff), [*remarks, *skipped], summary), bool(skipped)
+
+
+def _manifest(baselines: Baselines) -> dict[str, object]:
+    """The fields of the manifest; none without one.  Raises ``BaselineError``."""
+    content = baselines.files.get(manifest.FILE)
+    found = None if content is None else manifest.decoded(content, f"{baselines.name}/{manifest.FILE}")
+    return {} if found is None else msgspec.structs.asdict(found)
 
 
 def _content(file: Path, told: _Told) -> str:
@@ -109,7 +132,3 @@ def _content(file: Path, told: _Told) -> str:
 def _shown(name: str) -> str:
     """A revision; of a commit's full id the beginning."""
     return name[:12] if re.fullmatch("[0-9a-f]{40,64}", name) else name
-
-
-def _fields(manifest: Manifest | None) -> dict[str, object]:
-    return msgspec.structs.asdict(manifest) if manifest is not None else {}

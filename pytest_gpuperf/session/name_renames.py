@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.history import add_records, no_records
-from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, origin_of
+from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import searched_by
@@ -58,10 +57,10 @@ def _without_test(
 ) -> dict[Key, WorkloadRecords]:
     """Records that no collected test is of, and those that this test itself did not reach."""
     if RECORDED not in config.stash:
-        found = no_records()
+        found = dict[Key, WorkloadRecords]()
         for target in store.targets():
             for module in store.modules(target):
-                add_records(found, module, store.load(target, module))
+                store.workloads(target, module, found)
         config.stash[RECORDED] = found
     found_tests, searched = config.stash[stash.FINDING].found, searched_by(config)
     return {

@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.files import read_bounded
+from pytest_gpuperf.baselines.records import read_bounded
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 from pytest_gpuperf.model.evidence import StaticRecord, schema_of
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from record_samples import static_of
 
-from pytest_gpuperf.baselines import audit_file
-from pytest_gpuperf.baselines.audit_file import read, write
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.cli import audit_file
+from pytest_gpuperf.cli.audit_file import read, write
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 
 RECORD = static_of(kernel="k", code="0123456789abcdef01234567")
