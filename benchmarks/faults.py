@@ -2,9 +2,10 @@
 
     python benchmarks/faults.py [--output docs/results/faults.md]
 
-Needs a GPU.  Each case is a run of its own, with one worker of pytest-xdist: a healthy test, the culprit, ten tests of
-one copy kernel that must pass with the time that it has before the culprit.  Exit status 1 if a test fails for
-another's error, a culprit passes, a time is off by more than ``TIME_OFF``, or a run does not end.
+Needs a GPU.  Each case is a run of its own, with one worker of pytest-xdist and without: a healthy test, the culprit,
+ten tests of one copy kernel.  These must pass with the time that it has before the culprit; without a worker they may
+be skipped as not measured, and an endless kernel ends the run.  Exit status 1 if a test fails for another's error, a
+culprit passes, a time is off by more than ``TIME_OFF``, or a run does not end, or ends well.
 """
 
 from __future__ import annotations
@@ -142,22 +143,28 @@ class Seen(NamedTuple):
     """How a run ended."""
 
     case: str
+    workers: int
     status: int | None
     culprit: str
     """Outcome of the culprit's test."""
     words: str
     passed: int
     """Of the tests after it."""
+    skipped: int
+    """Of them, those not measured."""
     off: float
-    """Largest difference of their times from that before the culprit."""
+    """Largest difference of the times of those that passed from that before the culprit."""
     seconds: float
 
     @property
     def well(self) -> bool:
-        return self.status == 1 and self.culprit == "failed" and self.passed == AFTER and self.off <= TIME_OFF
+        if not self.workers and self.culprit == "ended the run":
+            return self.status not in (0, None) and bool(self.words)
+        settled = self.passed + (0 if self.workers else self.skipped)
+        return self.status == 1 and self.culprit == "failed" and settled == AFTER and self.off <= TIME_OFF
 
 
-def run(case: str, culprit: str) -> Seen:
+def run(case: str, culprit: str, workers: int) -> Seen:
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
         (folder / "faults.cu").write_text(SOURCE, encoding="utf-8")
@@ -165,30 +172,40 @@ def run(case: str, culprit: str) -> Seen:
         (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
         command = [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-report=report.json",
-            f"--gpuperf-kernel-timeout={TIMEOUT_S}", "-n", "1",
+            f"--gpuperf-kernel-timeout={TIMEOUT_S}", "-n", str(workers),
         ]  # fmt: skip
         began = time.perf_counter()
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
                                   env={**os.environ, "CI": ""})  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Seen(case, None, "hangs", "", 0, 1.0, LIMIT_S)
+            return Seen(case, workers, None, "hangs", "", 0, 0, 1.0, LIMIT_S)
         seconds = time.perf_counter() - began
-        print(done.stdout[-3000:], done.stderr[-1500:], flush=True)
+        said = done.stdout + done.stderr
+        print(said[-4000:], flush=True)
+        words = next((line for line in said.splitlines() if any(one in line for one in SAYS)), "")
+        if not (folder / "outcomes.txt").exists():
+            return Seen(case, workers, done.returncode, "ended the run", words, 0, 0, 0.0, seconds)
         outcomes = dict(line.split("\t") for line in (folder / "outcomes.txt").read_text(encoding="utf-8").splitlines())
         tests = json.loads((folder / "report.json").read_text(encoding="utf-8"))["tests"]
     times = {
         one["test"]: statistics.fmean(rounds["midmean"] for rounds in work["time"]["rounds"])
         for one in tests for work in one.get("workloads", ()) if work.get("time")
     }  # fmt: skip
-    before = times.get("test_before", float("nan"))
-    off = [abs(times.get(f"test_after[{number}]", float("inf")) / before - 1) for number in range(AFTER)]
-    passed = sum(outcomes.get(f"test_after[{number}]") == "passed" for number in range(AFTER))
-    words = next((line for line in done.stdout.splitlines() if line.startswith(SAYS) or " GiB are free" in line), "")
-    return Seen(case, done.returncode, outcomes.get("test_culprit", "none"), words, passed, max(off), seconds)
+    ends = [outcomes.get(f"test_after[{number}]") for number in range(AFTER)]
+    off = [abs(times.get(f"test_after[{number}]", float("inf")) / times.get("test_before", float("nan")) - 1)
+           for number, end in enumerate(ends) if end == "passed"]  # fmt: skip
+    culprits = outcomes.get("test_culprit", "none")
+    return Seen(case, workers, done.returncode, culprits, words, ends.count("passed"), ends.count("skipped"),
+                max(off, default=0.0), seconds)  # fmt: skip
 
 
-SAYS = ("a kernel faulted on the GPU", "nothing came back from the GPU")
+SAYS = (
+    "after this test the GPU was lost",
+    "a kernel faulted on the GPU",
+    "nothing came back from the GPU",
+    " GiB are free",
+)
 CONFTEST = """
 import pathlib
 
@@ -210,16 +227,16 @@ def table(rows: Sequence[Seen]) -> str:
         "# Kernels that break the GPU",
         "",
         f"Each case is one run on a GPU: a healthy test, the culprit, and {AFTER} tests of one copy of 64 MiB, by",
-        "`python benchmarks/faults.py`. The last column is the largest",
-        "difference of the ten tests' times from the time before the culprit.",
+        "`python benchmarks/faults.py`. The last column is the largest difference of the times of those that passed",
+        "from the time before the culprit.",
         "",
-        "| case | run | exit status | the culprit | it says | passed after it | their times |",
-        "|---|---|---|---|---|---|---|",
+        "| case | workers | run | exit status | the culprit | it says | passed after it | not measured | their times |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for one in rows:
         lines.append(
-            f"| {one.case} | {one.seconds:.1f} s | {one.status} | {one.culprit} | {one.words} "
-            f"| {one.passed} of {AFTER} | {one.off:.2%} |"
+            f"| {one.case} | {one.workers} | {one.seconds:.1f} s | {one.status} | {one.culprit} | {one.words} "
+            f"| {one.passed} of {AFTER} | {one.skipped} | {one.off:.2%} |"
         )
     lines = [line.replace("%", " %") for line in lines]
     lines += ["", "## Other faults", "", "| fault | tried | page or test |", "|---|---|---|"]
@@ -230,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
-    rows = [run(case, culprit) for case, culprit in CASES.items()]
+    rows = [run(case, culprit, workers) for workers in (1, 0) for case, culprit in CASES.items()]
     text = table(rows)
     print(text)
     if given.output is not None:

@@ -61,17 +61,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """No test lies in a folder of baselines that is a link, which may lead to any folder: it is refused later.
+    """No test lies in a folder of baselines, where no one would look for code, nor behind a link in its place.
 
     Nor in the cache folder, which may lie in the project and hold worktrees of it.
     """
-    options = config.stash[stash.OPTIONS]
-    if not options.active:
-        return None
-    linked = collection_path == options.baselines and collection_path.is_symlink()
+    baselines = config.stash[stash.OPTIONS].baselines
+    is_baselines = collection_path == baselines and (baselines.is_symlink() or (baselines / "manifest.json").is_file())
     cache = Path(os.environ.get("GPUPERF_CACHE_DIR", ""))
     is_cache = collection_path.name == cache.name and collection_path.resolve() == cache.resolve()
-    return True if linked or is_cache else None
+    return True if is_baselines or is_cache else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

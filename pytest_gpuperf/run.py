@@ -12,7 +12,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -35,17 +35,17 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
-from pytest_gpuperf.model.time_record import Session
+from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
-    from pytest_gpuperf.judge.suspects import Suspect
+    from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
 StaticTests = dict[str, dict[str, StaticRecord]]
@@ -108,6 +108,11 @@ class Run:
         """The baselines; a process of another revision has none, whatever its working tree holds."""
         task = self.options.task
         return BaselineStore(task.folder / "no-baselines" if isinstance(task, RevisionTask) else self.options.baselines)
+
+    @cached_property
+    def records(self) -> Mapping[Key, WorkloadRecords]:
+        """All that is recorded.  Raises ``BaselineError``."""
+        return self.store.workloads()
 
     @cached_property
     def revision(self) -> Revision | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,14 +102,17 @@ class Baselines:
         """All time evidence of a module on a GPU model, by test and workload."""
         return self._by_compiler(device, module).get("", {})
 
-    def workloads(self, target: str, module: str, into: dict[Key, WorkloadRecords]) -> None:
-        """Adds the records of a target and module to those of their workloads."""
-        for name, record in self.load(target, module).items():
-            known = into.setdefault(name.key(module), WorkloadRecords({}, {}))
-            if isinstance(record, StaticRecord):
-                known.static[target, name.toolchain] = record
-            else:
-                known.times[target] = record
+    def workloads(self, without: Collection[tuple[str, str]] = ()) -> dict[Key, WorkloadRecords]:
+        """All that is recorded, but for files ``without``, by their targets and modules."""
+        found: dict[Key, WorkloadRecords] = {}
+        for target, module in self.places():
+            for name, record in self.load(target, module).items() if (target, module) not in without else ():
+                known = found.setdefault(name.key(module), WorkloadRecords({}, {}))
+                if isinstance(record, StaticRecord):
+                    known.static[target, name.toolchain] = record
+                else:
+                    known.times[target] = record
+        return found
 
     def targets(self) -> tuple[str, ...]:
         """Architectures with static baselines by number, then GPU models with time baselines by name."""
@@ -127,10 +130,13 @@ class Baselines:
         """Test modules that have a file for a target, sorted."""
         return self._modules().get(target, ())
 
+    def places(self) -> list[tuple[str, str]]:
+        """Target and module of every file of records."""
+        return [(target, module) for target in self.targets() for module in self.modules(target)]
+
     def recorded_toolchains(self) -> tuple[str, ...]:
         """Compilers that have static baselines, by name."""
-        places = [(arch, module) for arch in self.archs() for module in self.modules(arch)]
-        return tuple(sorted({name for place in places for name in self._by_compiler(*place)}))
+        return tuple(sorted({name for place in self.places() for name in self._by_compiler(*place) if name}))
 
     def keys(self, target: str, toolchain: str | None = None) -> tuple[Key, ...]:
         """Every workload with a baseline for a target, of all compilers or of one, sorted."""
@@ -238,8 +244,7 @@ class BaselineStore(Baselines):
         writing.remove_all(self.root, [path for path, content in plan if not content and path.exists()])
         if sweep:
             self.forget()
-            records = [self.load(target, module) for target in self.targets() for module in self.modules(target)]
-            named = {record.cubin for file in records for record in file.values()}
+            named = {record.cubin for place in self.places() for record in self.load(*place).values()}
             unused = [path for path, sha256 in stored_cubins(self.root).items() if sha256 not in named]
             writing.remove_all(self.root, unused)
         return written

@@ -1,50 +1,45 @@
-"""``gpuperf audit``: the static gate for files that are already built, against a baseline or another build."""
+"""``gpuperf audit``: the static gate for files that are already built, against another build of them."""
 
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.cli import audit_file
-from pytest_gpuperf.cli.audit_file import Builds
-from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
-from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built
-from pytest_gpuperf.compile.machine_code.containers import group_of
-from pytest_gpuperf.compile.machine_code.symbols import names_of
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
+from pytest_gpuperf.compile.machine_code.symbols import kernel_key, names_of
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.audit_rows import MOST_IN_FILE, MOST_KERNELS, contents_of, listed, modules_of, short_name
 from pytest_gpuperf.report.diff import diff_lines, diff_markdown
-from pytest_gpuperf.report.files import NotWritten, why_not_written, write_file
+from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
+PROBLEM_STATUS = EXIT_UNKNOWN
+MOST_BYTES = 4 << 20
+"""Of machine code that is disassembled: 5 s on a core."""
+VERDICTS = (Verdict.WORSE, Verdict.BETTER, Verdict.SAME, Verdict.UNCHANGED)
+"""Of machine code that one compiler or several made, the worst first."""
 NOTHING_COMPARED = (
     "nothing was compared: no kernel is on both sides, and a gate without a comparison would always be green. Name the "
-    "other build of these files; a baseline takes them by --update\n"
+    "other build of these files\n"
 )
-UNREAD = "{} compared by registers, stack, memory and size alone, without their instructions"
-
-
-class AuditRefused(GpuperfError):
-    """The flags or the files do not fit together; the message says what to do."""
-
-
-PROBLEM_STATUS = EXIT_UNKNOWN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
-    held = parser.add_mutually_exclusive_group()
-    held.add_argument("--baseline", metavar="FILE", type=Path, help="the recorded audit, such as gpuperf-audit.json.xz")
-    held.add_argument(
+    parser.add_argument(
         "--against", metavar="FILE", type=Path, action="append", default=[],
         help="another build of the file, such as the version before; may be given again for several",
     )  # fmt: skip
-    parser.add_argument("--update", action="store_true", help="write what the files hold to that of --baseline")
     parser.add_argument(
         "--skip", metavar="PATTERN", action="append", default=[],
         help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
@@ -53,95 +48,179 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Read the files, compare them with what they are held against, and print what differs.
+    """Read the files, and print what differs from their other builds, or without any what they hold.
 
-    Returns the exit status: 0, 1 if a kernel got worse or a size is beyond its budget, or 2 if a file cannot be read or
-    no kernel could be compared; an update takes all.
+    Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    recorded = _recorded(parsed.baseline, update=parsed.update)
-    compares = recorded is not None or bool(parsed.against)
-    if not compares and parsed.markdown:
-        raise AuditRefused("--markdown writes what differs: name what from, by --against or --baseline")
+    if parsed.markdown and not parsed.against:
+        raise GpuperfError("--markdown writes what differs: name what from, by --against")
+    new_files, old_files = _by_name(parsed.files), _by_name(parsed.against)
+    if len(new_files) == len(old_files) == 1:  # whatever the two are called
+        old_files = dict(zip(new_files, old_files.values(), strict=True))
+    if old_files and (lone := sorted(new_files.keys() ^ old_files.keys())):
+        raise GpuperfError(f"only one side has {', '.join(lone)}: with several files each needs its other build")
     with scratch_folder("gpuperf-audit-") as scratch:
-        new, unread = _read_all(parsed.files, Path(scratch, "new"), parsed.skip)
-        old, unread_too = _read_all(parsed.against, Path(scratch, "old"), parsed.skip)
-        old = old or recorded or {}
-        before = _counterparts(old, new, both_whole=bool(parsed.against))
-        found = compared(
-            [one for name, was in before.items() for one in _labelled(old[was], name)],
-            [one for name in before for one in _labelled(new[name], name)],
+        new, unread = _read_all(new_files, Path(scratch, "new"), parsed.skip)
+        old, unread_too = _read_all(old_files, Path(scratch, "old"), parsed.skip)
+        found = compared(old, new)
+    if parsed.against:
+        _report(found, parsed.markdown, write)
+    else:
+        write(
+            "".join(
+                f"{line}\n" for line in contents_of((f"{one.file} for {one.arch}", one.record.profile) for one in new)
+            )
         )
-    if compares:
-        _report(found, parsed, write)
-    _write_new({name: new[name] for name in new if name not in before}, compares, write)
-    if unread + unread_too:
-        _write_unread(unread + unread_too, write)
+    if unread := unread + unread_too:
+        words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
+        write("".join(f"{line}\n" for line in (*unread, words)))
         return EXIT_UNKNOWN
-    if parsed.update:
-        _update(parsed.baseline, recorded or {}, {before.get(name, name): new[name] for name in new}, write)
-        return 0
-    if compares and not found.pairs:
+    if parsed.against and not found.pairs:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
     return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0
 
 
-def _recorded(baseline: Path | None, *, update: bool) -> Builds | None:
-    """What the baseline has; None without one."""
-    if baseline is None:
-        if update:
-            raise AuditRefused("--update does not say which file to write: name it with --baseline FILE")
-        return None
-    found = audit_file.read(baseline)
-    if found is None and not update:
-        raise AuditRefused(f"{baseline}: there is no such file yet: --update writes it")
+def _by_name(files: Sequence[Path]) -> dict[str, Path]:
+    """The files by the name that each of their builds has.  Raises ``GpuperfError`` where two have one."""
+    found: dict[str, Path] = {}
+    for file in files:
+        if found.setdefault(group_of(file), file) is not file:
+            raise GpuperfError(f"{file}: another of the files is called {group_of(file)} too: audit them one at a time")
     return found
 
 
-def _read_all(files: Sequence[Path], folder: Path, skip: Sequence[str]) -> tuple[Builds, list[str]]:
-    """The kernels of each of the files, by its path from here without versions and tags; and what was not read."""
-    found: Builds = {}
+def _read_all(files: Mapping[str, Path], folder: Path, skip: Sequence[str]) -> tuple[list[AuditedKernel], list[str]]:
+    """The kernels of the files, and what was not read of them."""
+    kernels: list[AuditedKernel] = []
     unread: list[str] = []
-    for number, file in enumerate(files):
-        name = (PurePosixPath(Path(os.path.relpath(file.parent)).as_posix()) / group_of(file)).as_posix()
-        if name in found:
-            raise AuditRefused(f"{file}: another of the files is called {name} too: audit them one at a time")
+    for number, (name, file) in enumerate(files.items()):
         into = folder / str(number)
         into.mkdir(parents=True)
-        found[name], problems = read_built(file, into, skip)
+        found, problems = read_built(file, into, skip)
+        kernels += [one._replace(file=one.file or name) for one in found]
         unread += problems
-    return found, unread
+    return kernels, unread
 
 
-def _counterparts(old: Collection[str], new: Collection[str], *, both_whole: bool) -> dict[str, str]:
-    """The old names by the new ones: the same name, else the only one in another folder.
+# --- comparing -----------------------------------------------------------------------------------
 
-    ``both_whole``: each needs one, and of one and one it may have any name.  Raises ``AuditRefused`` where one lacks.
+
+class Pair(NamedTuple):
+    """One kernel of both builds."""
+
+    old: AuditedKernel
+    new: AuditedKernel
+    judgement: Judgement
+
+    @property
+    def code_bytes(self) -> int:
+        return self.old.record.profile.code_bytes + self.new.record.profile.code_bytes
+
+
+class AuditedPairs(NamedTuple):
+    """What a comparison of two builds found."""
+
+    pairs: list[Pair]
+    renamed: list[tuple[AuditedKernel, AuditedKernel]]
+    """Old and new, of one code and two names."""
+    gone: list[AuditedKernel]
+    new: list[AuditedKernel]
+    whole: list[str]
+    """Sentences on architectures of files that one build alone has."""
+    unread: int
+    """Changed kernels that were compared without their instructions."""
+
+    def counts(self) -> dict[Verdict, int]:
+        """Kernels by verdict, the worst first."""
+        found = Counter(pair.judgement.verdict for pair in self.pairs)
+        return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+
+
+def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> AuditedPairs:
+    """Judge all kernels that both builds have, by their instructions too as far as ``MOST_BYTES`` goes.
+
+    Kernels of one key are the same kernel; where several share it, such as the lambdas of a function, their code tells
+    them apart, and where that changed their symbols, then their order.  Of the rest, equal code is a kernel under
+    another name.
     """
-    if both_whole and len(old) == len(new) == 1:
-        return dict(zip(new, old, strict=True))
-    found = {name: name for name in new if name in old}
-    for name in new:
-        elsewhere = [one for one in old if one not in found.values() and Path(one).name == Path(name).name]
-        if name not in found and len(elsewhere) == 1:
-            found[name] = elsewhere[0]
-    missing = sorted((set(new) - set(found)) | (set(old) - set(found.values()))) if both_whole else []
-    if missing:
-        raise AuditRefused(
-            f"only one side has {', '.join(missing)}: with several files each needs its other build (--against)"
-        )
-    return {name: found[name] for name in new if name in found}
+    before, after = (Counter((one.file, one.arch) for one in side) for side in (old, new))
+    whole = _one_sided("gone", before, after) + _one_sided("new", after, before)
+    gone = sorted((one for one in old if (one.file, one.arch) in after), key=_order)
+    came = sorted((one for one in new if (one.file, one.arch) in before), key=_order)
+    keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*gone, *came)}
+    steps: tuple[Callable[[AuditedKernel], Hashable], ...] = (
+        lambda one: (one.record.kernel, one.record.profile.code_hash),
+        lambda one: (keys[one.record.kernel], one.record.profile.code_hash),
+        lambda one: one.record.kernel,
+        lambda one: keys[one.record.kernel],
+    )
+    kept = [pair for alike in steps for pair in _taken(gone, came, alike)]
+    renamed = _taken(gone, came, lambda one: one.record.profile.code_hash)
+    pairs, unread = _with_instructions([Pair(*pair, _judged(pair[1], *(one.record for one in pair))) for pair in kept])
+    return AuditedPairs(pairs, renamed, gone, came, whole, unread)
 
 
-def _labelled(kernels: Iterable[AuditedKernel], name: str) -> list[AuditedKernel]:
-    """The kernels with the path of their file from here: those in a wheel as if they lay beside it."""
-    folder = PurePosixPath(name).parent
-    return [one._replace(file=(folder / one.file).as_posix() if one.file else name) for one in kernels]
+def _one_sided(word: str, here: Counter[tuple[str, str]], there: Collection[tuple[str, str]]) -> list[str]:
+    """A sentence for each file of which one build alone has architectures."""
+    archs: defaultdict[str, list[str]] = defaultdict(list)
+    for file, arch in sorted(here.keys() - there):
+        archs[file].append(arch)
+    return [
+        f"{file} for {', '.join(several)}: {word}, with {numbered(sum(here[file, arch] for arch in several), 'kernel')}"
+        for file, several in archs.items()
+    ]
 
 
-def _report(found: AuditedPairs, parsed: argparse.Namespace, write: Callable[[str], object]) -> None:
-    """Print what differs, and write the files that were asked for."""
+def _order(kernel: AuditedKernel) -> tuple[str, str, int, str]:
+    """By place and number: of symbols that differ in a number alone the longer one has the greater."""
+    return kernel.file, kernel.arch, len(kernel.record.kernel), kernel.record.kernel
+
+
+def _taken(
+    old: list[AuditedKernel], new: list[AuditedKernel], alike: Callable[[AuditedKernel], Hashable]
+) -> list[tuple[AuditedKernel, AuditedKernel]]:
+    """Take pairs out of both lists that are ``alike`` at one place, the first with the first."""
+    waiting: dict[Hashable, list[AuditedKernel]] = defaultdict(list)
+    for one in reversed(old):
+        waiting[one.file, one.arch, alike(one)].append(one)
+    pairs = [(same.pop(), one) for one in new if (same := waiting[one.file, one.arch, alike(one)])]
+    taken = {id(one) for pair in pairs for one in pair}
+    for side in (old, new):
+        side[:] = [one for one in side if id(one) not in taken]
+    return pairs
+
+
+def _with_instructions(pairs: list[Pair]) -> tuple[list[Pair], int]:
+    """The pairs, changed ones judged by their instructions where there is time; and for how many there was none."""
+    changed = [place for place, pair in enumerate(pairs) if pair.judgement.verdict is not Verdict.UNCHANGED]
+    changed.sort(key=lambda place: (VERDICTS.index(pairs[place].judgement.verdict), pairs[place].code_bytes))
+    left, chosen = MOST_BYTES, []
+    for place in changed:
+        if pairs[place].code_bytes <= left:
+            left -= pairs[place].code_bytes
+            chosen.append(place)
+    full = with_instructions_of([kernel for place in chosen for kernel in pairs[place][:2]])
+    read = {place: (full[2 * at], full[2 * at + 1]) for at, place in enumerate(chosen) if 2 * at in full}
+    for place, records in read.items():
+        pairs[place] = pairs[place]._replace(judgement=_judged(pairs[place].new, *records))
+    return pairs, len(changed) - len(read)
+
+
+def _judged(kernel: AuditedKernel, before: StaticRecord, after: StaticRecord) -> Judgement:
+    """The judgement on a kernel; a block is what fills an SM best, or in its code, and no change of its own."""
+    key = Key(module=kernel.file, test="", workload=kernel.record.kernel)
+    found = compare_static(key, kernel.arch, before, after)
+    changes = tuple(change for change in found.changes if change.what != "block")
+    return msgspec.structs.replace(found, changes=changes)
+
+
+# --- reporting -----------------------------------------------------------------------------------
+
+
+def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], object]) -> None:
+    """Print what differs, and write it to the file that was asked for."""
     changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
     others = [*found.new, *found.gone, *(kernel for pair in found.renamed for kernel in pair)]
     names = names_of(dict.fromkeys([one.key.workload for one in changed] + [one.record.kernel for one in others]))
@@ -152,35 +231,14 @@ def _report(found: AuditedPairs, parsed: argparse.Namespace, write: Callable[[st
         *listed("renamed, with equal code", (f"{old} -> {new}" for old, new in renamed if old != new)),
         *listed("new", (shown[one.record.kernel] for one in found.new)),
         *listed("gone", (shown[one.record.kernel] for one in found.gone)),
-        *([UNREAD.format(numbered(found.unread, "changed kernel"))] if found.unread else []),
     ]
+    if found.unread:
+        kernels = numbered(found.unread, "changed kernel")
+        remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
     write("\n".join(diff_lines(modules_of(changed, names, MOST_KERNELS), remarks, summary)) + "\n")
-    if parsed.markdown is not None:
+    if markdown is not None:
         modules = modules_of(changed, names, MOST_IN_FILE)
         page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
-        write_file("audit", parsed.markdown, page.encode())
-
-
-def _write_new(files: Builds, compares: bool, write: Callable[[str], object]) -> None:
-    """Print what is in files that nothing is held against."""
-    for name, kernels in files.items():
-        heading = [f"{name} is new here:"] if compares else []
-        lines = contents_of((f"{one.file} for {one.arch}", one.record.profile) for one in _labelled(kernels, name))
-        write("\n".join([*heading, *lines]) + "\n")
-
-
-def _write_unread(unread: Sequence[str], write: Callable[[str], object]) -> None:
-    them = "it" if len(unread) == 1 else "them"
-    words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves {them} out"
-    write("".join(f"{line}\n" for line in (*unread, words)))
-
-
-def _update(path: Path, recorded: Builds, builds: Builds, write: Callable[[str], object]) -> None:
-    """Put the kernels on record; files that were not named stay on record."""
-    try:
-        written = audit_file.write(path, {**recorded, **builds})
-    except OSError as problem:
-        raise NotWritten(why_not_written("baseline", path, problem)) from problem
-    write(f"{'written' if written else 'up to date'}: {path}\n")
+        write_file("audit", markdown, page.encode())

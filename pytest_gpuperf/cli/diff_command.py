@@ -13,15 +13,12 @@ import msgspec
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.layout import place_of
 from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.report.diff import (
     NO_DIFFERENCE,
     ModuleDiff,
@@ -90,17 +87,15 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
 
 def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
     """What to say, and whether a file could not be read: it is left out on both sides, and named."""
-    old, new, skipped = dict[Key, WorkloadRecords](), dict[Key, WorkloadRecords](), list[str]()
-    places = sorted(filter(None, map(place_of, {*before.files, *after.files})))
+    places = sorted({*before.places(), *after.places()})
+    unread: dict[tuple[str, str], str] = {}
     for place in places:
         try:
             before.load(*place)
             after.load(*place)
         except BaselineError as problem:
-            skipped.append(f"not compared: {str(problem).splitlines()[0]}")
-        else:
-            before.workloads(*place, old)
-            after.workloads(*place, new)
+            unread[place] = f"not compared: {str(problem).splitlines()[0]}"
+    old, new, skipped = before.workloads(unread), after.workloads(unread), list(unread.values())
     for key in [key for key, records in old.items() if new.get(key) == records]:
         del old[key], new[key]
     diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))

@@ -71,7 +71,7 @@ def test_{kernel}(cuda_kernel, gpu, gpuperf):
     launch = cuda_kernel({file}, "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
     gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
-ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
+ATTRIBUTES = "baselines/**/*.cubin.z binary\n"
 SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Files by which pytest takes a folder for its root."""
 INI = "[pytest]\ntestpaths = .\n"
@@ -91,7 +91,7 @@ jobs:
         with: {fetch-depth: 0, persist-credentials: false}
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
-      - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static]'
+      - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static] @ git+https://github.com/OWNER/pytest-gpuperf@v0'
       - run: pytest --gpuperf --gpuperf-report=github
 """
 NO_KERNEL = """\
@@ -113,6 +113,8 @@ Next:
     pytest --update-baselines      # records; without a GPU, the machine code alone
     pytest --gpuperf               # gates: green
     {git}git add . && git commit -m "Gate the first kernel"
+
+In .github/workflows/gpuperf.yml put the account that has pytest-gpuperf in the place of OWNER.
 
 Then change the kernel and run pytest --gpuperf again. docs/tutorial/first-regression.md tells more.
 """

@@ -175,7 +175,8 @@ def over_processes(ratios: Sequence[float], limits: Limits, alpha: float) -> Dec
     ``ratios`` are candidate over baseline, one of each pair; the first is that of the process that gates, the others
     are of fresh ones.  What a process has for life (where its memory lies, which plan a library chose) is in all of its
     times, so a pair is one observation.  SLOWER is a one-sided t test of all pairs, which shares ``alpha`` between the
-    looks at it; a pass is one of the fresh pairs at 0.5 %.  The variance is moderated by a prior (G. K. Smyth,
+    looks at it; a pass is one of the fresh pairs at 0.5 %, and waits
+    while they are as likely slower than tolerated.  The variance is moderated by a prior (G. K. Smyth,
     Statistical Applications in Genetics and Molecular Biology 3(1), 2004).
     """
     logs = np.log(np.asarray(ratios, dtype=np.float64))
@@ -183,9 +184,12 @@ def over_processes(ratios: Sequence[float], limits: Limits, alpha: float) -> Dec
     if look is not None and logs.mean() - _margin(logs, alpha * look) > math.log1p(limits.tolerance):
         return Decision.SLOWER
     fresh = logs[1:]
-    if fresh.size and fresh.mean() + _margin(fresh, math.exp(-PASSING)) < math.log1p(limits.detect):
-        return Decision.SAME
-    return None
+    if not fresh.size:
+        return None
+    margin = _margin(fresh, math.exp(-PASSING))
+    is_fast = fresh.mean() + margin < math.log1p(limits.detect)
+    is_slow = fresh.mean() - margin > math.log1p(limits.tolerance)
+    return Decision.SAME if is_fast and not is_slow else None
 
 
 def proven_faster(ratio: float, limits: Limits) -> bool:

@@ -91,16 +91,20 @@ class RevisionProcess:
 
     def arrive(self, key: Key) -> Ready:
         """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
-        if self._test != key.node_id:
-            self.leave()
-            self.link.send(RunTest(node_id=key.node_id))
-            self._test = key.node_id
+        self.begin(key.node_id)
         found: Ready | TestEnded = self._at or self._next()
         while isinstance(found, Ready):
             if found.workload == key.workload:
                 return found
             found = self._next()
         raise NotPaired(found.why or "its test passes there and does not reach this workload")
+
+    def begin(self, node_id: str) -> None:
+        """Let it run a test, if that is not the one that it is in.  Raises ``OtherSideLost``."""
+        if self._test != node_id:
+            self.leave()
+            self.link.send(RunTest(node_id=node_id))
+            self._test = node_id
 
     def leave(self) -> None:
         """Let it end its test: it has no work in flight then, and holds no arrays.  Raises ``OtherSideLost``."""
@@ -172,7 +176,7 @@ def start_early(worker: Run, task: ChildTask) -> None:
     callables = [key for key, record in records if record is not None and not record.identity.code]
     with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
         if callables:
-            process_for(worker, revision_for(worker, callables[0]))
+            process_for(worker, revision_for(worker, callables[0])).begin(callables[0].node_id)
 
 
 def leave_test(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected
 from pytest_gpuperf.counters.failures import CountersUnavailable

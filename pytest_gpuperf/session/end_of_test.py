@@ -18,8 +18,8 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.process.gpu_words import broken_by, memory_words
-from pytest_gpuperf.report.red_groups import severity, signature
+from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
+from pytest_gpuperf.report.failures import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy

@@ -16,9 +16,8 @@ from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
-from pytest_gpuperf.report.annotations import error_lines
-from pytest_gpuperf.report.red_groups import RedGroups
-from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.report.failures import RedGroups, error_lines
+from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision import against
 from pytest_gpuperf.session import collect_counters, end_of_run
 

@@ -5,6 +5,8 @@ One module, so that a plain run can do without all that comes with it.
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
@@ -13,9 +15,8 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.children import end_with_parent
+from pytest_gpuperf.process.children import answer_signals, end_with_parent, interrupt
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
-from pytest_gpuperf.process.signals import end_in_order
 
 
 def begin(config: pytest.Config, options: Options) -> None:
@@ -34,7 +35,7 @@ def begin(config: pytest.Config, options: Options) -> None:
         config.stash[stash.FINDING] = FindingTests()
         config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active:
-        end_in_order(config)
+        config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
         config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
     if options.active and not hasattr(config, "workerinput"):
         _report(config, options)

@@ -12,7 +12,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import TestsFound, searched_by
+from pytest_gpuperf.context.tests_found import is_deleted
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
@@ -35,7 +35,6 @@ def records_removed(
         records = [(target, key) for target in store.targets() for key in store.keys(target)]
     except BaselineError:  # which the tests and the end of the run tell
         return None
-    searched = searched_by(config)
     had = dict[tuple[str, str], set[Key]]()
     for test in evidence:
         archs = {arch for work in test.workloads for arch in work.static}
@@ -45,19 +44,14 @@ def records_removed(
     return {
         (target, key)
         for target, key in records
-        if (searched(key.module) and _has_no_test(config, key, found))
+        if (is_deleted(config, found, key) and _without_parameters(key) not in found.tests)
         or key not in had.get((target, key.node_id), {key})
     }
 
 
-def _has_no_test(config: pytest.Config, key: Key, found: TestsFound) -> bool:
-    """Whether no test has it, of a module that the run collected all tests of."""
-    if key.node_id in found.tests:
-        return False
-    if f"{key.node_id.partition('[')[0]}[NOTSET]" in found.tests:
-        return False  # its parameters may be those of another machine
-    gone = not (config.rootpath / key.module).is_file()
-    return gone or key.module in found.modules
+def _without_parameters(key: Key) -> str:
+    """The test where it has none, since they may be those of another machine."""
+    return f"{key.node_id.partition('[')[0]}[NOTSET]"
 
 
 def removed_line(removed: Collection[tuple[str, Key]]) -> str:

@@ -21,8 +21,7 @@ from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
-from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict

@@ -93,7 +93,7 @@ def _measured(worker: Run, book: TestRecord, request: Request) -> _Found:
 
 def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
     """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
-    from pytest_gpuperf.judge.suspects import Confirmation  # noqa: PLC0415 SciPy comes with these
+    from pytest_gpuperf.judge.time_verdict import Confirmation  # noqa: PLC0415 SciPy comes with these
     from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
 
     began = time.perf_counter()

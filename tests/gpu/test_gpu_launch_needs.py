@@ -15,7 +15,7 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.timing.moving_buffers import MovingBuffers
+from pytest_gpuperf.timing.cubin_opponent import MovingBuffers
 
 pytestmark = pytest.mark.gpu
 

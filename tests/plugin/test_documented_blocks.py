@@ -111,7 +111,6 @@ def yaml_of_ci(block: Block, suite: Suite) -> None:
         node = waiting.pop()
         if isinstance(node, dict):
             scripts += [node[key] for key in ("run",) if key in node]
-            scripts += [f"{node['entry']} FILE"] if "entry" in node else []  # as pre-commit calls it
             scripts += [line for key in ("script", "after_script", "args") for line in node.get(key, [])]
             inputs += list(node["with"]) if "pytest-gpuperf@" in node.get("uses", "") else []
             waiting += node.values()

@@ -17,10 +17,9 @@ from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
-from pytest_gpuperf.timing.moving_buffers import MovingBuffers
-from pytest_gpuperf.timing.opponent import MOST_PAD, PAD_STEP, RELOAD_EVERY
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent, MovingBuffers
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,

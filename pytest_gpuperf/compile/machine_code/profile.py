@@ -14,8 +14,13 @@ import msgspec
 
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
-from pytest_gpuperf.compile.machine_code.opcodes import histogram
-from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.machine_code.sass import (
+    INSTRUCTION_BYTES,
+    Instruction,
+    disassemble,
+    histogram,
+    without_padding,
+)
 from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
-from markdown_pages import ROOT
 
-from pytest_gpuperf.cli import audit_command, audited_pairs
-from pytest_gpuperf.cli.command_line import build_parser, main
+from pytest_gpuperf.cli import audit_command
+from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code import profile
 
@@ -72,7 +70,7 @@ def test_without_anything_to_compare_with_it_says_what_is_there(audit: Audit) ->
     status, said = audit(release("a", built()))
     assert status == 0
     assert re.fullmatch(
-        r"(a/p/_C\.so for sm_(80|90): 3 kernels, \d+ B of code, up to \d+ registers, none with a stack frame\n){2}",
+        r"(p/_C\.so for sm_(80|90): 3 kernels, \d+ B of code, up to \d+ registers, none with a stack frame\n){2}",
         said,
     )
 
@@ -87,23 +85,19 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     status, said = audit(new, "--against", old)
     assert status == 1
     words = unwrapped(said)
-    assert words.startswith("b/p/_C.so keep<5> WORSE on sm_80, sm_90: ")
+    assert words.startswith("p/_C.so keep<5> WORSE on sm_80, sm_90: ")
     assert re.search(r"WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes, instructions: local_load 0 -> \d+", words)
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
 
 
-def test_bare_cubins_of_a_wheel_are_compared_and_recorded(audit: Audit) -> None:
+def test_bare_cubins_of_a_wheel_are_compared(audit: Audit) -> None:
     def cubins(text: str) -> dict[str, bytes]:
         return {f"p/{arch}.cubin": cubin_of(text, "copy", arch, "-DFACTOR=", "-DNEW=5") for arch in ARCHS}
 
     old, new = release("a", cubins(TEXT)), release("b", cubins(LARGE))
-    assert audit(old, "--baseline", "audit.json.xz", "--update")[0] == 0
-    for held_against in (("--against", old), ("--baseline", "audit.json.xz")):
-        status, said = audit(new, *held_against)
-        assert status == 1
-        assert "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
-    assert audit(new, "--baseline", "audit.json.xz", "--update")[0] == 0
-    assert audit(new, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
+    status, said = audit(new, "--against", old)
+    assert status == 1
+    assert "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
 
 
 def test_the_other_way_round_it_is_better_and_passes(audit: Audit) -> None:
@@ -125,7 +119,7 @@ def test_a_double_that_appears_is_seen_in_the_instructions(audit: Audit) -> None
 
 
 def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audited_pairs, "MOST_BYTES", 100)
+    monkeypatch.setattr(audit_command, "MOST_BYTES", 100)
     old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
     status, said = audit(new, "--against", old)
     assert status == 0
@@ -192,10 +186,10 @@ def test_architectures_and_files_that_came_and_went_are_named_once(audit: Audit)
     status, said = audit(new, "--against", old)
     assert status == 0
     assert said.splitlines() == [
-        "b/p/a.so for sm_80: gone, with 3 kernels",
-        "b/p/b.so for sm_90: gone, with 3 kernels",
-        "b/p/a.so for sm_120: new, with 3 kernels",
-        "b/p/c.so for sm_90: new, with 3 kernels",
+        "p/a.so for sm_80: gone, with 3 kernels",
+        "p/b.so for sm_90: gone, with 3 kernels",
+        "p/a.so for sm_120: new, with 3 kernels",
+        "p/c.so for sm_90: new, with 3 kernels",
         "3 UNCHANGED",
     ]
 
@@ -214,80 +208,6 @@ def test_a_comparison_of_nothing_does_not_pass(audit: Audit) -> None:
     status, said = audit("one.cubin", "--against", "two.cubin")
     assert status == 2
     assert "nothing was compared: no kernel is on both sides" in said
-    audit("one.cubin", "--baseline", "audit.json.xz", "--update")
-    Path("three.so").write_bytes(built(LARGE))
-    status, said = audit("three.so", "--baseline", "audit.json.xz")
-    assert (status, "nothing was compared" in said) == (2, True)
-    assert audit("three.so", "--baseline", "audit.json.xz", "--update")[0] == 0
-
-
-# --- baselines -----------------------------------------------------------------------------------
-
-
-def test_a_baseline_is_written_holds_and_fails_what_got_worse(audit: Audit) -> None:
-    old = release("a", built())
-    status, said = audit(old, "--baseline", "audit.json.xz", "--update")
-    assert status == 0
-    assert said.endswith("written: audit.json.xz\n")
-    written = Path("audit.json.xz").read_bytes()
-    assert audit(old, "--baseline", "audit.json.xz", "--update") == (0, "6 UNCHANGED\nup to date: audit.json.xz\n")
-    assert Path("audit.json.xz").read_bytes() == written
-
-    new = release("b", built(LARGE), "1.1")
-    status, said = audit(new, "--baseline", "audit.json.xz")
-    assert status == 1
-    assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
-    assert Path("audit.json.xz").read_bytes() == written
-
-    status, said = audit(new, "--baseline", "audit.json.xz", "--update")
-    assert status == 0
-    assert "4 WORSE" in said
-    assert audit(new, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
-
-
-def test_an_update_keeps_what_is_on_record_of_other_files(audit: Audit) -> None:
-    Path("one.so").write_bytes(built())
-    Path("two.so").write_bytes(built(LARGE))
-    audit("one.so", "--baseline", "audit.json.xz", "--update")
-    _, said = audit("two.so", "--baseline", "audit.json.xz", "--update")
-    assert said.startswith("no kernel was there before\ntwo.so is new here:\ntwo.so for sm_80: 3 kernels")
-    assert audit("one.so", "two.so", "--baseline", "audit.json.xz") == (0, "12 UNCHANGED\n")
-
-
-def test_files_of_one_name_are_recorded_by_their_folders_and_never_for_each_other(audit: Audit, tmp_path: Path) -> None:
-    one, other = Path("ops/a/k.cubin"), Path("ops/b/k.cubin")
-    for path, text in ((one, TEXT), (other, LARGE)):
-        path.parent.mkdir(parents=True)
-        path.write_bytes(cubin_of(text, "copy", "sm_90", "-DFACTOR=", "-DNEW=5"))
-    status, said = audit(one, other, "--baseline", "audit.json.xz", "--update")
-    assert status == 0
-    assert re.findall(r"^(ops/\S+) for sm_90", said, re.MULTILINE) == ["ops/a/k.cubin", "ops/b/k.cubin"]
-    assert audit(other, one, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
-    for file in (one, other, tmp_path / one):  # one at a time, from here on
-        assert audit(file, "--baseline", "audit.json.xz", "--update") == (0, "3 UNCHANGED\nup to date: audit.json.xz\n")
-    one.write_bytes(other.read_bytes())
-    status, said = audit(one, other, "--baseline", "audit.json.xz")
-    assert status == 1
-    assert said.startswith("ops/a/k.cubin\n")
-    assert said.endswith("2 WORSE, 4 UNCHANGED\n")
-
-
-def test_a_single_file_is_held_against_the_record_of_its_name_whatever_its_folder(audit: Audit) -> None:
-    for folder in ("build-1", "build-2"):
-        Path(folder).mkdir()
-        Path(folder, "k.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_90", "-DFACTOR=", "-DNEW=5"))
-    assert audit("build-1/k.cubin", "--baseline", "audit.json.xz", "--update")[0] == 0
-    assert audit("build-2/k.cubin", "--baseline", "audit.json.xz") == (0, "3 UNCHANGED\n")
-
-
-def test_wheels_of_one_project_in_two_folders_are_told_apart_whatever_their_version(audit: Audit) -> None:
-    wheels = release("cuda12", built()), release("cuda13", built(LARGE))
-    assert audit(*wheels, "--baseline", "audit.json.xz", "--update")[0] == 0
-    later = release("cuda12", built(LARGE), "1.1"), release("cuda13", built(LARGE), "1.1")
-    status, said = audit(*later, "--baseline", "audit.json.xz")
-    assert status == 1
-    assert said.startswith("cuda12/p/_C.so\n")
-    assert said.endswith("4 WORSE, 8 UNCHANGED\n")
 
 
 # --- files ------------------------------------------------------------------------------------------
@@ -312,28 +232,12 @@ def test_many_kernels_that_got_worse_are_counted_on_the_screen(audit: Audit, mon
 # --- what keeps it from an answer ----------------------------------------------------------------
 
 
-def test_a_baseline_that_cannot_be_read_is_made_anew_as_its_message_says(audit: Audit) -> None:
-    Path("k.fatbin").write_bytes(built())
-    baseline = Path("audit.json.xz")
-    baseline.write_bytes(b"<<<<<<< HEAD")
-    command = ("k.fatbin", "--baseline", baseline, "--update")
-    status, said = audit(*command)
-    assert status == 2
-    assert "or delete it and make it anew: gpuperf audit FILE... --baseline audit.json.xz --update" in said
-    baseline.unlink()
-    assert audit(*command)[0] == 0
-    assert audit("k.fatbin", "--baseline", baseline)[0] == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["gone.whl"], "gone.whl: no such file"),
-        (["empty.so"], "empty.so: it is empty"),
+        (["gone.whl"], "gone.whl: cannot be read: No such file"),
+        (["empty.so"], "empty.so: there is no machine code for GPUs in it"),
         (["text.so"], "text.so: there is no machine code for GPUs in it"),
-        (["k.fatbin", "--update"], "--update does not say which file to write: name it with --baseline FILE"),
-        (["k.fatbin", "--baseline", "gone.xz"], "gone.xz: there is no such file yet: --update writes it"),
-        (["k.fatbin", "--baseline", "text.so"], "text.so: this baseline cannot be read"),
         (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
         (["k.fatbin", "--markdown", "a.md"], "--markdown writes what differs: name what from"),
@@ -350,14 +254,12 @@ def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[
     assert words in said
 
 
-@pytest.mark.parametrize(("flag", "more"), [("--markdown", "--against=a"), ("--baseline", "--update")])
-def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit, flag: str, more: str) -> None:
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(audit: Audit) -> None:
     Path("a").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
-    status, said = audit("a", more, f"{flag}=gone/x")
+    status, said = audit("a", "--against=a", "--markdown=gone/x")
     assert status == 2
-    what = "baseline" if flag == "--baseline" else "audit"
-    said_of_it = f"the {what} gone/x could not be written (there is no folder gone): make it, or name another file"
-    assert said.splitlines()[-1] == f"gpuperf audit: {said_of_it}"
+    words = "the audit gone/x could not be written (there is no folder gone): make it, or name another file"
+    assert said.splitlines()[-1] == f"gpuperf audit: {words}"
 
 
 def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audit: Audit) -> None:
@@ -366,19 +268,8 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audi
     status, said = audit(new, "--against", old)
     assert status == 2
     assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
-    assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves them out\n")
+    assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves files out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
-
-
-def test_the_hook_of_this_repository_is_a_command_that_the_parser_takes() -> None:
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    parsed = build_parser().parse_args([*hook["entry"].split()[1:], "p/_C.so"])
-    assert (parsed.command, parsed.files, parsed.baseline) == (
-        "audit",
-        [Path("p/_C.so")],
-        Path("gpuperf-audit.json.xz"),
-    )
-    assert [name for name in ("a.so", "a.whl", "a.py", "so.c") if re.search(hook["files"], name)] == ["a.so", "a.whl"]
 
 
 def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_samples import static_of
 
-from pytest_gpuperf.cli.audited_pairs import AuditedPairs, compared
+from pytest_gpuperf.cli.audit_command import AuditedPairs, compared
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 
 LAMBDA = "_ZN1fUlvE{}_E"

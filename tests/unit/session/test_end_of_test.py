@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.endings import CheckedOnly, CountersMissing, StaticOnly
-from pytest_gpuperf.judge.suspects import Suspect
+from pytest_gpuperf.judge.time_verdict import Suspect
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity

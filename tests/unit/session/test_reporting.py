@@ -11,7 +11,7 @@ from run_samples import Run
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.process.command import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
-from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.session import collect_counters, end_of_run
 from pytest_gpuperf.session import reporting as reporting_module
 from pytest_gpuperf.session.reporting import Reporting

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf.device.device_errors import LockTimeout
 from pytest_gpuperf.endings import CheckedOnly
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
