@@ -173,8 +173,6 @@ class Revision(Record, frozen=True):
     """Test files that its own run collected, as in node ids."""
     root: Path = Path()
     """pytest's in ``tree``."""
-    by_name: bool = False
-    """The run chose tests by their names, so that those of other names did not run there."""
 
     def launched_by(self, module: str, test: str) -> list[str]:
         """Names of the workloads that this test would run there on a GPU."""

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.xdist_groups import without_group
+from pytest_gpuperf.context.tests_found import without_group
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
@@ -35,7 +35,7 @@ ANSWER_S = 5.0
 
 
 class FaultPlugin:
-    """A plugin that ``start_of_run`` registers in every process of an active run."""
+    """A plugin that ``session.reporting`` registers in every process of an active run."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config

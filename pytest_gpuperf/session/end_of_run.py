@@ -21,7 +21,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.results import Results
-from pytest_gpuperf.revision.against import chosen_by_name, with_itself
+from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import note_missing
@@ -43,7 +43,7 @@ def finish(session: pytest.Session) -> None:
         return
     if run.revision is not None:
         itself = "" if run.options.against_python else with_itself(config, run.revision)
-        outcome.left_out += tuple(filter(None, (itself, chosen_by_name(results, run.revision))))
+        outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if run.options.update is not None:
