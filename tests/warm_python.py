@@ -118,8 +118,8 @@ def load() -> None:
     import warm_nvdisasm
 
     from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+    from pytest_gpuperf.compile.nvcc import toolchain
     from pytest_gpuperf.compile.toolkit import disassembler
-    from pytest_gpuperf.compile.version import toolchain
 
     with contextlib.suppress(ToolchainMissing):
         toolchain()

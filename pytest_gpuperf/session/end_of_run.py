@@ -26,8 +26,7 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import note_missing
 from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
-from pytest_gpuperf.update.accept import accept
-from pytest_gpuperf.update.removed import records_removed, removed_line
+from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
