@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,6 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import (
     NO_DIFFERENCE,
-    ModuleDiff,
     diff_lines,
     diff_markdown,
     modules_of,
@@ -32,15 +31,7 @@ from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.render import rendered
 
 ENDINGS = (".html", ".md")
-
-
-class _Told(NamedTuple):
-    """What every form of a difference says."""
-
-    title: str
-    modules: Sequence[ModuleDiff]
-    remarks: Sequence[str]
-    summary: str
+NOT_COMPARED = "not compared: "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,24 +51,27 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     refuse_other_endings(parsed.files, ENDINGS)
     folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
     git = GitFolder(folder)
-    before = _at_revision(git, parsed.before)
-    if parsed.after is None:
-        after, after_name = Baselines(FolderFiles(folder), str(folder)), "the working tree"
-    else:
-        after, after_name = _at_revision(git, parsed.after), parsed.after
+    before, after = _at_revision(git, parsed.before), Baselines(FolderFiles(folder), str(folder))
+    if parsed.after is not None:
+        after = _at_revision(git, parsed.after)
+    after_name = parsed.after or "the working tree"
     if not before.files and not after.files:
-        where = f"at {after_name}" if parsed.after else f"in {after_name}"
         raise NoFolderError(
-            f"there are no baselines in {folder}, neither at {parsed.before} nor {where}: name their folder with "
-            "--baselines DIR"
+            f"there are no baselines in {folder}, neither at {parsed.before} nor in {after_name}: name their folder "
+            "with --baselines DIR"
         )
-    told, skipped = _difference(before, after, f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}")
+    told = _difference(before, after)
+    told["title"] = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
     for file in parsed.files:
-        write_file("difference", file, _content(file, told).encode())
+        content = diff_markdown(**told) if file.suffix == ".md" else rendered("diff.html", **told)
+        write_file("difference", file, content.encode())
         write(f"difference written to {file}\n")
-    if not parsed.files:
-        write(diff_markdown(*told) if parsed.markdown else "\n".join([told.title, "", *diff_lines(*told[1:])]) + "\n")
-    return 1 if skipped else 0
+    if parsed.markdown and not parsed.files:
+        write(diff_markdown(**told))
+    elif not parsed.files:
+        title = told.pop("title")
+        write("\n".join([title, "", *diff_lines(**told)]) + "\n")
+    return 1 if any(remark.startswith(NOT_COMPARED) for remark in told["remarks"]) else 0
 
 
 def _at_revision(git: GitFolder, revision: str) -> Baselines:
@@ -85,8 +79,11 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
     return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
 
 
-def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
-    """What to say, and whether a file could not be read: it is left out on both sides, and named."""
+def _difference(before: Baselines, after: Baselines) -> dict[str, Any]:
+    """What every form of a difference says: ``modules``, ``remarks`` and ``summary``.
+
+    A file that cannot be read is left out on both sides, and named.
+    """
     places = sorted({*before.places(), *after.places()})
     unread: dict[tuple[str, str], str] = {}
     for place in places:
@@ -94,21 +91,24 @@ def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told,
             before.load(*place)
             after.load(*place)
         except BaselineError as problem:
-            unread[place] = f"not compared: {str(problem).splitlines()[0]}"
-    old, new, skipped = before.workloads(unread), after.workloads(unread), list(unread.values())
+            unread[place] = _not_compared(problem)
+    old, new = before.workloads(unread), after.workloads(unread)
     for key in [key for key, records in old.items() if new.get(key) == records]:
         del old[key], new[key]
     diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))
-    summary = summary_of(diff)
-    if skipped and summary == NO_DIFFERENCE:
-        compared = len(skipped) < len(places)
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    remarks: list[str] = []
     try:
         remarks = remarks_of((_manifest(before), _manifest(after)))
     except BaselineError as problem:
-        skipped.append(f"not compared: {str(problem).splitlines()[0]}")
-    return _Told(title, modules_of(diff), [*remarks, *skipped], summary), bool(skipped)
+        remarks = [_not_compared(problem)]
+    summary = summary_of(diff)
+    if unread and summary == NO_DIFFERENCE:
+        compared = len(unread) < len(places)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    return {"modules": modules_of(diff), "remarks": [*unread.values(), *remarks], "summary": summary}
+
+
+def _not_compared(problem: BaselineError) -> str:
+    return f"{NOT_COMPARED}{str(problem).splitlines()[0]}"
 
 
 def _manifest(baselines: Baselines) -> dict[str, object]:
@@ -116,12 +116,6 @@ def _manifest(baselines: Baselines) -> dict[str, object]:
     content = baselines.files.get(manifest.FILE)
     found = None if content is None else manifest.decoded(content, f"{baselines.name}/{manifest.FILE}")
     return {} if found is None else msgspec.structs.asdict(found)
-
-
-def _content(file: Path, told: _Told) -> str:
-    if file.suffix == ".md":
-        return diff_markdown(*told)
-    return rendered("diff.html", **told._asdict())
 
 
 def _shown(name: str) -> str:
