@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.baselines.history import add_records, no_records
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
@@ -108,11 +107,7 @@ class Run:
     @cached_property
     def records(self) -> Mapping[Key, WorkloadRecords]:
         """All that is recorded.  Raises ``BaselineError``."""
-        found = no_records()
-        for target in self.store.targets():
-            for module in self.store.modules(target):
-                add_records(found, module, self.store.load(target, module))
-        return found
+        return self.store.workloads()
 
     @cached_property
     def revision(self) -> Revision | None:
