@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.baselines.history import add_records, no_records
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import NoDevice
@@ -108,11 +107,7 @@ class Run:
     @cached_property
     def records(self) -> Mapping[Key, WorkloadRecords]:
         """All that is recorded.  Raises ``BaselineError``."""
-        found = no_records()
-        for target in self.store.targets():
-            for module in self.store.modules(target):
-                add_records(found, module, self.store.load(target, module))
-        return found
+        return self.store.workloads()
 
     @cached_property
     def revision(self) -> Revision | None:
