@@ -11,7 +11,7 @@ from pytest_gpuperf.api.kernel_files import Chosen, chosen_of, handed_cubins, he
 from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
+from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
@@ -19,9 +19,9 @@ from pytest_gpuperf.compile.adapters.numba import read_numba
 from pytest_gpuperf.compile.adapters.torch import read_torch
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
@@ -117,7 +117,7 @@ class KernelCompiler:
             handed, self._targets(arch), by_test=arch is not None, by_run=bool(self._worker.options.archs)
         )
         return Kernel(one.binaries, device=self._worker.device, native=one.native, targets=one.targets,
-                      shared_by=site.shared_by, ptx=handed.ptx_for)  # fmt: skip
+                      shared_by=site.shared_by)  # fmt: skip
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -181,11 +181,10 @@ class KernelCompiler:
         would.  Raises ``UnsupportedKernel`` for anything else, and as ``cuda_kernel``.
         """
         code = read_cupy(kernel, name)
-        if code.path:
+        if code.source is None:
             made = self.from_cubin(Path(code.path).absolute(), code.name)
         else:
-            first = self._targets(arch)[0]
-            made = self._compiled(source_of(code, first, self._worker.compile_cache), arch, code.options)
+            made = self._compiled(code.source, arch, code.options)
         made.cooperative = code.cooperative
         return made
 
@@ -198,8 +197,9 @@ class KernelCompiler:
         binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
+        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
+        kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
+        return kernel
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

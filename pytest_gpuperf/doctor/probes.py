@@ -20,7 +20,7 @@ BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
 REMEDY = re.compile(r"\.? (?:Reinstall|Install(?: it)?): ")
 """Begins what a message of the compiler's says to do."""
 COMPILER, TOOLKIT, VERSION, SOURCE = (
-    f"pytest_gpuperf.compile.{name}" for name in ("compiler", "toolkit", "version", "source")
+    f"pytest_gpuperf.compile.{name}" for name in ("compiler", "toolkit", "nvcc", "source")
 )
 PROBE_ARCH = "sm_90"
 PROBE_SOURCE = 'extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }'

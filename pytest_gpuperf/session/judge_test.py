@@ -11,7 +11,7 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, origin_of
 from pytest_gpuperf.compile.compiler_options import unoptimised_by
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import is_deleted
 from pytest_gpuperf.explain.estimates import Estimates

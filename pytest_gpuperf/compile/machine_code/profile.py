@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from pytest_gpuperf.compile.compiler_texts import PtxasUsage, Report, ptx_parameter_types, read_log
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.machine_code.sass import (
@@ -23,8 +24,6 @@ from pytest_gpuperf.compile.machine_code.sass import (
 )
 from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
-from pytest_gpuperf.compile.ptxas_log import PtxasUsage, Report, read_log
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 Name = TypeVar("Name", bound=Hashable)
