@@ -12,7 +12,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubin
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
-from pytest_gpuperf.compile.machine_code.ready_made import stored_binary
+from pytest_gpuperf.compile.machine_code.ready_made import binary_of, stored_binary
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
@@ -67,15 +67,22 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
 
 
 def changes_since(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
-    """What differs between the baseline's machine code and the candidate's; empty if the former is not on record."""
+    """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
     arch = launch.binary.arch
     old, new = worker.store.static(arch, key, record.identity.toolchain).record, launch.binary
-    if old is None or old.profile.code_hash != record.identity.code:
+    if old is not None and old.profile.code_hash == record.identity.code:  # of exactly what was timed
+        block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
+        resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)
+        now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
+        return compare_static(key, arch, old, now).changes
+    try:
+        stored = _stored(worker, record, launch)
+        if stored.cubin == new.cubin:
+            return ()
+        both = [binary_of(one.cubin, one.symbol, arch) for one in (stored, new)]  # read alike: the same is left out
+    except (BaselineError, CompileProblem):
         return ()
-    block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
-    resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)
-    now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
-    return compare_static(key, arch, old, now).changes
+    return compare_static(key, arch, *(one.record(block=launch.block) for one in both)).changes
 
 
 def _stored(worker: Run, record: TimeRecord, launch: Launch) -> KernelBinary:

@@ -15,7 +15,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, Key
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
-from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch
+from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 
 ARCH = "sm_90"
 KEY = Key("tests/test_kernels.py", "test_scale", "scale")
@@ -89,3 +89,10 @@ def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[
     binary, _ = binaries
     with pytest.raises(NotLaunched, match="the baseline's machine code cannot be run again: it is missing"):
         baseline(store_of(), recorded(binary), binary)
+
+
+def test_no_change_is_named_between_a_cubin_and_itself(binaries: tuple[KernelBinary, KernelBinary]) -> None:
+    binary, other = binaries
+    record, worker = recorded(binary), Mock(store=store_of(binary.cubin), compile_cache=None)
+    assert changes_since(worker, KEY, record, launch_of(binary, record)) == ()
+    assert changes_since(worker, KEY, record, launch_of(other, record)) != ()
