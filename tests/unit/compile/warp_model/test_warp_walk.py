@@ -1,4 +1,4 @@
-"""A warp's way: loops, splits, exits, calls and flags, in machine code written by hand."""
+"""A warp's way: loops, splits, exits and calls, in machine code written by hand."""
 
 from __future__ import annotations
 
@@ -225,18 +225,6 @@ def test_a_function_that_is_always_called_is_walked() -> None:
     assert run.divisions == 0
 
 
-def test_an_argument_asked_only_whether_it_is_zero_is_a_flag_and_off() -> None:
-    lines = ("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 4", "FADD R1, R1, R1",
-             "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
-    assert "fp32" not in walked(*lines).executed
-
-
-def test_a_kernel_that_a_flag_switches_off_altogether_is_walked_with_it_on() -> None:
-    run = walked("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 6", "FADD R1, R1, R1",
-                 "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 1
-
-
 def test_waiting_is_told_by_what_is_waited_for() -> None:
     far = walked("LDC.64 R2, c[0x0][0x210]", "LDG.E R4, desc[UR4][R2.64]", "FADD R5, R4, R4", "EXIT")
     assert far.waits["global_load"] > 500
@@ -308,15 +296,6 @@ def test_a_counter_that_was_spilled_is_found_again() -> None:
                  "IADD3 R0, R0, 0x1, RZ",
                  "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 100
-
-
-def test_warps_that_go_other_ways_are_walked_too() -> None:
-    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "@P0 BRA 4", "FADD R1, R1, R1",
-             "STG.E [R2], R1", "EXIT")  # fmt: skip
-    found = launched(*lines, launch=LAUNCH._replace(block=(1024, 1, 1)))
-    assert found is not None
-    assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
-    assert found.executed["global_store"] == 1
 
 
 def test_constants_that_the_compiler_made_are_known() -> None:
