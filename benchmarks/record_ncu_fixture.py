@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pytest_gpuperf.counters.chip_names import chip_of, on_chip
+from pytest_gpuperf.counters.catalogue import chip_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu

@@ -1,4 +1,4 @@
-"""Figures and judgements as short text: the one place that knows how a number is written, for every kind of report.
+"""Figures as short text: the one place that knows how a number is written, for every kind of report.
 
 And the one that knows which text a reader's terminal or a CI job would take for more than text.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures
+from pytest_gpuperf.model.verdict import TimeFigures
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What steers a terminal, breaks a line, turns its reading order round or is no UTF-8."""
@@ -135,15 +135,3 @@ def e_value(log_e: float) -> str:
     """``7.0e5``, of a natural logarithm."""
     mantissa, exponent = f"{math.exp(log_e):.1e}".split("e")
     return f"{mantissa}e{int(exponent)}"
-
-
-def describe(judgement: Judgement) -> list[str]:
-    """A judgement in a few lines: verdict and figures first, then what changed, then why."""
-    head = f"{judgement.key.workload}  {judgement.verdict.value}  on {judgement.target} ({judgement.kind})"
-    lines = [head if judgement.time is None else f"{head}  {time_line(judgement.time)}"]
-    lines += [f"    {change}" for change in judgement.changes if change.direction != "neutral"]
-    neutral = [str(change) for change in judgement.changes if change.direction == "neutral"]
-    if neutral:
-        lines.append(f"    also: {', '.join(neutral)}")
-    words = (judgement.reason, *judgement.notes)
-    return [*lines, *(f"    {text}" for text in words if text)]

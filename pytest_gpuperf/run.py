@@ -12,7 +12,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -20,37 +20,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.baselines.history import add_records, no_records
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.given_by_hooks import device_given
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.hookspecs import device_given
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
-from pytest_gpuperf.model.time_record import Session
+from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
+from pytest_gpuperf.test_record import CheckedOnly
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
-    from pytest_gpuperf.judge.suspects import Suspect
+    from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
-StaticTests = dict[str, dict[str, StaticRecord]]
-"""By test and workload."""
-OnRecord = dict[str, StaticProfile]
 SELF_PAIRS = 3
 """Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
@@ -63,8 +61,6 @@ class Run:
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
-        self.profiles_on_record: dict[tuple[str, ...], tuple[tuple[StaticTests, ...], OnRecord]] = {}
-        """By module and architectures: the records that they are of, and profiles by cubin and symbol."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
         self.archs_of_workers: frozenset[str] = frozenset()
@@ -108,6 +104,15 @@ class Run:
         """The baselines; a process of another revision has none, whatever its working tree holds."""
         task = self.options.task
         return BaselineStore(task.folder / "no-baselines" if isinstance(task, RevisionTask) else self.options.baselines)
+
+    @cached_property
+    def records(self) -> Mapping[Key, WorkloadRecords]:
+        """All that is recorded.  Raises ``BaselineError``."""
+        found = no_records()
+        for target in self.store.targets():
+            for module in self.store.modules(target):
+                add_records(found, module, self.store.load(target, module))
+        return found
 
     @cached_property
     def revision(self) -> Revision | None:

@@ -7,12 +7,13 @@ nothing but the standard library.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,18 @@ LIMIT_S = 30
 PAGE = 100
 MOST_PAGES = 50
 """Comments of a request that are looked through: 5,000."""
+OWN_ON_GITHUB = """\
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      comments(first: 100, after: $after) {
+        nodes { databaseId body viewerDidAuthor }
+        pageInfo { endCursor hasNextPage }
+      }
+    }
+  }
+}
+"""
 
 
 class CommentError(GpuperfError):
@@ -33,12 +46,14 @@ class CommentPlace(NamedTuple):
     """Where comments of one pull or merge request are."""
 
     url: str
-    """Lists them, and takes new ones."""
+    """Takes new ones."""
     one: str
     """Of one comment, with ``{id}``."""
     method: str
     """That updates one."""
     headers: Mapping[str, str]
+    own: Callable[[CommentPlace], Iterator[tuple[int, str]]]
+    """Ids and texts of those that this job's token wrote: anybody may write a comment that begins like ours."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +81,7 @@ def run(report: Path, name: str, *, write: Callable[[str], object], environment:
         raise CommentError(f"{report} is no report in Markdown ({problem}): name what --gpuperf-report wrote") from None
     if marker not in text:
         text = f"{marker}\n{text}"
-    found = _comment_with(marker, request)
+    found = next((number for number, body in request.own(request) if body.startswith(marker)), None)
     if found is None:
         _asked(request, "POST", request.url, {"body": text})
         write("comment made\n")
@@ -89,7 +104,8 @@ def request_of(environment: Mapping[str, str]) -> CommentPlace | None:
             raise CommentError(f"{lacking[0]} is not set, as GitLab does in its jobs: run the command in one of them")
         project = urllib.parse.quote(environment["CI_PROJECT_ID"], safe="")
         base = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
-        return CommentPlace(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token})
+        own = functools.partial(_own_on_gitlab, f"{environment['CI_API_V4_URL']}/user")
+        return CommentPlace(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token}, own)
     return None
 
 
@@ -104,9 +120,12 @@ def _of_github(event: Path, environment: Mapping[str, str]) -> CommentPlace | No
         return None
     token = _token("GITHUB_TOKEN", environment, "give the step env: GITHUB_TOKEN: ${{ github.token }}")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
-    base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
+    graphql = environment.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    base = f"{api}/repos/{repository}/issues"
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-    return CommentPlace(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers)
+    own = functools.partial(_own_on_github, graphql, repository, number)
+    return CommentPlace(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers, own)
 
 
 def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
@@ -119,24 +138,46 @@ def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
     return token
 
 
-def _comment_with(marker: str, request: CommentPlace) -> int | None:
+def _own_on_github(graphql: str, repository: str, number: int, request: CommentPlace) -> Iterator[tuple[int, str]]:
+    owner, _, name = repository.partition("/")
+    after = None
+    for _ in range(MOST_PAGES):
+        variables = {"owner": owner, "name": name, "number": number, "after": after}
+        told = _asked(request, "POST", graphql, {"query": OWN_ON_GITHUB, "variables": variables})
+        try:
+            comments = told["data"]["repository"]["pullRequest"]["comments"]
+            found = [(one["databaseId"], one["body"]) for one in comments["nodes"] if one["viewerDidAuthor"]]
+            after = comments["pageInfo"]["endCursor"] if comments["pageInfo"]["hasNextPage"] else None
+        except (KeyError, TypeError):
+            raise CommentError(f"{graphql} does not list the comments of {repository}#{number}: {told}") from None
+        yield from found
+        if after is None:
+            return
+
+
+def _own_on_gitlab(user: str, request: CommentPlace) -> Iterator[tuple[int, str]]:
+    me = _asked(request, "GET", user)["id"]
     for page in range(1, MOST_PAGES + 1):
-        comments = _asked(request, "GET", f"{request.url}?per_page={PAGE}&page={page}")
-        for one in comments:
-            if str(one.get("body", "")).startswith(marker):
-                return int(one["id"])
-        if len(comments) < PAGE:
-            break
-    return None
+        notes = _asked(request, "GET", f"{request.url}?per_page={PAGE}&page={page}")
+        yield from ((one["id"], one["body"]) for one in notes if one["author"]["id"] == me)
+        if len(notes) < PAGE:
+            return
 
 
-def _asked(request: CommentPlace, method: str, url: str, content: Mapping[str, str] | None = None) -> Any:
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: what follows it would send the token to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _asked(request: CommentPlace, method: str, url: str, content: Mapping[str, Any] | None = None) -> Any:
     """The answer.  Raises ``CommentError``, whose message has no token in it."""
     data = None if content is None else json.dumps(content).encode()
     headers = {**request.headers, "Content-Type": "application/json", "User-Agent": "pytest-gpuperf"}
     try:
         asking = urllib.request.Request(url, data=data, headers=headers, method=method)
-        with urllib.request.urlopen(asking, timeout=LIMIT_S) as answer:
+        with urllib.request.build_opener(NoRedirect).open(asking, timeout=LIMIT_S) as answer:
             return json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as problem:
         problem.close()

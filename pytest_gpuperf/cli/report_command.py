@@ -87,15 +87,13 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
                 raise GpuperfError(
                     f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
                 )
-    whole = document_of(
+    return document_of(
         [test for _, test in tests.values()], date=max(one.date for one in found), plugin=first.plugin,
         task=f"{len(found)} jobs: {first.task}", exit_status=max(one.exit_status for one in found),
-        problems=_once(one.problems for one in found), warnings=(), machines=_once(one.machines for one in found),
-        commit=Commit(first.commit, first.dirty), branch=first.branch,
+        problems=_once(one.problems for one in found), warnings=_once(one.warnings for one in found),
+        machines=_once(one.machines for one in found), commit=Commit(first.commit, first.dirty), branch=first.branch,
         code=[code for one in found for code in one.code],
     )  # fmt: skip
-    warnings = _once([*(one.warnings for one in found), whole.report.warnings])
-    return document_from(msgspec.structs.replace(whole.report, warnings=warnings))
 
 
 def _once(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,17 +25,16 @@ from pytest_gpuperf.compile.compiler_options import (
     with_lines,
     without_folders,
 )
+from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of
+from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
-from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.source import KernelSource, without_comments
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
-from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import KernelBinary
 
 CACHE_VERSION = 12
@@ -44,6 +43,7 @@ _ALONE = threading.Lock()
 _ATTEMPTS = 4
 _KERNELS = dict[str, KernelAnalysis]
 """By symbol."""
+_T = TypeVar("_T")
 
 
 class _Prepared(NamedTuple):
@@ -132,12 +132,9 @@ def _compiled(one: _Prepared, arch: str, cache: CompileCache | None) -> Compiled
     """The compiler's output, from the cache as long as no header changed that it read."""
     cache = cache if one.headers.complete or one.program.compiler == NVCC else None
     key = _key(one, arch) if cache is not None else ""
-    content = cache.get(key) if cache is not None else None
-    if content is not None:
-        with contextlib.suppress(msgspec.DecodeError):
-            kept = msgspec.msgpack.decode(content, type=Compiled)
-            if all(hash_of(Path(path)) == digest for path, digest in kept.files):
-                return kept
+    kept = _kept(cache, key, Compiled)
+    if kept is not None and all(hash_of(Path(path)) == digest for path, digest in kept.files):
+        return kept
     made = _compile(one.program, arch)
     if cache is not None:
         cache.put(key, msgspec.msgpack.encode(made))
@@ -179,7 +176,7 @@ def _compile(program: Program, arch: str) -> Compiled:
 def _read(made: Sequence[Compiled], arch: str, cache: CompileCache | None, recorded: Recorded) -> list[_KERNELS]:
     """Evidence of the kernels of each cubin: from the cache, the records, or the machine code."""
     keys = [_evidence_key(one, arch) for one in made]
-    found = {key: _kept(cache.get(key)) if cache is not None else None for key in keys}
+    found = {key: _kept(cache, key, _KERNELS) for key in keys}
     missing = {key: one for key, one in zip(keys, made, strict=True) if found[key] is None}
     read = dict(zip(missing, analyse(list(missing.values()), arch, recorded), strict=True)) if missing else {}
     for key, kernels in read.items():
@@ -195,9 +192,10 @@ def _evidence_key(made: Compiled, arch: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _kept(content: bytes | None) -> _KERNELS | None:
+def _kept(cache: CompileCache | None, key: str, kind: type[_T]) -> _T | None:
+    content = cache.get(key) if cache is not None else None
     with contextlib.suppress(msgspec.DecodeError):
-        return None if content is None else msgspec.msgpack.decode(content, type=_KERNELS)
+        return None if content is None else msgspec.msgpack.decode(content, type=kind)
     return None
 
 

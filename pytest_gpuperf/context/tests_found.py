@@ -6,14 +6,14 @@ controller does not: they hand over what they found when they end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
@@ -154,13 +154,34 @@ def failure_line(report: pytest.TestReport) -> str:
     return lines[0] if lines else ""
 
 
-def searched_by(config: pytest.Config) -> Callable[[str], bool]:
-    """Whether this run was to collect every test of a module: none is with ``--lf``, which collects parts of files."""
-    given = [] if getattr(config.option, "lf", False) else config.args
-    places = [from_root(config, one) for one in given if "::" not in one]
-    return lambda module: covers(places, module)
+def is_deleted(config: pytest.Config, found: TestsFound, key: Key) -> bool:
+    """Whether no test has a record, of a file that the run collected all tests of, or that is gone.
+
+    A run with ``--lf`` collects parts of files: it tells of none.
+    """
+    if key.node_id in found.tests or getattr(config.option, "lf", False):
+        return False
+    places = [from_root(config, one) for one in config.args if "::" not in one]
+    searched = any(one in (".", key.module) or key.module.startswith(f"{one}/") for one in places)
+    return searched and (key.module in found.modules or not (config.rootpath / key.module).is_file())
 
 
-def covers(places: Iterable[str], module: str) -> bool:
-    """Whether the search of these files and folders, seen from the root, would meet every test of this module."""
-    return any(place in (".", module) or module.startswith(f"{place}/") for place in places)
+def take_off_groups(items: Iterable[pytest.Item]) -> None:
+    """Give tests of a worker that has told its controller what it collected their plain node ids back.
+
+    ``--dist loadgroup`` appends groups: ``test_x.py::test_a@group``.  Only the controller needs them, to hand tests
+    out; baselines, reports and child processes know tests without.
+    """
+    for item in items:
+        marks = list(item.iter_markers("xdist_group"))
+        names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+        group = "@" + "_".join(sorted(names))
+        if names and item.nodeid.endswith(group):
+            item._nodeid = item.nodeid.removesuffix(group)  # type: ignore[attr-defined] # as pytest-xdist sets it
+
+
+def without_group(config: pytest.Config, node_id: str) -> str:
+    """The plain node id of what a worker told its controller, whose configuration this is."""
+    at = node_id.rfind("@")
+    grouped = config.getoption("dist", "no") == "loadgroup" and at > max(node_id.rfind("]"), node_id.rfind("::"))
+    return node_id[:at] if grouped else node_id

@@ -1,6 +1,6 @@
 """The metrics that this plugin knows, and the sets that a run asks for: data, and nothing else.
 
-Names are those of GH100; ``chip_names`` has those of other GPUs.  A metric's class says what may be concluded
+Names are those of GH100; ``NAMES`` has those of other GPUs.  A metric's class says what may be concluded
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
 what the code does.  *Near-exact* ones also depend on what was in the caches, on which block ran where and on where
 in the memory of which GPU the data lie.  The others inform: they depend on clocks and on scheduling.  The bands are
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_gpuperf.judge.counters import Better, Metric
+from pytest_gpuperf.model.architectures import ARCHITECTURES, plain
 
 STORES, LOCAL, DRAM, L2 = (0.02, 2048.0), (0.02, 256.0), (0.2, 4.0 * 2**20), (0.15, 65536.0)
 """Relative and absolute bands of near-exact metrics."""
@@ -145,3 +146,50 @@ and restore.  The others take 5, 4, 7 and about 16 passes, and one more for what
 """
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in SETS["full"]}
+
+
+# --- names on other chips ------------------------------------------------------------------------
+
+
+REFERENCE = "GH100"
+
+_NO_GMMA = {"smsp__average_warps_issue_stalled_gmma_per_issue_active": ""}
+_NO_IMC_MISS = {"smsp__average_warps_issue_stalled_imc_miss_per_issue_active": ""}
+_OWN_FP16_PIPE = {"sm__inst_executed_pipe_fma_type_fp16": "sm__inst_executed_pipe_fp16"}
+_NO_DRAM = {"dram__bytes_read": "", "dram__bytes_write": "", "dram__throughput": ""}
+_DRAM_OPERATIONS = {"dram__bytes_read": "dram__bytes_op_read", "dram__bytes_write": "dram__bytes_op_write"}
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "TU102": {**_NO_GMMA, **_OWN_FP16_PIPE},
+    "GA100": {**_NO_GMMA, **_OWN_FP16_PIPE},
+    "GA102": _NO_GMMA,
+    "GA10B": {**_NO_GMMA, **_NO_DRAM},
+    "AD102": _NO_GMMA,
+    "GH100": {},
+    "GB100": {**_NO_GMMA, **_NO_IMC_MISS},
+    "GB110": {**_NO_GMMA, **_NO_IMC_MISS},
+    "GB10B": {**_NO_GMMA, **_NO_IMC_MISS, **_NO_DRAM},
+    "GB20B": {**_NO_GMMA, **_NO_IMC_MISS, **_NO_DRAM},
+    "GB202": {**_NO_GMMA, **_NO_IMC_MISS, **_DRAM_OPERATIONS},
+}
+"""By chip: GH100's name without its suffix, and the chip's own; empty: the chip has none."""
+
+
+def chip_of(arch: str) -> str:
+    """The chip that lends its names to an architecture; GH100 for one that the table does not have."""
+    known = ARCHITECTURES.get(plain(arch))
+    return known.chip if known else REFERENCE
+
+
+def on_chip(name: str, chip: str) -> str | None:
+    """The chip's own name of a metric; None if it has none."""
+    base, dot, suffix = name.partition(".")
+    own = NAMES[chip].get(base, base)
+    return f"{own}{dot}{suffix}" if own else None
+
+
+def canonical(name: str, chip: str) -> str:
+    """GH100's name of a metric that the chip calls ``name``."""
+    base, dot, suffix = name.partition(".")
+    back = {own: reference for reference, own in NAMES[chip].items() if own}
+    return f"{back.get(base, base)}{dot}{suffix}"

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.chip_names import canonical, on_chip
+from pytest_gpuperf.counters.catalogue import METRICS, canonical, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
 from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, unknown_metrics
 from pytest_gpuperf.counters.metric_request import hint

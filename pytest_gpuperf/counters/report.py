@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.counters.chip_names import canonical
+from pytest_gpuperf.counters.catalogue import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
 from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
 from pytest_gpuperf.model.task import module_command

@@ -12,8 +12,7 @@ from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
-from pytest_gpuperf.report.message import ALSO, NAMED, described
+from pytest_gpuperf.report.message import INDENT, advice_lines, described, state_line, wrapped
 
 MOST_CAUSES = 4
 
@@ -36,7 +35,7 @@ def explained(
         return lines
     lines += wrapped(f"baseline: {compared.words}", INDENT)
     telling = [j for j in work.judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
-    lines += [f"{' ' * INDENT}{line}" for line in described(telling, NAMED, ALSO, explained=False)]
+    lines += [f"{' ' * INDENT}{line}" for line in described(telling)]
     lines += advice_lines(work.advice, MOST_CAUSES)
     if not work.advice:
         none = "none found" if compared.known else "none can be named without a baseline"

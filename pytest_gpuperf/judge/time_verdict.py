@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -26,10 +26,19 @@ from pytest_gpuperf.judge.decision import (
     proven_faster,
     wants_pair,
 )
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
-from pytest_gpuperf.model.time_record import RecordedRound
-from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
+from pytest_gpuperf.model.task import SuspectPlace
+from pytest_gpuperf.model.time_record import Identity, RecordedRound
+from pytest_gpuperf.model.verdict import (
+    NOT_CONFIRMED,
+    UNDECIDED,
+    EvidenceKind,
+    Judgement,
+    PairSlot,
+    TimeFigures,
+    Verdict,
+)
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -203,3 +212,38 @@ def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None
         before_ns=case.record_ns, after_ns=now_ns, ratio=now_ns / case.record_ns, tolerance=case.limits.tolerance,
         method=method,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+# --- losses that wait for a second process -------------------------------------------------------
+
+
+class Confirmation(Record, frozen=True):
+    """What a confirming process found of one workload."""
+
+    key: Key
+    kind: EvidenceKind
+    identity: Identity
+    comparison: Comparison | None = None
+    time_ns: float = 0.0
+    """Of rounds, where there is no comparison."""
+    problem: str = ""
+    """Why there is neither."""
+
+    @property
+    def place(self) -> SuspectPlace:
+        return SuspectPlace(key=self.key, kind=self.kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspect:
+    """What one process found slower or worse: a kernel, a callable or a host time."""
+
+    judgement: Judgement
+    identity: Identity
+    settle: Callable[[Sequence[Confirmation]], Judgement | None]
+    """The final judgement, from what the other processes so far found; None: another one has to speak."""
+    budget_s: float
+
+    @property
+    def place(self) -> SuspectPlace:
+        return SuspectPlace(key=self.judgement.key, kind=self.judgement.kind)

@@ -127,15 +127,13 @@ class Beside(Record, frozen=True):
     host: HostTime | None = None
     """From the call of the workload to its return."""
 
-    def updated_by(self, newer: Beside) -> Beside:
-        """These figures, each in its newer state where there is one."""
-        found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
-        return msgspec.structs.replace(self, **found)
-
 
 def updated(old: Beside | None, newer: Beside | None) -> Beside | None:
     """The figures of both, the newer one's winning: a recording without a figure keeps what is on record."""
-    return newer if old is None else old if newer is None else old.updated_by(newer)
+    if old is None or newer is None:
+        return newer or old
+    found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
+    return msgspec.structs.replace(old, **found)
 
 
 class TimeRecord(Record, frozen=True):

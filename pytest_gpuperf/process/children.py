@@ -1,6 +1,7 @@
 """What the child processes of a run have in common: how they are run and ended, their tests, errors, progress.
 
-Their command line is in ``command``.
+SIGTERM ends a run as Ctrl-C does: children first, then the run reports and gives locks back.  CI services and
+schedulers send it before they kill.  The command line of a child is in ``command``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 import pytest
 
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import ChildTask, ProfileTask, RevisionTask
 from pytest_gpuperf.process.command import child_command
-from pytest_gpuperf.process.signals import undisturbed
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -35,24 +37,16 @@ class RunningChild:
     def __init__(
         self, command: Sequence[str], cwd: Path, log: Path, environ: Mapping[str, str], keep: Sequence[int] = ()
     ) -> None:
-        """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started.
-
-        An interrupt that comes while it is started ends it.
-        """
+        """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started."""
         theirs, self._ours = os.pipe()
-        started = False
         try:
-            with log.open("wb") as output, undisturbed():
+            with log.open("wb") as output:
                 self._process = subprocess.Popen(
                     command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                     env={**environ, PARENT_VARIABLE: str(theirs)}, start_new_session=True, pass_fds=(theirs, *keep),
                 )  # fmt: skip
-                started = True
         except BaseException:
-            if started:
-                self.end()
-            else:
-                os.close(self._ours)
+            os.close(self._ours)  # a child that was started all the same ends by that
             raise
         finally:
             os.close(theirs)
@@ -82,21 +76,39 @@ def run_task(
 ) -> int | None:  # fmt: skip
     """Exit status of a child that has done this task; None if it was ended for not being done in time.
 
-    ``folder`` is for its files, ``log`` for its output, ``extra`` are more flags for it.  Where pytest does not know a
-    flag that it knows here, a conftest of another folder declares it: then the child collects all that this run does.
+    ``folder`` is for its files, ``log`` for its output, ``extra`` are more flags for it.
     Raises ``OSError`` if it cannot be started.
     """
-    status = None
-    for whole in (False, True):
-        command = [*child_command(config, task, folder, whole=whole), *extra]
-        child = RunningChild(command, config.invocation_params.dir, log, os.environ if environ is None else environ)
-        try:
-            status = child.waited(limit_s)
-        finally:
-            child.end()
-        if status != pytest.ExitCode.USAGE_ERROR:
-            break
-    return status
+    command = [*child_command(config, task, folder), *extra]
+    child = RunningChild(command, config.invocation_params.dir, log, os.environ if environ is None else environ)
+    try:
+        return child.waited(limit_s)
+    finally:
+        child.end()
+
+
+def answer_signals(handler: Callable[[int, FrameType | None], NoReturn], *numbers: int) -> Callable[[], None]:
+    """Let ``handler`` answer these signals, but those that somebody has a handler of their own for.
+
+    Returns a function that gives them back.  Does nothing in another thread than the main one.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in numbers} if alone else {}
+    usual = {number: one for number, one in handlers.items() if one in (signal.SIG_DFL, signal.default_int_handler)}
+    for number in usual:
+        signal.signal(number, handler)
+
+    def give_back() -> None:
+        for number, one in usual.items():
+            signal.signal(number, one)
+
+    return give_back
+
+
+def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    """Take a signal for Ctrl-C, once."""
+    signal.signal(number, signal.SIG_IGN)  # the end takes a moment, and a second one would cut it short
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def end_with_parent() -> None:

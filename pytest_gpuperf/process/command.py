@@ -26,22 +26,20 @@ WORKER_ARGUMENTS = "gpuperf_arguments"
 """Under this name a pytest-xdist worker is told the run's own command line."""
 
 
-def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole: bool = False) -> list[str]:
+def child_command(config: pytest.Config, task: ChildTask, folder: Path) -> list[str]:
     """The command line of this run, for the modules of a task's tests, without touching the run's files.
 
     Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is
-    not for it.  Leaves the task in ``folder`` for it.  With ``whole`` the child collects what the run collects, so that
-    conftests of other folders, which may declare options, are read too.
+    not for it.  Leaves the task in ``folder`` for it.
     """
     write_task(task, folder / TASK_FILE)
     modules = dict.fromkeys(node.partition("::")[0] for node in task.nodes)
-    places = given_places(config) if whole else [str(config.rootpath / module) for module in modules]
     options = config.stash[stash.OPTIONS]
     compared = [f"--gpuperf-baselines={options.baselines}"] if options.against else []  # its evidence is there already
     python = ("-m", "pytest") if is_module(config) else ("-c", AS_COMMAND)
     return [
         sys.executable, *python, *given_options(config), *own_options(config, folder, config.rootpath, config.inipath),
-        *compared, f"--gpuperf-task={folder / TASK_FILE}", *places,
+        *compared, f"--gpuperf-task={folder / TASK_FILE}", *(str(config.rootpath / module) for module in modules),
     ]  # fmt: skip
 
 

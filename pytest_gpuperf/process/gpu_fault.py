@@ -11,77 +11,87 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
-from typing import Any, NoReturn
+import traceback
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.xdist_groups import without_group
+from pytest_gpuperf.context.tests_found import without_group
+from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.gpu_words import endless_message
+from pytest_gpuperf.run import Run
 
 TIMES_RECORDED = 1000
 """Launches of its recorded time that a workload may wait for, where they take longer than the limit."""
 FIXTURES = {"cuda_kernel", "gpu", "gpuperf"}
 NOT_MEASURED = "not measured: the GPU's context is lost (by {}); -n 1 goes on in a fresh process"
-FAULT = "gpuperf_fault"
-"""Attribute of a report that says that the GPU is lost to its process."""
 POLL_S = 1.0
 ANSWER_S = 5.0
 """For the question whether the GPU is idle; a driver that another thread holds up does not answer."""
 
 
 class FaultPlugin:
-    """A plugin that ``start_of_run`` registers in every process of an active run."""
+    """A plugin that ``session.reporting`` registers in every process of an active run."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
         self._timeout_s = options.kernel_timeout_s
         self._watches = options.times
-        self._watch: Watchdog | None = None
         self._item: pytest.Item | None = None
+        """The test that runs."""
+        self._began = 0.0
         self._more = False
         """Whether a test follows."""
-        self._began = 0.0
-        self._reported: set[str] = set()
-        """Tests whose report says that the GPU was lost, in the controller of pytest-xdist."""
 
     @property
-    def _device(self) -> Device | None:
-        """The GPU, if this process has used one."""
-        worker = self._config.stash.get(stash.RUN, None)
-        return worker.opened if worker is not None else None
+    def _run(self) -> Run:
+        """Not made before the first test: a comparison with a revision changes the options that it is made of."""
+        return stash.run_of(self._config)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        self._item, self._began, self._more = item, time.perf_counter(), nextitem is not None
-        device, state = self._device, stash.run_of(self._config)
-        state.recorded_ns = 0.0
-        if device is not None:
-            device.launches.forget()
-        if self._watch is not None:
-            self._watch.begin()
-        elif self._watches:  # not before: a comparison with a revision changes the options that its worker is made of
-            stash.run_of(self._config).when_opened = self._start_watch
+        run = self._run
+        self._item, self._more, self._began = item, nextitem is not None, time.perf_counter()
+        run.recorded_ns = 0.0
+        if run.opened is not None:
+            run.opened.launches.forget()
+        elif self._watches:  # from the first test that uses a GPU
+            run.when_opened = threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start
         try:
             ended = yield
         finally:
-            if self._watch is not None:
-                self._watch.end()
             self._item = None
             if stash.TEST_RECORD in item.stash:  # pytest keeps its tests to the end of the run
                 del item.stash[stash.TEST_RECORD]
         self._leave_worker()
         return ended
 
+    def _leave_worker(self) -> None:
+        """End a worker of pytest-xdist that has lost its GPU, if tests are to follow: another one is started."""
+        if self._more and hasattr(self._config, "workerinput") and self._run.gpu_lost:
+            os._exit(pytest.ExitCode.TESTS_FAILED)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown" and report.passed:
+            self._leave_worker()  # the controller makes this report of the crash that it sees
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
+        """A worker that ended for its GPU has reported its test already."""
+        report.nodeid = without_group(self._config, crashitem)
+        if report.nodeid in self._run.results.failures:
+            report.when, report.outcome, report.longrepr = "teardown", "passed", None
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        lost = stash.run_of(self._config).gpu_lost
+        lost = self._run.gpu_lost
         if lost and FIXTURES & set(getattr(item, "fixturenames", ())):
             pytest.skip(NOT_MEASURED.format(lost))
 
@@ -89,59 +99,45 @@ class FaultPlugin:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
         """Fail the test at its end where its fault was not seen before."""
         yield
-        device, state = self._device, stash.run_of(self._config)
-        if device is not None and not state.gpu_lost and (fault := device.fault()):
-            state.gpu_lost = item.nodeid
+        run = self._run
+        if run.opened is not None and not run.gpu_lost and (fault := run.opened.fault()):
+            run.gpu_lost = item.nodeid
             pytest.fail(f"after this test the GPU was lost to its process: {fault}", pytrace=False)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
-        if report.failed and stash.run_of(self._config).gpu_lost == item.nodeid:
-            setattr(report, FAULT, True)
-        return report
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "teardown" and report.passed:
-            self._leave_worker()  # the controller makes this report of the crash that it sees
-        if hasattr(report, FAULT):
-            self._reported.add(without_group(self._config, report.nodeid))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """A worker that ended for its GPU has reported its test already."""
-        report.nodeid = without_group(self._config, crashitem)
-        if report.nodeid in self._reported:
-            report.when, report.outcome, report.longrepr = "teardown", "passed", None
-
-    def _leave_worker(self) -> None:
-        """End a worker of pytest-xdist that has lost its GPU, if tests are to follow: another one is started."""
-        if self._more and hasattr(self._config, "workerinput") and stash.run_of(self._config).gpu_lost:
-            os._exit(pytest.ExitCode.TESTS_FAILED)
-
-    def _start_watch(self) -> None:
-        """In the middle of a test, the first that uses a GPU: without one there is nothing to watch."""
-        self._watch = Watchdog(lambda: self._device, self._limit_s, self._endless)
-        self._watch.begin()
 
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""
-        return max(self._timeout_s, TIMES_RECORDED * stash.run_of(self._config).recorded_ns / 1e9)
+        return max(self._timeout_s, TIMES_RECORDED * self._run.recorded_ns / 1e9)
 
-    def _endless(self, device: Device, seconds: float) -> None:
-        """In the watchdog's thread: fail the test, and end the process, as nothing can end the kernel."""
-        item = self._item
-        if item is not None:
-            self._end(item, harmless(endless_message(device, seconds)))
+    def _watch(self) -> None:
+        """In a thread of its own: notice that the GPU does not come back, as an endless kernel would hold the run.
 
-    def _end(self, item: pytest.Item, words: str) -> NoReturn:
+        Where the main thread has not moved and nothing was launched or answered for as long as the limit, the GPU is
+        asked, and only then: a query while a graph is captured would void the capture.
+        """
+        main = threading.main_thread().ident or 0
+        seen: tuple[object, ...] = ()
+        since = 0.0
+        while True:
+            time.sleep(min(POLL_S, self._limit_s() / 4))
+            device, item, frame = self._run.opened, self._item, sys._current_frames().get(main)
+            if device is None or item is None or frame is None:
+                continue
+            now, place = time.monotonic(), (item, id(frame), frame.f_lasti, device.launches.steps)
+            if place != seen:
+                seen, since = place, now
+            elif now - since >= self._limit_s():
+                if not _is_idle(device):
+                    self._end(item, endless_message(device, now - since))
+                seen = ()
+
+    def _end(self, item: pytest.Item, words: str) -> None:
+        """Fail the test and end this process, as nothing can end the kernel."""
+        words = harmless(words)
         if hasattr(self._config, "workerinput"):  # the report goes to the controller, which starts another worker
             report = pytest.TestReport(
                 nodeid=item.nodeid, location=item.location, keywords=dict.fromkeys(item.keywords, 1),
                 outcome="failed", longrepr=words, when="call", duration=time.perf_counter() - self._began,
             )  # fmt: skip
-            setattr(report, FAULT, True)
             item.ihook.pytest_runtest_logreport(report=report)
             os._exit(pytest.ExitCode.TESTS_FAILED)
         with contextlib.suppress(Exception):
@@ -151,59 +147,74 @@ class FaultPlugin:
         os._exit(pytest.ExitCode.TESTS_FAILED)
 
 
-class Watchdog:
-    """A thread that notices when the GPU does not come back: an endless kernel would hold the whole run.
-
-    It looks at the main thread once a second.  Where that has not moved and nothing was launched or answered for as
-    long as the limit, the GPU is asked, and only then: a query while a graph is captured would void the capture.
-    """
-
-    def __init__(
-        self, opened: Callable[[], Device | None], limit_s: Callable[[], float],
-        when_endless: Callable[[Device, float], None],
-    ) -> None:  # fmt: skip
-        """``opened`` is the GPU if the process has used one, ``limit_s`` the seconds for which a call may wait for it.
-
-        ``when_endless`` is called in this thread, with the seconds that were waited.
-        """
-        self._opened, self._limit_s, self._when_endless = opened, limit_s, when_endless
-        self._main = threading.main_thread().ident or 0
-        self._running = threading.Event()
-        self._seen: tuple[object, ...] = ()
-        self._since = 0.0
-        threading.Thread(target=self._look, daemon=True, name="gpuperf-watch").start()
-
-    def begin(self) -> None:
-        """A test begins."""
-        self._seen = ()
-        self._running.set()
-
-    def end(self) -> None:
-        """No test runs."""
-        self._running.clear()
-
-    def _look(self) -> None:
-        while True:
-            self._running.wait()
-            time.sleep(min(POLL_S, self._limit_s() / 4))
-            device = self._opened()
-            if device is not None:
-                self._look_at(device, time.monotonic())
-
-    def _look_at(self, device: Device, now: float) -> None:
-        frame = sys._current_frames().get(self._main)
-        place = (id(frame), frame.f_lasti if frame is not None else 0, device.launches.steps)
-        if place != self._seen:
-            self._seen, self._since = place, now
-        elif self._running.is_set() and now - self._since >= self._limit_s():
-            if not _is_idle(device):
-                self._when_endless(device, now - self._since)
-            self._seen = ()
-
-
 def _is_idle(device: Device) -> bool:
     answers: list[bool] = []
     asking = threading.Thread(target=lambda: answers.append(device.is_idle()), daemon=True)
     asking.start()
     asking.join(ANSWER_S)
     return bool(answers and answers[0])
+
+
+def endless_message(device: Device, seconds: float) -> str:
+    """What to say of a kernel that was ended after so many ``seconds``."""
+    lines = [
+        f"nothing came back from the GPU for {seconds:.0f} s: a kernel does not end",
+        *_launched_lines(device),
+        "Its process was ended. A loop that waits for what no thread does, a barrier that not all threads reach, or "
+        "blocks that wait for blocks that have no room yet do not end; if it only takes this long, give it "
+        "--gpuperf-kernel-timeout=SECONDS",
+    ]
+    return "\n".join(lines)
+
+
+def _launched_lines(device: Device) -> list[str]:
+    """The test's last launches, the newest first."""
+    last = device.launches.last
+    if not last:
+        return ["  none of its launches was this plugin's"]
+    return [f"  {'last launched' if number == 0 else 'before that'}: {one}" for number, one in enumerate(last)]
+
+
+def broken_by(item: pytest.Item, run: Run, problem: BaseException | None) -> BaseException | None:
+    """The failure of a test after which nothing runs on the GPU in this process any more; None if it still does.
+
+    ``problem`` is what the test raised, if anything: a fault is often seen first by the next call that waits.
+    """
+    device = run.opened
+    fault = device.fault() if device is not None else ""
+    if device is None or not fault:
+        return None
+    frames = traceback.extract_tb(problem.__traceback__) if problem is not None else []
+    own = [frame.lineno for frame in frames if frame.filename == str(item.path)]
+    lines = [
+        str(problem) if isinstance(problem, GpuFault) else f"a kernel faulted on the GPU: {fault}",
+        *_launched_lines(device),
+        *([f"  seen at {item.path.name}:{own[-1]}"] if own else []),
+        "Nothing more can run on the GPU in this process; no other test fails for it.",
+        f"The kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'",
+    ]
+    return pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def memory_words(run: Run, problem: BaseException | None) -> str:
+    """The holders, the largest first, where ``problem`` says that the GPU's memory is full; else empty."""
+    device = run.opened
+    # CuPy's and PyTorch's errors are called so, the driver's says so
+    full = type(problem).__name__ == "OutOfMemoryError" or "cudaErrorMemoryAllocation" in str(problem)
+    if device is None or not full:
+        return ""
+    memory = device.memory()
+    holders = {
+        "this process's arrays in CuPy's pool": memory.arrays,
+        "kept by CuPy's pool for reuse": memory.unused,
+        "reserved by PyTorch in this process": memory.torch,
+        "other processes": memory.others,
+    }
+    known = sum(holders.values())
+    holders["contexts, modules and what else is not known"] = max(memory.total - memory.free - known, 0)
+    rows = [f"{_gib(size):>8} GiB  {what}" for what, size in sorted(holders.items(), key=lambda one: -one[1]) if size]
+    return "\n".join([f"{_gib(memory.free)} GiB of {_gib(memory.total)} GiB are free", *rows])
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.2f}"

@@ -11,7 +11,7 @@ from pytest_gpuperf.formatting import first_of, numbered, quantity
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
-from pytest_gpuperf.report.folding import shortened
+from pytest_gpuperf.report.order import shortened
 
 MOST_KERNELS, MOST_IN_FILE = 8, 1000
 """Of a file, that have rows on a screen and in Markdown."""

@@ -11,9 +11,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import UPDATE_MODES, Options
-from pytest_gpuperf.report.folding import counted
+from pytest_gpuperf.report.order import counted, rank_of
 from pytest_gpuperf.report.remarks import accepting_command, with_flags
-from pytest_gpuperf.report.verdict_order import rank_of
 from pytest_gpuperf.results import Results
 
 
@@ -69,7 +68,7 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
     if red:
         regressed = [one for one in judged if one.verdict.is_regression]
-        command = with_flags(accepting_command(regressed), options.repeated)
+        command = accepting_command(regressed, options.repeated)
         accept = "" if options.against else f"; accept an intended change: {command}"
         why = f"gpuperf explain {shlex.quote(red[0].node_id)}"
         return [f"next: see why: {why}; fix it, and run {_again(options)}{accept}"]

@@ -15,8 +15,8 @@ from pytest_gpuperf.formatting import duration, harmless, numbered, percent
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.advice_lines import NO_BREAK, wrapped
 from pytest_gpuperf.report.markdown import escaped, within_bounds
+from pytest_gpuperf.report.message import NO_BREAK, wrapped
 
 NAMED = 3
 """Workloads that a row names; of more it says how many."""

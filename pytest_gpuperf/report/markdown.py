@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import first_of, harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.folding import counted, shortened
-from pytest_gpuperf.report.verdict_order import rank_of
+from pytest_gpuperf.report.order import counted, rank_of, shortened
 
 MARKER = "<!-- pytest-gpuperf report -->"
 """The first line: by it a job finds the comment that it wrote before, to update it in place."""
@@ -35,43 +34,33 @@ CUT_OFF = "The rest is too long for a comment: `gpuperf report` makes a page of 
 
 def as_markdown(document: Document) -> str:
     """Title and problems; the worst workload with its words; all that did not pass; then the others."""
+    report, timed = document.report, document.timed
     groups = _groups(row for row in document.rows if not row.passes)
     passed = [[row] for row in document.rows if row.passes]
     words = [_explained(group, unfolded=not place) for place, group in enumerate(groups) if group[0].words]
-    parts = [
-        f"{MARKER}\n## gpuperf: {document.headline}", _origin(document),
-        *(f"**{escaped(problem)}**" for problem in document.report.problems),
-        *words[:1], _table(groups, timed=document.timed),
-        "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)), *words[1:],
-    ]  # fmt: skip
-    if passed:
-        parts.append(_folded(f"{numbered(len(passed), 'workload')} passed", _table(passed, timed=document.timed)))
-    return within_bounds((harmless(part) for part in parts if part), "\n\n", CUT_OFF)
-
-
-def _origin(document: Document) -> str:
-    report = document.report
-    parts = [escaped(report.task)]
+    origin = [escaped(report.task)]
     if report.commit:
         of = f" of {escaped(report.branch)}" if report.branch else ""
-        parts.append(f"commit `{report.commit[:12]}`{of}{', with changes' if report.dirty else ''}")
-    return ", ".join([*parts, *map(escaped, report.toolchains)])
+        origin.append(f"commit `{report.commit[:12]}`{of}{', with changes' if report.dirty else ''}")
+    parts = [
+        f"{MARKER}\n## gpuperf: {document.headline}", ", ".join([*origin, *map(escaped, report.toolchains)]),
+        *(f"**{escaped(problem)}**" for problem in report.problems),
+        *words[:1], _table(groups, timed=timed),
+        "\n".join(f"* {escaped(text)}" for text in (*report.machines, *report.warnings)), *words[1:],
+        _folded(f"{numbered(len(passed), 'workload')} passed", _table(passed, timed=timed)) if passed else "",
+    ]  # fmt: skip
+    return within_bounds((harmless(part) for part in parts if part), "\n\n", CUT_OFF)
 
 
 def _groups(rows: Iterable[Row]) -> list[list[Row]]:
     """Rows that are alike, where they are several; each led by the one that got worst, and in the order of these."""
     alike: dict[tuple[object, str], list[Row]] = {}
-    for row in rows:
-        alike.setdefault((row.verdict, row.alike or row.workload + row.test), []).append(row)
-    groups = []
+    for row in sorted(rows, key=lambda row: -(row.ratio or 1.0)):
+        alike.setdefault((row.verdict, row.alike or row.name), []).append(row)
+    groups: list[list[Row]] = []
     for those in alike.values():
-        those.sort(key=lambda row: -_ratio(row))
         groups += [those] if len(those) >= LEAST_ALIKE else [[row] for row in those]
-    return sorted(groups, key=lambda group: (rank_of(group[0].verdict), -_ratio(group[0])))
-
-
-def _ratio(row: Row) -> float:
-    return row.figures.ratio if row.figures is not None and row.figures.ratio is not None else 1.0
+    return sorted(groups, key=lambda group: (rank_of(group[0].verdict), -(group[0].ratio or 1.0)))
 
 
 def within_bounds(parts: Iterable[str], joint: str, cut_off: str) -> str:
@@ -88,15 +77,14 @@ def within_bounds(parts: Iterable[str], joint: str, cut_off: str) -> str:
 
 def _explained(group: Sequence[Row], *, unfolded: bool) -> str:
     """The words of the worst of a group; those of the first regression stand open."""
-    row = group[0]
+    row, *others = group
+    title, words = shortened(row.name, 2 * LONGEST_NAME), _fenced(row.words)
+    if others:
+        title += f", and {len(others)} more like it"
+        names = first_of([shortened(one.name, 2 * LONGEST_NAME) for one in others], NAMED, ",")
+        words += f"\n\nThe same holds for {escaped(names)}."
     red = row.verdict is not None and row.verdict.is_regression
-    more = f", and {len(group) - 1} more like it" if len(group) > 1 else ""
-    words = _fenced(row.words)
-    if len(group) > 1:
-        names = [shortened(f"{one.workload} of {one.test}", 2 * LONGEST_NAME) for one in group[1:]]
-        words += f"\n\nThe same holds for {escaped(first_of(names, NAMED, ','))}."
-    title = f"{shortened(f'{row.workload} of {row.test}', 2 * LONGEST_NAME)}{more}"
-    return _folded(title, words, unfolded=red and (unfolded or len(group) == 1))
+    return _folded(title, words, unfolded=red and (unfolded or not others))
 
 
 def _table(groups: Sequence[Sequence[Row]], *, timed: bool) -> str:
@@ -114,15 +102,13 @@ def _table(groups: Sequence[Sequence[Row]], *, timed: bool) -> str:
 
 
 def _line(group: Sequence[Row], *, timed: bool) -> str:
-    row = group[0]
-    time = f"{row.before} → {row.time}" if row.before and row.time != "-" else row.time
-    time = time if row.interval == "-" else f"{time} {row.interval}"
-    verdict = "-" if row.verdict is None else row.verdict.value if row.passes else f"**{row.verdict.value}**"
+    row, verdict, key = group[0], group[0].verdict, group[0].evidence.key
+    shown = "-" if verdict is None else verdict.value if row.passes else f"**{verdict.value}**"
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    workload, test = (escaped(shortened(name, LONGEST_NAME)) for name in (row.workload, row.test))
+    workload, test = (escaped(shortened(name, LONGEST_NAME)) for name in (key.workload, key.node_id))
     code = "; ".join(filter(None, [", ".join(row.machine_code), _worse_code(row)]))
-    cells = [escaped(cell) for cell in ((time, row.against, code) if timed else (code,))]
-    return f"| {verdict} | <code>{workload}</code><br>{test}{more} | {' | '.join(cells)} |"
+    cells = [escaped(cell) for cell in ((row.time.whole, row.time.against, code) if timed else (code,))]
+    return f"| {shown} | <code>{workload}</code><br>{test}{more} | {' | '.join(cells)} |"
 
 
 def _worse_code(row: Row) -> str:

@@ -1,36 +1,91 @@
-"""Message of a red workload: ratio with interval, changes, causes, remedy.  All on one screen."""
+"""Message of a red workload: ratio with interval, changes, causes, remedy.  All on one screen of 100 columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+import textwrap
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import first_of, time_line
-from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
-from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
-SCREEN_ROWS = 24
+WIDTH, SCREEN_ROWS = 100, 24
 FOOT_ROWS = 1
 """Kept for what the gate says below: how to accept the change."""
+INDENT = 4
+NO_BREAK = "\N{NO-BREAK SPACE}"
+SHOWN = 2
+"""Causes under a red verdict."""
+FIGURES = 3
+"""Figures of evidence per cause."""
+WORTH_A_SECOND = 0.25
+"""A cause of nothing that gates is shown if its gain is this part of the largest one's."""
 A_LINE_EACH = 4
 """Changes that take a line each; more are put one behind the other."""
-NAMED = 8
-ALSO = 4
+NAMED, ALSO = 8, 4
 """Changes for the worse, and others, that are named before the rest is counted."""
 NO_CAUSE = f"{' ' * INDENT}cause: none found; counters see more than machine code: pytest --gpuperf --gpuperf-ncu=full"
-KEPT_NOTES = frozenset({"occupancy"})
-"""Whose remark is kept even where a cause says the same: what limits it."""
+
+
+def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
+    """The likeliest causes, each with its evidence, gain, remedy and example."""
+    return [line for one in worth_naming(advice)[:most] for line in _cause(one)]
+
+
+def worth_naming(advice: Sequence[Advice]) -> list[Advice]:
+    """Causes of figures that gate, whatever they cost, and of the others those that are not far behind the largest.
+
+    A report of another version may have causes that this one does not know; they are left out.
+    """
+    advice = [one for one in advice if one.cause in BY_KEY]
+    least = WORTH_A_SECOND * max((one.gain for one in advice), default=0.0)
+    return [one for one in advice if one.gates or one.gain >= least]
+
+
+def _cause(one: Advice) -> list[str]:
+    cause = BY_KEY[one.cause]
+    evidence = ", ".join(map(str, one.evidence[:FIGURES]))
+    where = f" ({one.arch})" if one.arch and not one.counted else ""
+    return [
+        *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
+        *wrapped(f"{evidence}; {gain_words(one)}", INDENT + 4),
+        *wrapped(f"-> {cause.remedy}", INDENT + 4),
+        *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
+    ]
+
+
+def gain_words(one: Advice) -> str:
+    """``gain about 40 %, by the counters``."""
+    source = "by the counters" if one.counted else "by the machine code"
+    percent = round(one.gain * 100)
+    return f"gain about {percent} %, {source}" if percent else f"gain small, {source}"
+
+
+def state_line(state: State) -> str:
+    """``memory bound: 87 % of the measured copy bandwidth``."""
+    missing = f" ({state.missing})" if state.missing else ""
+    return f"{state.bound} bound: {state.why}{missing}"
+
+
+def wrapped(text: str, indent: int) -> list[str]:
+    """Lines of at most ``WIDTH`` columns, the second and later ones a little further in; ``62 %`` stays together."""
+    lines = textwrap.wrap(
+        text.replace(" %", f"{NO_BREAK}%"), WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
     """Message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
     if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
-        return described(failed, NAMED, ALSO, explained=False)
-    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
+        return described(failed)
+    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
         regressed = any(judgement.verdict.is_regression for judgement in failed)
         why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])
@@ -46,44 +101,39 @@ def rows(lines: Sequence[str]) -> int:
     return sum(max(1, math.ceil(len(line) / WIDTH)) for line in lines)
 
 
-def described(failed: Sequence[Judgement], named: int, also: int, *, explained: bool) -> list[str]:
-    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once."""
+def described(
+    judgements: Iterable[Judgement], named: int = NAMED, also: int = ALSO, *, explained: bool = False
+) -> list[str]:
+    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once.
+
+    ``explained``: causes follow, which say what remarks on changes say, except what limits the occupancy.
+    """
     said: dict[tuple[str, ...], list[Judgement]] = {}
     told: set[str] = set()
-    for judgement in failed:
-        body = _body(_without(told, judgement), named, also, explained=explained)
+    for judgement in judgements:
+        changes = [one for one in judgement.changes if judgement.kind != "time" or str(one) not in told]
         told |= {str(change) for change in judgement.changes}
+        if explained:
+            changes = [one if one.what == "occupancy" else msgspec.structs.replace(one, note="") for one in changes]
         figures = "" if judgement.time is None else f"  {time_line(judgement.time)}"
+        body = _body(judgement, changes, named, also)
         said.setdefault((judgement.verdict.value, f"({judgement.kind}){figures}", *body), []).append(judgement)
     lines: list[str] = []
-    for (verdict, rest, *body), judgements in said.items():
-        targets = ", ".join(judgement.target for judgement in judgements)
-        lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
+    for (verdict, rest, *body), alike in said.items():
+        targets = ", ".join(judgement.target for judgement in alike)
+        lines += [f"{alike[0].key.workload}  {verdict}  on {targets} {rest}", *body]
     return lines
 
 
-def _without(told: Set[str], judgement: Judgement) -> Judgement:
-    """A verdict on times without those changes of the machine code that stand above it."""
-    if judgement.kind != "time":
-        return judgement
-    return msgspec.structs.replace(judgement, changes=tuple(c for c in judgement.changes if str(c) not in told))
-
-
-def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
-    """Changes for the worse, then the others, then the causes."""
-    changes = [
-        msgspec.structs.replace(change, note="") if explained and change.what not in KEPT_NOTES else change
-        for change in judgement.changes
-    ]
+def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int) -> list[str]:
+    """Changes for the worse, then the others, then the reason, unless the changes say it."""
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
     named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.NOT_COMPARABLE)
     says_more = judgement.reason.startswith(NOT_CONFIRMED)
-    reason = "" if judgement.changes and named_above and not says_more else judgement.reason
-    for text in (reason, *judgement.notes):
-        lines += [" " * INDENT + text] if text else []
-    return lines
+    reason = "" if changes and named_above and not says_more else judgement.reason
+    return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]
 
 
 def _listed(head: str, changes: Sequence[Change], most: int) -> list[str]:

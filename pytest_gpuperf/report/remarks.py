@@ -1,101 +1,54 @@
 """Remarks at the end of a run, each said once.
 
-Workloads that cannot be compared for one reason, baselines that the code beats, workloads that a test stopped too
-early for, and causes that advice sees in kernels that changed and did not fail.
+Baselines that the code beats, workloads that a test stopped too early for, counters, renamed workloads, and causes that
+advice sees in kernels that changed and did not fail.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.report.advice_lines import gain_words
-from pytest_gpuperf.report.folding import deduplicated
-
-# --- not comparable, for one reason --------------------------------------------------------------
+from pytest_gpuperf.report.message import gain_words
+from pytest_gpuperf.report.order import deduplicated
 
 NAMED = 3
 """Workloads that a line names of many."""
-A_LINE_EACH = 3
-"""Judgements; more of one reason share a line."""
-
-Obstacle = tuple[str, str]
-"""Kind of evidence, and the reason why it cannot be compared."""
-
-
-def obstacle_of(judgement: Judgement) -> Obstacle | None:
-    """Obstacle that kept this judgement from comparing anything; None where it compared."""
-    return (judgement.kind, judgement.reason) if judgement.verdict is Verdict.NOT_COMPARABLE else None
-
-
-def shared_obstacles(judgements: Iterable[Judgement]) -> dict[Obstacle, str]:
-    """A line for each obstacle that more than a few judgements have in common."""
-    alike: dict[Obstacle, list[Judgement]] = {}
-    for judgement in judgements:
-        obstacle = obstacle_of(judgement)
-        if obstacle is not None:
-            alike.setdefault(obstacle, []).append(judgement)
-    lines = {}
-    for (kind, reason), those in alike.items():
-        if len(those) > A_LINE_EACH:
-            workloads = numbered(len({judgement.key for judgement in those}), "workload")
-            targets = ", ".join(dict.fromkeys(judgement.target for judgement in those))
-            lines[kind, reason] = f"{workloads} NOT-COMPARABLE on {targets} ({kind}): {reason}"
-    return lines
-
-
-# --- better than on record -----------------------------------------------------------------------
-
-STALE = (
-    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines{flags}, or a later loss of as much "
-    "goes unseen"
-)
-"""``{ncu}`` is the flag that an update needs to take counters too, ``{flags}`` are those of the run to repeat."""
+STALE = "the baseline is stale: accept the gain with {accept}, or a later loss of as much goes unseen"
+"""``{accept}`` is an ``accepting_command``."""
 
 
 def stale_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) -> list[str]:
     """One line for all workloads that are nothing but better than their record; none if there are none."""
+    works = [work for one in evidence for work in one.workloads]
     gains = [
         judgement
-        for one in evidence
-        for work in one.workloads
+        for work in works
         if not any(judgement.verdict.is_regression for judgement in work.judgements)
         for judgement in work.judgements
-        if _is_gain(judgement)
+        if judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
     ]
     if not gains:
         return []
     those = numbered(len({judgement.key for judgement in gains}), "workload", "is", "are")
-    ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in gains) else ""
-    words = STALE.format(ncu=ncu, flags=with_flags("", repeated))
-    return [f"{those} FASTER or BETTER than on record: {words}"]
+    return [f"{those} FASTER or BETTER than on record: {STALE.format(accept=accepting_command(gains, repeated))}"]
 
 
-def _is_gain(judgement: Judgement) -> bool:
-    return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-def accepting_command(judged: Collection[Judgement]) -> str:
-    """The update that accepts these: where counters are among them, it collects them too."""
+def accepting_command(judged: Iterable[Judgement], repeated: Sequence[str], mode: str = "") -> str:
+    """The update that accepts these, with flags of the run: where counters are among them, it collects them too."""
     ncu = " --gpuperf-ncu" if any(one.kind == "counters" for one in judged) else ""
-    return f"pytest{ncu} --update-baselines"
+    return with_flags(f"pytest{ncu} --update-baselines{mode}", repeated)
 
 
 def with_flags(command: str, repeated: Sequence[str]) -> str:
     """The command with the flags that it needs to be about what this run judged."""
     return " ".join((command, *map(shlex.quote, repeated)))
-
-
-# --- launched otherwise, without a GPU -----------------------------------------------------------
 
 
 def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
@@ -107,10 +60,7 @@ def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         for judgement in one.judgements
         if judgement.verdict is Verdict.SAME and judgement.launch_changed
     }
-    return deduplicated(list(found.items()), A_LINE_EACH)
-
-
-# --- not optimised -------------------------------------------------------------------------------
+    return deduplicated(list(found.items()), NAMED)
 
 
 def unoptimised_lines(evidence: Iterable[TestEvidence]) -> list[str]:
@@ -129,8 +79,6 @@ def unoptimised_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     ]
 
 
-# --- not reached ---------------------------------------------------------------------------------
-
 UNREACHED_LINE_EACH = 5
 """Workloads; more of them share one line."""
 
@@ -146,9 +94,6 @@ def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
     return [f"{len(keys)} workloads have a baseline and were not reached: {named}. {why[0].upper()}{why[1:]}"]
 
 
-# --- renamed -------------------------------------------------------------------------------------
-
-
 def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """A line for each NEW workload that goes on for a record without a test; by its time, where that was taken."""
     found: dict[Key, dict[str, str]] = {}
@@ -157,9 +102,6 @@ def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
             if judgement.renamed:
                 found.setdefault(judgement.key, {})[judgement.kind] = judgement.reason
     return [f"{key}: NEW, {reasons.get('time') or next(iter(reasons.values()))}" for key, reasons in found.items()]
-
-
-# --- counters -------------------------------------------------------------------------------------
 
 
 def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str], options: Options) -> list[str]:
@@ -177,8 +119,6 @@ def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str], option
     lines += [f"counters of {numbered(count, 'workload')}: {note}" for note, count in passing.items()]
     return [*lines, *(f"counters: {note}" for note in notes)]
 
-
-# --- likely causes -------------------------------------------------------------------------------
 
 LEAST_GAIN = 0.1
 """A cause that would gain less is left to ``gpuperf explain``: by the machine code alone, gains are estimates."""

@@ -1,37 +1,82 @@
 """The tables of a run: machine code, times, secondary metrics and counters of workloads, and what an update wrote.
 
-A table lists every workload if it fits a screen or ``-v`` asks for it; else the workloads that do not simply pass, by
-test function.
+A table lists every workload if it fits a screen or ``-v`` asks for it; else the workloads that do not simply pass, the
+worst first, and equal ones of a test function as one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, ratio
+from pytest_gpuperf.formatting import columns, duration, first_of, numbered, percent, quantity, ratio, visible
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, Verdict
-from pytest_gpuperf.report.folding import ELLIPSIS, counted, function_of
-from pytest_gpuperf.report.text_table import Table
-from pytest_gpuperf.report.verdict_order import rank_of, worst
+from pytest_gpuperf.report.order import ELLIPSIS, MARKUP, function_of, rank_of, shortened, worst
 
+LEAST_COLUMNS, LEAST_NAME = 2, 24
+"""Columns of a table that are kept on any terminal, and characters of the first one."""
 MOST_LINES = 16
 """Of a table that lists every workload."""
-MOST_FUNCTIONS = 6
-"""Test functions that a shorter one lists."""
-MOST_ROWS = 3
-"""Kinds of workloads that it lists of one."""
+MOST_ROWS = 6
+"""Of a table that folds them."""
 MOST_OF_PEAK = 1.1
 """A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
 MOST_CHANGES = 3
 """Figures that an update names of one workload."""
+
+
+class Line(NamedTuple):
+    """One line of a table and how it is marked (names of pytest's terminal writer)."""
+
+    text: str
+    markup: tuple[str, ...] = ()
+
+
+class Table:
+    """Columns as wide as their widest cell; the first is flush left, headings and notes run across.
+
+    A column without a figure is left out.  Where the terminal is narrower, names in the first column are shortened, and
+    then columns left out from the left.
+    """
+
+    def __init__(self, *columns: str, left_out: tuple[int, ...] = ()) -> None:
+        """``left_out`` are the columns that go first where there is no room."""
+        self._columns = columns
+        self._left_out = left_out
+        self._rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
+        """A cell for each column; one alone runs across."""
+        self._rows.append((tuple(map(visible, cells)), markup))
+
+    def __len__(self) -> int:
+        return 1 + len(self._rows)
+
+    def lines(self, width: int | None = None) -> list[Line]:
+        """``width`` is that of the terminal, in columns; None for as much as it takes."""
+        full = [cells for cells, _ in self._rows if len(cells) == len(self._columns)]
+        widths = [max(columns(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
+        kept = [0, *(at for at in range(1, len(widths)) if any(cells[at] != "-" for cells in full))]
+        if width is not None:
+            while len(kept) > LEAST_COLUMNS and LEAST_NAME + sum(widths[one] + 2 for one in kept[1:]) > width:
+                kept.remove(next((one for one in self._left_out if one in kept), kept[1]))
+            widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[one] + 2 for one in kept[1:])))
+        rows = [(self._columns, ("bold",)), *self._rows]
+        return [Line(_aligned(cells, widths, kept, width), markup) for cells, markup in rows]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
+    if len(cells) == 1:
+        return cells[0] if most is None else shortened(cells[0], most)
+    rest = [" " * (widths[one] - columns(cells[one])) + cells[one] for one in kept[1:]]
+    name = shortened(cells[0], widths[0])
+    return "  ".join([name + " " * (widths[0] - columns(name)), *rest]).rstrip()
 
 
 class View(NamedTuple):
@@ -47,71 +92,56 @@ class View(NamedTuple):
     left_out: tuple[int, ...] = ()
     """Columns that go first where there is no room."""
 
-    def verdict_of(self, work: WorkloadEvidence) -> Verdict | None:
-        return worst(work.judgements, *self.kinds)
 
-    def empty(self) -> Table:
-        return Table(*self.heads, self.verdict, left_out=self.left_out)
+class _Row(NamedTuple):
+    key: Key
+    cells: tuple[str, ...]
+    verdict: Verdict | None
 
-
-_Row = tuple[WorkloadEvidence, tuple[str, ...]]
+    def into(self, table: Table, name: str) -> None:
+        """The row ends with its verdict and is marked as that is."""
+        shown, markup = (self.verdict.value, MARKUP[self.verdict]) if self.verdict else ("-", ())
+        table.row(name, *self.cells, shown, markup=markup)
 
 
 def table_of(view: View, evidence: Iterable[TestEvidence], *, whole: bool = False) -> Table | None:
     """The table; None where it would have no row.  ``whole``: every workload, however many."""
+    works = [work for one in evidence for work in one.workloads]
+    cells = ((work, view.cells(work)) for work in works)
+    rows = [_Row(work.key, one, worst(work.judgements, *view.kinds)) for work, one in cells if one is not None]
     tests: dict[str, list[_Row]] = {}
-    for one in evidence:
-        rows = [(work, cells) for work in one.workloads if (cells := view.cells(work)) is not None]
-        if rows:
-            tests.setdefault(one.node_id, []).extend(rows)
-    table = view.empty()
-    if not whole and len(tests) + sum(map(len, tests.values())) >= MOST_LINES:
-        _fold(view, table, [row for rows in tests.values() for row in rows])
+    for row in rows:
+        tests.setdefault(row.key.node_id, []).append(row)
+    table = Table(*view.heads, view.verdict, left_out=view.left_out)
+    if not whole and len(tests) + len(rows) >= MOST_LINES:
+        _fold(table, rows)
     else:
-        for name, rows in tests.items():
-            table.heading(name)
-            for work, cells in rows:
-                table.judged_row(f"  {work.key.workload}", cells, view.verdict_of(work))
+        for test, those in tests.items():
+            table.row(test, markup=("bold",))
+            for row in those:
+                row.into(table, f"  {row.key.workload}")
     return table if len(table) > 1 else None
 
 
-def _fold(view: View, table: Table, rows: Iterable[_Row]) -> None:
-    """Fill the table with test functions of which some workloads do not simply pass, the worst first."""
-    functions: dict[str, list[_Row]] = {}
+def _fold(table: Table, rows: Iterable[_Row]) -> None:
+    """Fill the table with what does not simply pass."""
+    alike: dict[tuple[object, ...], list[_Row]] = {}
     for row in rows:
-        functions.setdefault(function_of(row[0].key), []).append(row)
-    ranks = {name: min(rank_of(view.verdict_of(work)) for work, _ in rows) for name, rows in functions.items()}
-    listed = sorted((name for name in functions if not all(_passes(view, row) for row in functions[name])),
-                    key=ranks.__getitem__)  # fmt: skip
-    for name in listed[:MOST_FUNCTIONS]:
-        _fold_function(view, table, name, functions[name])
-    if len(listed) > MOST_FUNCTIONS:
-        table.note(f"and {numbered(len(listed) - MOST_FUNCTIONS, 'test function')} more; -v lists every workload")
+        if row.verdict is not None and not row.verdict.is_pass:
+            alike.setdefault((function_of(row.key), *row[1:]), []).append(row)
+    groups = sorted(alike.values(), key=lambda group: rank_of(group[0].verdict))
+    for group in groups[:MOST_ROWS]:
+        group[0].into(table, _name_of([row.key for row in group]))
+    if rest := sum(map(len, groups[MOST_ROWS:])):
+        table.row(f"and {numbered(rest, 'workload')} more; -v lists every one")
 
 
-def _passes(view: View, row: _Row) -> bool:
-    verdict = view.verdict_of(row[0])
-    return verdict is None or verdict.is_pass
-
-
-def _fold_function(view: View, table: Table, name: str, rows: Sequence[_Row]) -> None:
-    """Equal rows as one, below a heading that counts the verdicts; one line where all rows are equal."""
-    name += f"[{ELLIPSIS}]" if any("[" in work.key.test for work, _ in rows) else ""
-    alike: dict[tuple[Verdict | None, tuple[str, ...]], list[str]] = {}
-    for work, cells in sorted(rows, key=lambda row: rank_of(view.verdict_of(row[0]))):
-        if not _passes(view, (work, cells)):
-            alike.setdefault((view.verdict_of(work), cells), []).append(work.key.workload)
-    number = numbered(len(rows), "workload")
-    if len(alike) == 1 and sum(map(len, alike.values())) == len(rows):
-        ((verdict, cells),) = alike
-        table.judged_row(f"{name}  {number if len(rows) > 1 else rows[0][0].key.workload}", cells, verdict)
-        return
-    table.heading(f"{name}  {number}: {counted(view.verdict_of(work) for work, _ in rows)}")
-    for (verdict, cells), names in list(alike.items())[:MOST_ROWS]:
-        more = f" and {len(names) - 1} alike" if len(names) > 1 else ""
-        table.judged_row(f"  {names[0]}{more}", cells, verdict)
-    if rest := sum(map(len, list(alike.values())[MOST_ROWS:])):
-        table.note(f"  and {rest} more")
+def _name_of(keys: Sequence[Key]) -> str:
+    """``test_k.py::test_scale[8] [scale]``; of several ``test_k.py::test_scale[…]  64 workloads``."""
+    if len(set(keys)) == 1:
+        return str(keys[0])
+    parameters = f"[{ELLIPSIS}]" if any("[" in key.test for key in keys) else ""
+    return f"{function_of(keys[0])}{parameters}  {len(keys)} workloads"
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -140,51 +170,55 @@ def static_cell(record: StaticRecord | None) -> str:
 # --- times ---------------------------------------------------------------------------------------
 
 
+class TimeCells(NamedTuple):
+    """The time of a workload in words; ``-`` for what it has not."""
+
+    time: str = "-"
+    interval: str = "-"
+    rate: str = "-"
+    """With its share of the measured peak."""
+    step: str = "-"
+    """``51.2 us -> 52.3 us``: the times of its ratio."""
+    against: str = "-"
+    """Its ratio to the baseline."""
+
+    @property
+    def whole(self) -> str:
+        """``51.2 us → 52.3 us ±0.10 %``"""
+        step = self.time if "-" in (self.step, self.time) else self.step.replace("->", "→")
+        return step if self.interval == "-" else f"{step} {self.interval}"
+
+
 def time_view(evidence: Sequence[TestEvidence]) -> View:
     """Time with its interval, rate, and change against the baseline of every timed workload."""
-    stepped = any(_step(work) for one in evidence for work in one.workloads)
-    peaks = peaks_of(evidence)
+    peaks = {name: value for one in evidence for name, value in one.peaks.items()}
 
-    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        if work.time_judgement is None and work.time is None:
-            return None
-        *found, against = time_cells(work, peaks)
-        return (*found, *((_step(work) or "-",) if stepped else ()), against)
+    def cells(work: WorkloadEvidence) -> TimeCells | None:
+        return time_cells(work, peaks) if work.time_judgement or work.time else None
 
-    steps, left_out = (("before -> after",), (4, 2, 3)) if stepped else ((), (2, 3))
-    heads = ("device time", "time", "95 %", "rate, of peak", *steps, "against baseline")
-    return View(heads, cells, ("time",), left_out=left_out)
+    heads = ("device time", "time", "95 %", "rate, of peak", "before -> after", "against baseline")
+    return View(heads, cells, ("time",), left_out=(4, 2, 3))
 
 
-def peaks_of(evidence: Iterable[TestEvidence]) -> dict[str, float]:
-    """Ceilings of the GPU that were measured in this run; per second."""
-    return {name: value for one in evidence for name, value in one.peaks.items()}
-
-
-def _step(work: WorkloadEvidence) -> str:
-    """``51.2 us -> 52.3 us``: the times of its ratio; empty without one."""
+def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
+    """``peaks`` are the ceilings of the GPU that were measured in this run; per second."""
     figures = work.time_figures
-    if figures is None or figures.before_ns is None or figures.after_ns is None:
-        return ""
-    return f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
-
-
-def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str, str, str, str]:
-    """Time, its interval, its rates with their shares of the measured ``peaks``, and its ratio to the baseline."""
-    judged = work.time_judgement
-    against = ratio(judged.time) if judged and judged.time else ""
+    found = TimeCells()
+    if figures is not None:
+        found = found._replace(against=ratio(figures) or "-")
+        if figures.before_ns is not None and figures.after_ns is not None:
+            found = found._replace(step=f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
     if work.time is None:
-        return "-", "-", "-", against
+        return found
     time_ns = mean_time_ns(work.time.rounds)
-    interval = "-"
+    found = found._replace(time=duration(time_ns))
     if work.interval_ns is not None:
-        interval = f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
-    rates = []
-    if work.time.bytes is not None:
-        rates.append(_of_peak(work.time.bytes / time_ns * 1e9, "B/s", peaks.get("copy_bandwidth")))
-    if work.time.flops is not None:
-        rates.append(_of_peak(work.time.flops / time_ns * 1e9, "FLOP/s", peaks.get("fma_throughput")))
-    return duration(time_ns), interval, "  ".join(rates) or "-", against or "-"
+        found = found._replace(interval=f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %")
+    declared = ((work.time.bytes, "B/s", "copy_bandwidth"), (work.time.flops, "FLOP/s", "fma_throughput"))
+    rates = [
+        _of_peak(amount / time_ns * 1e9, unit, peaks.get(peak)) for amount, unit, peak in declared if amount is not None
+    ]
+    return found._replace(rate="  ".join(rates) or "-")
 
 
 def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
@@ -236,34 +270,25 @@ COUNTERS = View(("counters of one run", *(head for head, _, _ in _COUNTERS)), _c
 
 
 def update_table(recorded: Sequence[Recorded], *, whole: bool = False) -> Table:
-    """Old and new figures of every baseline that an update wrote, and what it refused; of many, by test function."""
-    if not whole and len(recorded) >= MOST_LINES:
-        return _folded_update(recorded)
-    table = Table("baseline", "target", "before", "after", "change")
+    """Old and new figures of every baseline that an update wrote, and what it refused, which comes first.
+
+    Of many, equal ones of a test function are one row.
+    """
+    folded = not whole and len(recorded) >= MOST_LINES
+    alike: dict[tuple[str, ...], list[Recorded]] = {}
     for one in recorded:
         after, change = ("refused", one.refused) if one.refused else (_figure(one.after), _change(one))
-        markup = ("yellow",) if one.refused else ()
-        table.row(str(one.key), one.target, _figure(one.before), after, change, markup=markup)
-    return table
-
-
-def _folded_update(recorded: Sequence[Recorded]) -> Table:
-    """How many baselines of which targets, and what changed of the first one."""
-    functions: dict[tuple[str, str], list[Recorded]] = {}
-    for one in recorded:
-        change = one.refused or ("new" if one.before is None else "changed")
-        functions.setdefault((function_of(one.key), change), []).append(one)
-    order = Counter({"changed": 1, "new": 2})  # what was refused comes first
-    table = Table("baselines", "targets", "number", "change")
-    rows = sorted(functions.items(), key=lambda item: order[item[0][1]])
-    for (name, change), those in rows[:MOST_LINES]:
-        changes = list(dict.fromkeys(map(_change, those))) if change == "changed" else [change]
-        more = " (the first; they differ)" if len(changes) > 1 else ""
+        name = function_of(one.key) if folded else f"{one.key} {one.target}"
+        alike.setdefault((name, _figure(one.before), after, change), []).append(one)
+    table = Table("baseline", "target", "before", "after", "change")
+    groups = sorted(alike.items(), key=lambda item: (not item[1][0].refused, item[1][0].before is None))
+    most = MOST_LINES if folded else len(groups)
+    for (_, before, after, change), those in groups[:most]:
         targets = ", ".join(dict.fromkeys(one.target for one in those))
         markup = ("yellow",) if those[0].refused else ()
-        table.row(name, targets, str(len(those)), f"{changes[0]}{more}", markup=markup)
-    if len(rows) > MOST_LINES:
-        table.note(f"and {numbered(len(rows) - MOST_LINES, 'test function')} more; -v lists every baseline")
+        table.row(_name_of([one.key for one in those]), targets, before, after, change, markup=markup)
+    if rest := sum(len(those) for _, those in groups[most:]):
+        table.row(f"and {numbered(rest, 'baseline')} more; -v lists every one")
     return table
 
 

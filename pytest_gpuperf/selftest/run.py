@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
 import itertools
 import math
 import secrets
@@ -10,17 +12,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pytest_gpuperf.device.device_errors import TimerUnavailable
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.launch import Kernel, Launch
-from pytest_gpuperf.judge.decision import Comparison, Decision, share
+from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, Decision, decide, share
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.limits import PROFILES, TIMERS, TimerName
+from pytest_gpuperf.model.limits import PROFILES, TIMERS, Limits, TimerName
 from pytest_gpuperf.selftest.kernels import KERNELS, Family
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
-from pytest_gpuperf.selftest.smallest import smallest_effect
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.rounds import Workload, warm_up
@@ -135,7 +137,7 @@ class Trials:
 
     def _launch(self, binary: KernelBinary) -> Launch:
         arch, (grid, arguments) = self._device.facts.arch, self._form
-        kernel = Kernel({arch: binary}, device=self._device, native=arch, ptx=lambda _arch: "")
+        kernel = Kernel({arch: binary}, device=self._device, native=arch)
         return kernel.launch(grid, self._family.threads, arguments)
 
 
@@ -145,3 +147,45 @@ def _control(percent: int, ratio: float, comparisons: Sequence[Comparison]) -> C
         percent=percent, ratio=ratio, comparisons=len(comparisons), slower=decisions.count(Decision.SLOWER),
         undecided=decisions.count(None), seconds=statistics.median(one.seconds for one in comparisons),
     )  # fmt: skip
+
+
+# --- the smallest slowdown that is found ---------------------------------------------------------
+
+
+DETECTION = 0.99
+RUNS = 1000
+MOST_EFFECT = 0.5
+STEP = 1.05
+"""Ratio of one effect that is tried to the next smaller one."""
+
+
+def smallest_effect(spread: float, blocks: int, limits: Limits, alpha: float) -> float | None:
+    """Least slowdown (a fraction) that 99 of 100 runs call SLOWER; None above 50 %.
+
+    ``spread`` is the standard deviation of a block's log ratio, ``blocks`` what fits into the budget.
+    """
+    noise = np.random.default_rng(1).normal(0.0, spread, (RUNS, min(blocks, MOST_BLOCKS)))
+    effects = limits.tolerance * STEP ** np.arange(1, math.ceil(math.log(MOST_EFFECT / limits.tolerance, STEP)) + 1)
+    first = bisect.bisect_left(
+        effects, DETECTION * RUNS, key=lambda effect: _found(noise + math.log1p(effect), limits, alpha)
+    )
+    return float(effects[first]) if first < effects.size else None
+
+
+def _found(runs: NDArray[np.float64], limits: Limits, alpha: float) -> int:
+    """Number of runs (rows of log ratios of blocks) that end as SLOWER."""
+    over = (runs > math.log1p(limits.tolerance)).cumsum(axis=1).tolist()
+    under = (runs < math.log1p(limits.detect)).cumsum(axis=1).tolist()
+    found = 0
+    for run in zip(over, under, strict=True):
+        blocks = enumerate(zip(*run, strict=True), start=1)
+        decisions = (_decided(number, *counts, limits, alpha) for number, counts in blocks)
+        found += next(filter(None, decisions), None) is Decision.SLOWER
+    return found
+
+
+@functools.cache
+def _decided(number: int, over: int, under: int, limits: Limits, alpha: float) -> Decision | None:
+    """Decision on ``number`` blocks, which depends on nothing but these counts."""
+    values = np.log1p([limits.tolerance / 2, (limits.tolerance + limits.detect) / 2, limits.detect * 2])
+    return decide(np.repeat(values, [number - over, over + under - number, number - under]).tolist(), limits, alpha)

@@ -14,9 +14,8 @@ import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected
 from pytest_gpuperf.counters.failures import CountersUnavailable
@@ -25,6 +24,7 @@ from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.hookspecs import device_given, reader_given
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.command import child_command
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of

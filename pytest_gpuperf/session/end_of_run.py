@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -10,58 +11,54 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
-from pytest_gpuperf.formatting import utc_now
+from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
-from pytest_gpuperf.model.result import Outcome
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
-from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.results import Results
-from pytest_gpuperf.revision.against import chosen_by_name, with_itself
+from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session import whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.note_missing import note_missing
-from pytest_gpuperf.update.accept import accept
-from pytest_gpuperf.update.removed import records_removed, removed_line
+from pytest_gpuperf.session.missing import note_missing
+from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
+from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-
-UNWRITTEN = "the run was interrupted: no baseline was written"
+SELF_PAIR_E = 1000.0
+"""E-value at which a launch that was paired with itself counts as different from itself."""
 
 
 def finish(session: pytest.Session) -> None:
     """Finish a gated, updating or recording run; may change the exit status."""
-    config = session.config
-    worker, book = stash.run_of(config), stash.run_of(config).results
-    outcome = worker.outcome
-    if worker.options.is_child:
+    config, run = session.config, stash.run_of(session.config)
+    results, outcome = run.results, run.outcome
+    if run.options.is_child:
         return
-    if worker.revision is not None:
-        itself = "" if worker.options.against_python else with_itself(config, worker.revision)
-        words = (itself, chosen_by_name(book, worker.revision))
-        outcome.left_out += tuple(filter(None, words))
-    if worker.options.ncu:
+    if run.revision is not None:
+        itself = "" if run.options.against_python else with_itself(config, run.revision)
+        outcome.left_out += (itself,) if itself else ()
+    if run.options.ncu:
         outcome.counter_notes = counters_at_end(config)
-    if worker.options.update is not None:
-        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-            outcome.problem = UNWRITTEN
-        else:
-            _update(session, worker, book, outcome)
-        lacking = outcome.problem or any(one.refused for one in outcome.recorded)
-        if lacking:
+    if run.options.update is not None:
+        _update(session, run)
+        if outcome.problem or any(one.refused for one in outcome.recorded):
             _end_with(session, pytest.ExitCode.TESTS_FAILED)
-    _keep(config, book, outcome)
-    outcome.machine = whole_run.of_the_machine(book)
-    _guard(session, book, outcome)
-    note_missing(session, book, outcome)
+    _keep(run)
+    outcome.machine = _of_the_machine(results)
+    passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    outcome.nothing = _nothing_measured(run, passed=passed)
+    if outcome.nothing and passed:
+        session.exitstatus = EXIT_NOTHING_MEASURED
+    note_missing(session, outcome)
     if outcome.missing:
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
-    _report(session, book, outcome)
+    _report(session, run)
     if outcome.unwritten:
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
 
@@ -72,76 +69,15 @@ def _end_with(session: pytest.Session, status: int) -> None:
         session.exitstatus = status
 
 
-def _report(session: pytest.Session, book: Results, outcome: Outcome) -> None:
-    """Write the reports that were asked for, when all is known that they tell."""
-    options = session.config.stash[stash.OPTIONS]
-    if not options.reports:
-        return
-    evidence = book.evidence
-    document = document_of(
-        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
-        exit_status=int(session.exitstatus), problems=outcome.errors,
-        warnings=terminal.run_remarks(book, outcome, options),
-        machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
-        branch=branch_of(session.config.rootpath),
-        code=code_differences(stash.run_of(session.config).store, evidence),
-    )  # fmt: skip
-    written, unwritten = write_reports(document, options.reports)
-    outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
-
-
-def _keep(config: pytest.Config, book: Results, outcome: Outcome) -> None:
-    """Leave the evidence for ``gpuperf explain``, with what tests did not come to."""
-    tests = tuple(evidence for evidence in book.evidence if evidence.workloads or evidence.unreached)
-    if not any(evidence.workloads for evidence in tests):
-        return
-    run = last_run.LastRun(
-        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__,
-        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
-        root=str(config.rootpath),
-    )  # fmt: skip
-    try:
-        last_run.keep(config.rootpath, run)
-    except last_run.LastRunError as problem:
-        outcome.not_kept = str(problem)
-
-
-def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
-    """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
-    config = reporter.config
-    options, run = config.stash[stash.OPTIONS], stash.run_of(config)
-    outcome, book = run.outcome, run.results
-    terminal.summary(reporter, book, outcome, options, failed)
-    if options.explain and not options.is_child:
-        _explain(reporter, book, run)
-
-
-def _explain(reporter: Screen, book: Results, worker: Run) -> None:
-    """State, figures and causes of every workload."""
-    reporter.write_sep("=", "gpuperf explains")
-    workloads = [(test, work) for test in book.evidence for work in test.workloads]
-    try:
-        for line in explain_all(worker.store, workloads, worker.compile_cache):
-            reporter.write_line(line)
-    except BaselineError as problem:
-        reporter.write_line(f"ERROR: {problem}", red=True)
-
-
-def _guard(session: pytest.Session, book: Results, outcome: Outcome) -> None:
-    """A run that gathered nothing fails in its own words, whatever the reason."""
-    options = session.config.stash[stash.OPTIONS]
-    passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    outcome.nothing = whole_run.nothing_measured(book, options, passed=passed)
-    if outcome.nothing and passed:
-        session.exitstatus = EXIT_NOTHING_MEASURED
-
-
-def _update(session: pytest.Session, worker: Run, book: Results, outcome: Outcome) -> None:
+def _update(session: pytest.Session, run: Run) -> None:
     """Record what changed; a problem is told and nothing is half done."""
-    config = session.config
+    outcome = run.outcome
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        outcome.problem = "the run was interrupted: no baseline was written"
+        return
     try:
-        removed = records_removed(config, worker.store, book.evidence)
-        outcome.recorded += accept(config, worker, book, removed)
+        removed = records_removed(session.config, run.store, run.results.evidence)
+        outcome.recorded += accept(session.config, run, run.results, removed)
         outcome.left_out += (removed_line(removed),) if removed else ()
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
@@ -149,3 +85,116 @@ def _update(session: pytest.Session, worker: Run, book: Results, outcome: Outcom
     except KeyboardInterrupt:
         session.exitstatus = pytest.ExitCode.INTERRUPTED
         outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
+
+
+def _keep(run: Run) -> None:
+    """Leave the evidence for ``gpuperf explain``, with what tests did not come to."""
+    tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads or evidence.unreached)
+    if not any(evidence.workloads for evidence in tests):
+        return
+    root = run.config.rootpath
+    found = last_run.LastRun(
+        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(run.options.baselines), tests=tests,
+        root=str(root),
+    )  # fmt: skip
+    try:
+        last_run.keep(root, found)
+    except last_run.LastRunError as problem:
+        run.outcome.not_kept = str(problem)
+
+
+def _report(session: pytest.Session, run: Run) -> None:
+    """Write the reports that were asked for, when all is known that they tell."""
+    options, outcome, evidence = run.options, run.outcome, run.results.evidence
+    if not options.reports:
+        return
+    root = session.config.rootpath
+    document = document_of(
+        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
+        exit_status=int(session.exitstatus), problems=outcome.errors,
+        warnings=terminal.run_remarks(run.results, outcome, options),
+        machines=terminal.machine_lines(evidence), commit=commit_of(root, options.baselines),
+        branch=branch_of(root), code=code_differences(run.store, evidence),
+    )  # fmt: skip
+    written, unwritten = write_reports(document, options.reports)
+    outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
+
+
+def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
+    """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
+    run = stash.run_of(reporter.config)
+    terminal.summary(reporter, run.results, run.outcome, run.options, failed)
+    if not run.options.explain or run.options.is_child:
+        return
+    reporter.write_sep("=", "gpuperf explains")
+    workloads = [(test, work) for test in run.results.evidence for work in test.workloads]
+    try:
+        for line in explain_all(run.store, workloads, run.compile_cache):
+            reporter.write_line(line)
+    except BaselineError as problem:
+        reporter.write_line(f"ERROR: {problem}", red=True)
+
+
+# --- what the tests of a run show together -----------------------------------------------------------
+
+
+def _of_the_machine(results: Results) -> tuple[str, ...]:
+    """Warnings about the machine: launches that were paired with themselves and came out different."""
+    found = [(one.node_id, one.self_pair) for one in results.evidence if one.self_pair is not None]
+    return tuple(
+        f"A/A test: {node} [{pair.workload}] differs from itself, x{pair.ratio:.3f} after {pair.blocks} blocks (seed "
+        f"{pair.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again"
+        for node, pair in found
+        if max(pair.log_e_slower, pair.log_e_faster) >= math.log(SELF_PAIR_E)
+    )
+
+
+def _nothing_measured(run: Run, *, passed: bool) -> str:
+    """Why this run may not be called a success although its tests passed; empty if it may.
+
+    Where tests are red too, one line for what each of them says.
+    """
+    options, results = run.options, run.results
+    compared_nothing = _compared_nothing(results) if options.open == "fail" and options.update is None else ""
+    gathered = results.gathered_anything if options.gates else results.gathered_counters
+    if compared_nothing or gathered or not passed:
+        return compared_nothing
+    count = results.tests_run
+    if count == 0:
+        return (
+            "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
+            "a gate that selects nothing would always be green."
+        )
+    if not options.gates:
+        tests = numbered(count, "test", "ran and has no", "ran and none has")
+        return (
+            f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
+            "to what is said above."
+        )
+    ended = [one for one in results.evidence if one.status in ENDED_AT]
+    callables = sum(len(one.workloads) for one in ended)  # kernels would have left machine code
+    if not ended:
+        tests = numbered(count, "test", "ran and did not use", "ran and none used")
+        why = f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    elif callables:
+        those = numbered(callables, "callable", "has", "have")
+        why = (
+            f"{those} no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
+        )
+    else:
+        tests = numbered(len(ended), "test", "ran and ended before its", "ran and each ended before its")
+        why = (
+            f"{tests} first cuda_kernel(...) or gpuperf(...), at its first need for {ENDED_AT[ended[0].status]}. "
+            f"{PUT_BEHIND}, or leave --gpuperf out."
+        )
+    return f"nothing was measured: {why}"
+
+
+def _compared_nothing(results: Results) -> str:
+    """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
+    silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
+    reasons = [judgement.reason for judgement in results.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
+    if not reasons or any(judgement.verdict not in silent for judgement in results.judgements):
+        return ""
+    why = f"no workload could be compared with its record: {reasons[0]}"
+    return f"{why}. A gate without a comparison would always be green."

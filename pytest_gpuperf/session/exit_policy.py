@@ -16,8 +16,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.report.remarks import STALE, accepting_command, with_flags
-from pytest_gpuperf.update.modes import takes
+from pytest_gpuperf.report.remarks import STALE, accepting_command
+from pytest_gpuperf.update.select import takes
 
 
 class Effect(enum.Enum):
@@ -86,11 +86,11 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 REMEDIES = {
     Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
-    Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new{flags} and commit it",
+    Verdict.NEW: "no baseline yet: record one with {record} and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,
 }  # fmt: skip
-"""By verdict; ``{ncu}`` is the flag that an update needs to take counters too, ``{flags}`` are those to repeat."""
+"""By verdict; ``{accept}`` and ``{record}`` are commands of an update."""
 NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
 
 
@@ -106,19 +106,14 @@ def failure_message(
     lines: list[str] = []
     for key in dict.fromkeys(judgement.key for judgement in failed):
         lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
-    ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
-    regressed = [judgement for judgement in failed if judgement.verdict.is_regression]
+    accept = accepting_command(failed, repeated)
     if revision:
         lines.append(f"Compared with {revision}; a baseline would keep what is intended.")
-    elif regressed:
-        lines.append(
-            f"If this change is intended: {with_flags(accepting_command(failed), repeated)}, and commit what it writes."
-        )
-    remedies = (
-        []
-        if revision
-        else [words.format(ncu=ncu, flags=with_flags("", repeated)) for words in map(_remedy, failed) if words]
-    )
+        return "\n".join(lines)
+    if any(judgement.verdict.is_regression for judgement in failed):
+        lines.append(f"If this change is intended: {accept}, and commit what it writes.")
+    record = accepting_command(failed, repeated, "=new")
+    remedies = [words.format(accept=accept, record=record) for words in map(_remedy, failed) if words]
     lines += dict.fromkeys(remedies)
     return "\n".join(lines)
 

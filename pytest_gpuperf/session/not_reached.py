@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.run import Run
@@ -30,8 +30,6 @@ WITHOUT_CODE = (
     "without an arch= that leaves it out, or hand over code for it too; if it is meant to go: gpuperf baselines rm NAME"
 )
 CAUGHT = "its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let it fail the test"
-UNFINISHED = f"has a baseline, and {CAUGHT}"
-NEVER_TIMED = f"has no baseline of its time, and {CAUGHT}"
 
 
 class _Lacking(NamedTuple):
@@ -46,62 +44,39 @@ def not_reached(run: Run, test: TestRecord, *, stopped: bool = True) -> list[Jud
     """NOT-MEASURED for all on record that a test did not reach, ``stopped`` early or ended without it.
 
     A workload that it reached lacks what was not judged: machine code, its time, on record or not, or a secondary
-    metric.  Asked after the static judgement.  A workload that is timed on other GPU models and not on this one, as
-    others of its test are, is not this GPU's.  Raises ``BaselineError``.
+    metric.  Asked after the static judgement.  Raises ``BaselineError``.
     """
     passed = PASSED_WITHOUT if run.revision is None else PASSED_WITHOUT_THEIRS
     why = f"the test ended at its first need for {ENDED_AT[test.status]}. {PUT_BEHIND}" if stopped else passed
     where = "has a baseline" if run.revision is None else f"is in {run.revision.name}"
-    found = dict.fromkeys([*_static(run, test), *_times(run, test)], stopped and test.status == "static only")
-    for one in () if stopped else _never_launched(run, test):
-        found.setdefault(one, True)
-    return [
-        Judgement(
+    times = _recorded_times(run, test)
+    never = [] if stopped else list(_never_launched(run, test))
+    found = []
+    for one in dict.fromkeys([*_static(run, test), *_times(run, test, times), *never]):
+        work = test.workloads.get(one.workload)
+        unjudged, needs_gpu = "", one in never or (stopped and test.status == "static only")
+        if work is not None and work.launched:  # it was reached
+            known = "a baseline" if one.workload in times else "no baseline of its time"
+            unjudged = WITHOUT_CODE if one.kind == "static" else f"has {known}, and {CAUGHT}"
+        found.append(Judgement(
             key=test.key(one.workload), target=one.target, kind=one.kind, verdict=Verdict.NOT_MEASURED,
             reason=unjudged or f"{where} and was not reached: {why}", needs_gpu=needs_gpu and not unjudged,
-        )
-        for one, needs_gpu in found.items()
-        if not _is_of_another_gpu(run, test, one.workload)
-        for unjudged in [_why_unjudged(run, test, one)]
-    ]  # fmt: skip
-
-
-def _why_unjudged(run: Run, test: TestRecord, one: _Lacking) -> str:
-    """What kept a workload that the test did reach from a verdict; empty where it was not reached."""
-    if not _is_launched(test, one.workload):
-        return ""
-    if one.kind == "static":
-        return WITHOUT_CODE
-    return UNFINISHED if one.workload in _timed(run, test, one.target) else NEVER_TIMED
-
-
-def _is_launched(test: TestRecord, workload: str) -> bool:
-    return workload in test.workloads and test.workloads[workload].launched
-
-
-def _timed(run: Run, test: TestRecord, target: str) -> Mapping[str, TimeRecord]:
-    """Times on record of the test's workloads, by name."""
-    return run.store.time_tests(target, test.module).get(test.test, {})
-
-
-def _is_of_another_gpu(run: Run, test: TestRecord, workload: str) -> bool:
-    if not run.has_gpu:
-        return False
-    timed = {target: _timed(run, test, target) for target in run.store.devices()}
-    here = timed.pop(run.device.facts.slug, {})
-    return bool(here) and workload not in here and any(workload in there for there in timed.values())
+        ))  # fmt: skip
+    return found
 
 
 def _static(run: Run, test: TestRecord) -> Iterator[_Lacking]:
     compilers = {work.toolchain for work in test.workloads.values() if work.toolchain}
     with contextlib.suppress(ToolchainMissing):  # nothing of NVRTC's can be compared here then, reached or not
         compilers.add(toolchain())
+    others_time = _timed_elsewhere(run, test)
     for arch in run.expected_archs:
         for compiler in compilers:
             recorded = run.store.static_tests(arch, test.module, compiler).get(test.test, {})
-            replaced = set(_compared(run, test, arch, compiler))
+            compared = set(_compared(run, test, arch, compiler))
             for name, old in recorded.items():
-                if (old.kernel, old.profile.code_hash) not in replaced and not _has_code(run, test, name, arch):
+                replaced = (old.kernel, old.profile.code_hash) in compared or name in others_time
+                if not replaced and not _has_code(run, test, name, arch):
                     yield _Lacking(arch, "static", name)
 
 
@@ -130,32 +105,43 @@ def _never_launched(run: Run, test: TestRecord) -> Iterator[_Lacking]:
 
     Not where the test asked whether there is a GPU; a revision is told the same of one.
     """
-    if run.has_gpu:
+    if run.has_gpu or (run.revision is None and run.gpu.facts_asked):
         return
     if run.revision is not None:
-        for name in run.revision.launched_by(test.module, test.test):
-            if not _is_launched(test, name):
-                yield from (_Lacking(arch, "static", name) for arch in run.expected_archs)
-    elif not run.gpu.facts_asked:
-        for target in run.store.devices():
-            yield from (
-                _Lacking(target, "time", one) for one in _timed(run, test, target) if not _is_launched(test, one)
-            )
+        names = run.revision.launched_by(test.module, test.test)
+        found = [_Lacking(arch, "static", name) for name in names for arch in run.expected_archs]
+    else:
+        times = {target: run.store.time_tests(target, test.module).get(test.test, {}) for target in run.store.devices()}
+        found = [_Lacking(target, "time", name) for target, there in times.items() for name in there]
+    launched = [name for name, work in test.workloads.items() if work.launched]
+    yield from (one for one in found if one.workload not in launched)
 
 
-def _times(run: Run, test: TestRecord) -> Iterator[_Lacking]:
+def _recorded_times(run: Run, test: TestRecord) -> Mapping[str, TimeRecord]:
+    """Times of the test's workloads on this GPU, by name; none without one."""
+    return run.store.time_tests(run.device.facts.slug, test.module).get(test.test, {}) if run.has_gpu else {}
+
+
+def _timed_elsewhere(run: Run, test: TestRecord) -> set[str]:
+    """Workloads that are timed on other GPU models and not on this one, as others of the test are: not this GPU's."""
+    here = _recorded_times(run, test)
+    if not here:
+        return set()
+    times = (run.store.time_tests(device, test.module).get(test.test, {}) for device in run.store.devices())
+    return {name for there in times for name in there} - here.keys()
+
+
+def _times(run: Run, test: TestRecord, recorded: Mapping[str, TimeRecord]) -> Iterator[_Lacking]:
+    """Of launches that no time was judged of, on record or not, and of secondary metrics on record."""
     if not run.has_gpu:
         return
     target = run.device.facts.slug
-    recorded = _timed(run, test, target)
-    for name, work in test.workloads.items():
-        if work.launched and name not in recorded and all(one.kind != "time" for one in work.judgements):
-            yield _Lacking(target, "time", name)
-    for name, old in recorded.items():
+    launched = [name for name, work in test.workloads.items() if work.launched]
+    for name in dict.fromkeys([*launched, *recorded]):
         judged = {one.kind for one in test.workloads[name].judgements} if name in test.workloads else set()
         if "time" not in judged:
             yield _Lacking(target, "time", name)
-            continue
-        for kind, field in BESIDE_FIELDS.items():
-            if kind not in judged and getattr(old.beside, field, None) is not None:
-                yield _Lacking(target, kind, name)
+        elif name in recorded:
+            for kind, field in BESIDE_FIELDS.items():
+                if kind not in judged and getattr(recorded[name].beside, field, None) is not None:
+                    yield _Lacking(target, kind, name)

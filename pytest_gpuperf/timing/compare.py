@@ -15,8 +15,7 @@ from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_pr
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.blocks import Block, blocks_of, burst_plan, plan
-from pytest_gpuperf.timing.opponent import Opponent
+from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, burst_plan, plan
 from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
 
 BUDGETS = 4.0

@@ -6,19 +6,20 @@ and shared memory; before each block the buffers move, before every eighth the m
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.device.arguments import Source
+import numpy as np
+
+from pytest_gpuperf.device.arguments import Source, array_facts
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Configuration, Device, Timer
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.timing.blocks import Sides
-from pytest_gpuperf.timing.moving_buffers import MovingBuffers
-from pytest_gpuperf.timing.opponent import RELOAD_EVERY
+from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY, Sides
 from pytest_gpuperf.timing.rounds import Workload
 
 OF_BASELINE = " of the baseline"
@@ -105,3 +106,84 @@ class CubinOpponent:
 
     def _run_candidate(self) -> None:
         self._launch.run_with(self._loaded["candidate"])
+
+
+# --- buffers that move ---------------------------------------------------------------------------
+
+# How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides of a block
+# run on the same buffers; moving them makes the verdict one about the kernel and not about one placement.
+
+
+MEMORY_SHARE = 1 / 8
+"""Arrays that take more of the device's memory than this, pads included, stay where they are."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MovingBuffers:
+    """Room for one copy of every array argument, with space to move in."""
+
+    launch: Launch
+    arrays: dict[int, Any]
+    """The originals, by address."""
+    rooms: dict[int, Any]
+    """The bytes that hold their copies, by the same address."""
+
+    @classmethod
+    def of(cls, device: Device, launch: Launch) -> tuple[MovingBuffers | None, str]:
+        """The room, and a remark if there is none for lack of memory.
+
+        There is none either without arrays, or where one is another library's or part of a larger one.
+        """
+        found = [one for one in launch.arguments if array_facts(one) is not None]
+        own = type(device.arrays.empty(1))
+        if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
+            return None, ""
+        arrays = {_address(array): array for array in found}
+        wanted = sum(array.nbytes + MOST_PAD for array in arrays.values())
+        unmoved = f"its arrays stayed at their addresses: there is no room for {wanted / 1e9:.3g} GB of copies"
+        if wanted > MEMORY_SHARE * device.facts.memory_bytes:
+            return None, unmoved
+        rooms: dict[int, Any] = {}
+        try:
+            for address, array in arrays.items():
+                rooms[address] = device.arrays.empty(array.nbytes + MOST_PAD, "uint8")
+        except MemoryError:  # CuPy's is one, too: the test has taken the rest
+            rooms.clear()
+            device.release_unused()
+            return None, unmoved
+        return cls(launch, arrays, rooms), ""
+
+    def moved(self, coin: random.Random) -> Launch:
+        """The launch on copies of its arrays as they were given, each behind a pad of its own up to ``MOST_PAD``.
+
+        Addresses keep their alignment.
+        """
+        pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
+        copies = {address: self._copied(address, pad) for address, pad in pads.items()}
+        return self.launch.with_arguments([
+            argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
+            for argument in self.launch.arguments
+        ])  # fmt: skip
+
+    def _copied(self, address: int, pad_bytes: int) -> Any:
+        """The bytes of a copy."""
+        array, room = self.arrays[address], self.rooms[address]
+        start = pad_bytes + (address - _address(room)) % PAD_STEP
+        content = room[start : start + array.nbytes]
+        _seen_as(array, content)[...] = array
+        return content
+
+
+def _seen_as(array: Any, content: Any) -> Any:
+    """The bytes ``content`` in the type, shape and order of ``array``: one memory may be given as several of them."""
+    return content.view(array.dtype).reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
+
+
+def _is_whole(array: Any) -> bool:
+    base = array.base
+    contiguous = array.flags.c_contiguous or array.flags.f_contiguous
+    return bool(contiguous and array.nbytes and (base is None or base.nbytes == array.nbytes))
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)

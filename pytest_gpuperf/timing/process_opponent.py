@@ -22,8 +22,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.time_record import CacheMode, Identity
-from pytest_gpuperf.timing.blocks import Sides
-from pytest_gpuperf.timing.opponent import pad_of
+from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.rounds import Workload
 
 _HEAD = struct.Struct("!I")

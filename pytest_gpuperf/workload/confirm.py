@@ -15,14 +15,12 @@ import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.endings import CheckedOnly
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
-from pytest_gpuperf.judge.time_verdict import not_confirmed
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0

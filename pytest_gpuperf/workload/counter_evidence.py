@@ -10,7 +10,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters import exchange
-from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
 from pytest_gpuperf.counters.metric_request import names_of, rules_for

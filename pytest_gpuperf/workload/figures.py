@@ -20,7 +20,7 @@ from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Beside, HostTime
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict

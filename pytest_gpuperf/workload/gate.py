@@ -21,13 +21,12 @@ from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
 from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
-from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision
-from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.decision import Comparison
-from pytest_gpuperf.judge.suspects import Confirmation
+from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test
+from pytest_gpuperf.test_record import CheckedOnly
 from pytest_gpuperf.workload import confirm
 
 CASES = 1000

@@ -81,7 +81,8 @@ def test_a_wide_suite_fits_a_screen_and_a_change_in_a_header_is_one_message(reco
     assert len(red.stdout.lines) <= 60
     red.stdout.fnmatch_lines([
         "*test_work0[[]1024[]] and 511 more like it, in 8 tests*", "*stack frame 0 -> 256 bytes*",
-        "test_work0.py::test_work0[[]…[]]  64 workloads *WORSE", "and 2 test functions more; -v lists every workload",
+        "test_work0.py::test_work0[[]…[]]  64 workloads *WORSE",
+        "and 128 workloads more; -v lists every one",
         "512 workloads: 512 WORSE", "next: see why: gpuperf explain 'test_work0.py::test_work0[[]1024[]]'*",
         "FAILED test_work0.py::test_work0[[]1024[]] - and 511 more*", "*512 failed*",
     ])  # fmt: skip

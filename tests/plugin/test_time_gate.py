@@ -35,7 +35,7 @@ def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
 def test_changed_only_does_not_time_what_is_unchanged(recorded):
     result = recorded.run("--gpuperf", "--gpuperf-time=changed", "-v")
     result.assert_outcomes(passed=3)
-    result.stdout.re_match_lines([r".*work +- +- +-.*UNCHANGED"])
+    result.stdout.re_match_lines([r"  work +UNCHANGED"])
 
 
 def test_an_expected_regression_does_not_fail(recorded):

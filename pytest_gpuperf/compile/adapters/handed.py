@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.ready_made import ready_made, ready_made_among
@@ -64,15 +63,6 @@ class Handed(NamedTuple):
     """Tells kernels of one name apart."""
     logs: Mapping[str, str] = {}
     """The assembler's, by architecture, where it is known."""
-    ptx: Callable[[str], str] | None = None
-    """PTX for an architecture, where there is any."""
-
-    def ptx_for(self, arch: str) -> str:
-        """The PTX for ``arch``.  Raises ``BadArgument`` where there is none."""
-        text = self.ptx(arch) if self.ptx is not None else ""
-        if not text:
-            raise BadArgument(f"{self.place}: it is machine code alone, there is no PTX of it for {arch}")
-        return text
 
 
 def binary_for(handed: Handed, arch: str) -> KernelBinary:

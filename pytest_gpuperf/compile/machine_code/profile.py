@@ -12,14 +12,18 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from pytest_gpuperf.compile.compiler_texts import PtxasUsage, Report, ptx_parameter_types, read_log
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
-from pytest_gpuperf.compile.machine_code.opcodes import histogram
-from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.machine_code.sass import (
+    INSTRUCTION_BYTES,
+    Instruction,
+    disassemble,
+    histogram,
+    without_padding,
+)
 from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
-from pytest_gpuperf.compile.ptxas_log import PtxasUsage, Report, read_log
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 Name = TypeVar("Name", bound=Hashable)

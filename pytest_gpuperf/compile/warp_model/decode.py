@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.compile.machine_code.opcodes import class_of
-from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of
+from pytest_gpuperf.compile.machine_code.sass import Instruction, class_of, target_of
 
 ZEROS = frozenset({"RZ", "URZ", "SRZ"})
 TRUE = frozenset({"PT", "UPT"})

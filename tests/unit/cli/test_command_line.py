@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from warm_python import COLD
 
-from pytest_gpuperf.cli import bisect_command, command_line, doctor_command
+from pytest_gpuperf.cli import command_line, doctor_command
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.model import __version__
@@ -40,39 +40,6 @@ def test_wrong_usage_is_exit_status_2(arguments, capsys):
         command_line.main(arguments)
     assert stop.value.code == 2
     assert "usage: gpuperf" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["explian"], "gpuperf: error: there is no command 'explian': did you mean explain?\n"),
-        (["tabulate"], "gpuperf: error: there is no command 'tabulate': gpuperf --help lists all\n"),
-        (["diff", "--markdwn"], "gpuperf diff: error: unrecognized arguments: --markdwn: did you mean --markdown?\n"),
-        (["bisect", "--goood=v1", "t.py"], "unrecognized arguments: --goood=v1: did you mean --good?\n"),
-        (["doctor", "--no-such-flag"], "gpuperf doctor: error: unrecognized arguments: --no-such-flag\n"),
-        (["doctor", "more"], "gpuperf doctor: error: unrecognized arguments: more\n"),
-    ],
-)
-def test_a_misspelt_command_or_flag_is_told_the_nearest_one(arguments, said, capsys):
-    with pytest.raises(SystemExit):
-        command_line.main(arguments)
-    assert capsys.readouterr().err.endswith(said)
-
-
-@pytest.mark.parametrize("more", [["t.py"], ["--good", "HEAD"], ["--good", "HEAD", "t.py", "--no-such-flag"]])
-def test_wrong_usage_of_a_step_stops_git_bisect(more, capsys):
-    """Git reads 2 as a bad commit."""
-    assert command_line.main(["bisect", "--step", *more]) == command_line.EXIT_ABORT
-    assert capsys.readouterr().err.startswith(("usage: gpuperf", "gpuperf bisect: "))
-
-
-def test_an_error_of_a_step_stops_git_bisect(monkeypatch, capsys):
-    def fail(parsed, write):
-        raise ZeroDivisionError("of nobody's making")
-
-    monkeypatch.setattr(bisect_command, "execute", fail)
-    assert command_line.main(["bisect", "--step", "--good", "HEAD", "t.py"]) == command_line.EXIT_ABORT
-    assert "ZeroDivisionError: of nobody's making" in capsys.readouterr().err
 
 
 def test_every_module_of_a_command_is_in_the_table():
@@ -177,27 +144,3 @@ def test_output_where_the_encoding_lacks_a_character_has_its_number(tmp_path, en
     done = gpuperf("baselines --baselines bäselines", tmp_path, LC_ALL="C.UTF-8", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"b\\xe4selines has no manifest.json yet: the first pytest --update-baselines writes it\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
-@pytest.mark.parametrize("lines", [1, 10_000], ids=["at the end", "on the way"])
-def test_output_that_cannot_be_written_is_told_in_a_line(lines):
-    command = [sys.executable, "-c", PRINTING.format(lines)]
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    said = b"gpuperf doctor: its output cannot be written (No space left on device)\n"
-    assert (done.returncode, done.stderr) == (1, said)
-
-
-PRINTING = """
-import sys
-from pytest_gpuperf.cli import command_line, doctor_command
-
-def execute(parsed, write):
-    for _ in range({}):
-        write("figures: 32 registers\\n")
-    return 0
-
-doctor_command.execute = execute
-sys.exit(command_line.main(["doctor"]))
-"""

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile.machine_code.opcodes import CLASSES, class_of, histogram
-from pytest_gpuperf.compile.machine_code.sass import Instruction, target_of, without_padding
-from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
+from pytest_gpuperf.compile.compiler_texts import Frame, PtxasUsage, read_log
+from pytest_gpuperf.compile.machine_code.sass import (
+    CLASSES,
+    Instruction,
+    class_of,
+    histogram,
+    target_of,
+    without_padding,
+)
 
 LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]
 ptxas info    : Compiling entry function '_Z2k2PdPi' for 'sm_90'

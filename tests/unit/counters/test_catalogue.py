@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from perfworks import PerfWorks
 
-from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS
-from pytest_gpuperf.counters.chip_names import NAMES, REFERENCE, canonical, chip_of, on_chip
+from pytest_gpuperf.counters.catalogue import METRICS, NAMES, REFERENCE, SETS, STALLS, canonical, chip_of, on_chip
 from pytest_gpuperf.counters.derived import DERIVED, OPTIONAL
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS
-from pytest_gpuperf.counters.chip_names import NAMES
+from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS, STALLS
 from pytest_gpuperf.counters.derived import DERIVED
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -8,7 +8,7 @@ from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.advice_lines import WIDTH
+from pytest_gpuperf.report.message import WIDTH
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 TIMED = Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)

@@ -7,7 +7,7 @@ import pytest
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.advice_lines import WIDTH, advice_lines, gain_words, state_line, worth_naming, wrapped
+from pytest_gpuperf.report.message import WIDTH, advice_lines, gain_words, state_line, worth_naming, wrapped
 
 FIGURE = Change(what="sectors per global request", before=4, after=32, direction="worse")
 

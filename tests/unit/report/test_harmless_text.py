@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.report.annotations import error_lines
+from pytest_gpuperf.report.failures import error_lines
 from pytest_gpuperf.report.history import Point, Series, as_history_page
 from pytest_gpuperf.report.markdown import escaped
-from pytest_gpuperf.report.screen import Screen
+from pytest_gpuperf.report.terminal import Screen
 
 HOSTILE = st.lists(
     st.sampled_from(["::error file=a::b", "##[group]", "##vso[task.setvariable]", "##teamcity[", "\x1b[2J", "\r", "\n",

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report import red_groups
-from pytest_gpuperf.report.red_groups import RedGroups, severity, signature
+from pytest_gpuperf.report import failures
+from pytest_gpuperf.report.failures import RedGroups, severity, signature
 
 
 def failed(test: str, red: str = "", worse: float = 1.0, lines: int = 3, *, error: bool = False) -> Any:
@@ -46,7 +46,7 @@ def test_many_alike_are_one_message_and_all_are_counted_in_the_end() -> None:
 
 
 def test_few_failures_and_verbose_runs_are_left_to_pytest() -> None:
-    few = [failed(f"test_a[{n}]", "stack") for n in range(red_groups.LEAST_FAILURES - 1)]
+    few = [failed(f"test_a[{n}]", "stack") for n in range(failures.LEAST_FAILURES - 1)]
     many = [failed(f"test_a[{n}]", "stack") for n in range(64)]
     for reports, verbosity in ((few, 0), (many, 1)):
         found, stats = groups(*reports, verbosity=verbosity)

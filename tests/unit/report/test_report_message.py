@@ -12,8 +12,7 @@ from pytest_gpuperf.judge.static_verdict import missing_static
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.advice_lines import WIDTH
-from pytest_gpuperf.report.message import NO_CAUSE, SCREEN_ROWS, rows, workload_lines
+from pytest_gpuperf.report.message import NO_CAUSE, SCREEN_ROWS, WIDTH, rows, workload_lines
 from pytest_gpuperf.session.exit_policy import failure_message
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from record_samples import static_of
 
 from pytest_gpuperf.model.evidence import Key
@@ -15,11 +14,9 @@ def rewritten(size: int, registers: int) -> Recorded:
     return Recorded(key, "sm_90", static_of(registers=32), static_of(registers=registers, code="d1" * 32))
 
 
-@pytest.mark.parametrize(
-    ("registers", "said"),
-    [((40, 40), "registers 32 -> 40"), ((40, 48), "registers 32 -> 40 (the first; they differ)")],
-)
-def test_the_change_of_the_first_is_that_of_all_only_if_they_are_equal(registers: tuple[int, ...], said: str) -> None:
-    table = update_table([rewritten(size, number) for size, number in enumerate(registers * 8)])
-    (_, line, *_) = table.lines()
-    assert line[0].split("  ")[-1].strip() == said
+def test_equal_changes_of_a_test_function_are_one_row() -> None:
+    table = update_table([rewritten(size, number) for size, number in enumerate((40, 48) * 8)])
+    rows = [line.text for line in table.lines()[1:]]
+    assert [row.split("  ")[-1].strip() for row in rows] == ["registers 32 -> 40", "registers 32 -> 48"]
+    assert all(row.startswith("test_a.py::test_a[\u2026]  8 workloads  ") for row in rows)
+    assert len(update_table([rewritten(size, 40) for size in range(16)], whole=True)) == 17

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_gpuperf.judge.decision import Decision, decide
 from pytest_gpuperf.model.limits import PROFILES, Limits
-from pytest_gpuperf.selftest.run import ALPHA
-from pytest_gpuperf.selftest.smallest import smallest_effect
+from pytest_gpuperf.selftest.run import ALPHA, smallest_effect
 
 TIGHT = PROFILES["tight"]
 

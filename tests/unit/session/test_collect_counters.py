@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from run_samples import Run, key
 
-from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
 from pytest_gpuperf.counters.failures import CountersUnavailable

@@ -11,7 +11,7 @@ from run_samples import Run
 
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.model.device_facts import DeviceMemory
-from pytest_gpuperf.process.gpu_words import broken_by, described, gib, memory_words
+from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
 
 GIB = 2**30
 
@@ -92,10 +92,10 @@ def test_who_holds_the_memory_is_told_where_there_was_none(run: Run, problem: Ba
     assert memory_words(run.worker, problem) == (words if told else "")
 
 
-def test_holders_are_told_the_largest_first() -> None:
+def test_holders_are_told_the_largest_first(run: Run) -> None:
     sizes = {"total": 100, "free": 10, "arrays": 35, "unused": 20, "torch": 7, "others": 8}
-    memory = DeviceMemory(**{name: size * GIB for name, size in sizes.items()})
-    assert described(memory).splitlines() == [
+    run.worker.opened = device(**{name: size * GIB for name, size in sizes.items()})
+    assert memory_words(run.worker, OutOfMemoryError()).splitlines() == [
         "10.00 GiB of 100.00 GiB are free",
         "   35.00 GiB  this process's arrays in CuPy's pool",
         "   20.00 GiB  kept by CuPy's pool for reuse",
@@ -103,6 +103,3 @@ def test_holders_are_told_the_largest_first() -> None:
         "    8.00 GiB  other processes",
         "    7.00 GiB  reserved by PyTorch in this process",
     ]
-    more_than_there_is = DeviceMemory(total=2 * GIB, free=GIB, others=3 * GIB)
-    assert described(more_than_there_is) == "1.00 GiB of 2.00 GiB are free\n    3.00 GiB  other processes"
-    assert gib(GIB // 3) == "0.33"

@@ -16,7 +16,7 @@ from pytest_gpuperf.model.task import Revision, UntimedWork
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import not_reached as module
-from pytest_gpuperf.session.not_reached import NEVER_TIMED, PASSED_WITHOUT, UNFINISHED, WITHOUT_CODE, not_reached
+from pytest_gpuperf.session.not_reached import CAUGHT, PASSED_WITHOUT, WITHOUT_CODE, not_reached
 from pytest_gpuperf.session.static_gate import judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import TestRecord
 
@@ -221,9 +221,13 @@ def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> 
     book.add(workload("copy", launched=False))
     assert [one.key.workload for one in not_reached(run.worker, book)] == ["copy", "scale"]
     book.add(workload("copy"))
-    assert [one.reason for one in not_reached(run.worker, book) if one.key == key()] == [UNFINISHED]
+    assert [one.reason for one in not_reached(run.worker, book) if one.key == key()] == [
+        f"has a baseline, and {CAUGHT}"
+    ]
     book.add(workload("new"))
-    assert [one.reason for one in not_reached(run.worker, book) if one.key == key("new")] == [NEVER_TIMED]
+    assert [one.reason for one in not_reached(run.worker, book) if one.key == key("new")] == [
+        f"has no baseline of its time, and {CAUGHT}"
+    ]
     for other in (workload("new", launched=False), workload("new", time_judgement("new"))):
         book.add(other)
         assert key("new") not in [one.key for one in not_reached(run.worker, book)]

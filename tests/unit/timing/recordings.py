@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_gpuperf.timing.opponent import RELOAD_EVERY
+from pytest_gpuperf.timing.blocks import RELOAD_EVERY
 
 FOLDER = Path(__file__).parents[2] / "replays"
 Values = NDArray[np.float64]

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.device.device_errors import LockTimeout
-from pytest_gpuperf.endings import CheckedOnly
-from pytest_gpuperf.judge.suspects import Confirmation, Suspect
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
@@ -20,7 +19,7 @@ from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.workload import confirm
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")

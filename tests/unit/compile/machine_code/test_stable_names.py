@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile.machine_code.stable_names import kernel_key, stable_symbol
-from pytest_gpuperf.compile.machine_code.symbols import demangle
+from pytest_gpuperf.compile.machine_code.symbols import demangle, kernel_key, stable_symbol
 
 
 def part(name: str) -> str:

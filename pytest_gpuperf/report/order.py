@@ -1,4 +1,4 @@
-"""Long lists made short: equal remarks once, many lines counted, names that fit their column."""
+"""Verdicts in the order in which a reader has to know them, their marks on a terminal, and long lists made short."""
 
 from __future__ import annotations
 
@@ -8,21 +8,42 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import columns, numbered
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.verdict_order import rank_of
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
+MARKUP = {
+    Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
+    Verdict.INCONCLUSIVE: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
+    Verdict.NEW: ("cyan",),
+    Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
+    Verdict.SAME: (), Verdict.UNCHANGED: (),
+}  # fmt: skip
+"""Marks of pytest's terminal writer by verdict; unchanged comes last: nothing changed, on any architecture."""
+RANK = {verdict: place for place, verdict in enumerate(MARKUP)}
+NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.SLOWER,
+                Verdict.WORSE)  # fmt: skip
+"""Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
-def function_of(key: Key) -> str:
-    """The test without its parameters: ``test_k.py::test_scale``."""
-    return f"{key.module}::{key.test.partition('[')[0]}"
+def rank_of(verdict: Verdict | None) -> int:
+    """Place of a verdict, or of none, by what a reader has to know first."""
+    return len(RANK) if verdict is None else RANK[verdict]
+
+
+def worst(judgements: Iterable[Judgement], *kinds: EvidenceKind) -> Verdict | None:
+    """The verdict on these kinds of evidence, or on any, that a reader has to know first; None without one."""
+    return min((one.verdict for one in judgements if not kinds or one.kind in kinds), key=rank_of, default=None)
 
 
 def counted(verdicts: Iterable[Verdict | None]) -> str:
     """``3 WORSE, 61 UNCHANGED``: those to know first come first."""
     counts = Counter(verdicts)
     return ", ".join(f"{counts[one]} {one.value if one else 'not judged'}" for one in sorted(counts, key=rank_of))
+
+
+def function_of(key: Key) -> str:
+    """The test without its parameters: ``test_k.py::test_scale``."""
+    return f"{key.module}::{key.test.partition('[')[0]}"
 
 
 def deduplicated(lines: Iterable[tuple[str, str]], most: int = 6) -> list[str]:
