@@ -52,19 +52,15 @@ class KnownLaunch(NamedTuple):
         return -(-self.block[0] * self.block[1] * self.block[2] // WARP)
 
 
-def special_registers(launch: KnownLaunch | None) -> dict[str, Value]:
-    """Indices of the first warp of a block, by the special register (``SR_TID.X``) that holds them."""
-    lanes = range(WARP)
-    if launch is None:
-        block, threads = [Value(n, example=True) for n in BLOCK], [tuple(lanes), (0,) * WARP, (0,) * WARP]
-    else:
-        width, height, _ = launch.block
+def special_registers(launch: KnownLaunch | None, warp: int = 0) -> dict[str, Value]:
+    """Indices of a warp of a block, by the special register (``SR_TID.X``) that holds them."""
+    width, height, _ = launch.block if launch is not None else THREADS
+    block = [Value(n, example=True) for n in BLOCK]
+    if launch is not None:
         block = [Value(count // ONE_OF_BLOCKS) for count in launch.grid]
-        threads = [
-            tuple(n % width for n in lanes), tuple(n // width % height for n in lanes),
-            tuple(n // (width * height) for n in lanes),
-        ]  # fmt: skip
-    found = {"SR_LANEID": Value(tuple(lanes)), "SR_CgaCtaId": ZERO, "SRZ": ZERO}
+    numbers = range(warp * WARP, (warp + 1) * WARP)
+    threads = zip(*((n % width, n // width % height, n // (width * height)) for n in numbers), strict=True)
+    found = {"SR_LANEID": Value(tuple(range(WARP))), "SR_CgaCtaId": ZERO, "SRZ": ZERO}
     for letter, thread, of_grid in zip("XYZ", threads, block, strict=True):
         found |= {f"SR_TID.{letter}": Value(narrow(thread)), f"SR_CTAID.{letter}": of_grid}
     return found

@@ -5,11 +5,12 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-The first warp of a block stands for all of them.
+The first warp of a block stands for all of them, unless the thread's index decides about its way.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
@@ -30,6 +31,10 @@ MODEL_VERSION = 15
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+MOST_WARPS = 7
+"""Walked beside the first one of a block, if they go different ways; each stands for those around it."""
+BLOCK_VISITS = 20_000
+"""Instructions walked for them, about a tenth of a second."""
 
 
 class DecodedKernel:
@@ -61,11 +66,19 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     """
     if launch is not None and not launch.fits(program.parameters):
         return None
-    walk = Walk(program, launch)
-    walk.go()
-    if walk.too_long or (launch is not None and not walk.writes):
+    first = Walk(program, launch)
+    if first.too_long or (launch is not None and not first.writes):
         return None
-    return _summary(walk.visits, launch)
+    visits, rest = first.visits, launch.warps - 1 if launch is not None and first.warps_differ else 0
+    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(visits))
+    if planned:
+        others = [Walk(program, launch, 1 + place * rest // planned) for place in range(planned)]
+        if any(other.too_long for other in others):
+            return None
+        _let_stand_for(visits, 1 / (1 + rest))
+        visits = [*visits, *itertools.chain.from_iterable(other.visits for other in others)]
+        _let_stand_for(visits[len(first.visits) :], rest / planned / (1 + rest))
+    return _summary(visits, launch)
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -90,22 +103,22 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 
 
 class Walk:
-    """The way so far."""
+    """The way of one warp of a block."""
 
-    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None) -> None:
+    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0) -> None:
+        """Walk to the end."""
         self.visits: list[Visit] = []
+        self.warps_differ = False
+        """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
         words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
-        self._machine = Machine(special_registers(launch), words)
+        self._machine = Machine(special_registers(launch, warp), words)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
         self._splits = Splits()
         self._returns: list[int] = []
-
-    def go(self) -> None:
-        """Walk to the end."""
         place: int | None = 0
         while place is not None and place in self._steps and len(self.visits) < MOST_VISITS:
             place = self._splits.arrive(place)
@@ -123,6 +136,7 @@ class Walk:
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
         guard = self._machine.predicate(step.guard)
+        self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
         if step.klass in MEMORY:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
@@ -162,6 +176,7 @@ class Walk:
         named = condition_of(step)
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
+        self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
         forward = target > step.address
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:

@@ -298,6 +298,15 @@ def test_a_counter_that_was_spilled_is_found_again() -> None:
     assert run.executed["fp32"] == 100
 
 
+def test_warps_that_go_other_ways_are_walked_too() -> None:
+    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "@P0 BRA 4", "FADD R1, R1, R1",
+             "STG.E [R2], R1", "EXIT")  # fmt: skip
+    found = launched(*lines, launch=LAUNCH._replace(block=(1024, 1, 1)))
+    assert found is not None
+    assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
+    assert found.executed["global_store"] == 1
+
+
 def test_constants_that_the_compiler_made_are_known() -> None:
     """As sm_80 keeps the factor of an index in bank 2."""
     lines = ("S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x4, c[0x2][0x0]", "STG.E [R2.64], R0", "EXIT")
