@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.history import difference
-from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.renames import renamed_workloads
+from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
@@ -80,24 +80,44 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
 
 
 def _difference(before: Baselines, after: Baselines) -> dict[str, Any]:
-    """What every form of a difference says: ``modules``, ``remarks`` and ``summary``."""
-    changed = difference(before, after)
-    renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
-    diff = compare_evidence(
-        changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
-    )
-    manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
-    remarks = [*remarks_of(manifests), *(f"{NOT_COMPARED}{words}" for words in changed.skipped)]
+    """What every form of a difference says: ``modules``, ``remarks`` and ``summary``.
+
+    A file that cannot be read is left out on both sides, and named.
+    """
+    places = sorted({*before.places(), *after.places()})
+    unread: dict[tuple[str, str], str] = {}
+    for place in places:
+        try:
+            before.load(*place)
+            after.load(*place)
+        except BaselineError as problem:
+            unread[place] = _not_compared(problem)
+    old, new = before.workloads(unread), after.workloads(unread)
+    for key in [key for key, records in old.items() if new.get(key) == records]:
+        del old[key], new[key]
+    diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))
+    try:
+        remarks = remarks_of((_manifest(before), _manifest(after)))
+    except BaselineError as problem:
+        remarks = [_not_compared(problem)]
     summary = summary_of(diff)
-    if changed.skipped and summary == NO_DIFFERENCE:
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
-    return {"modules": modules_of(diff), "remarks": remarks, "summary": summary}
+    if unread and summary == NO_DIFFERENCE:
+        compared = len(unread) < len(places)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    return {"modules": modules_of(diff), "remarks": [*unread.values(), *remarks], "summary": summary}
+
+
+def _not_compared(problem: BaselineError) -> str:
+    return f"{NOT_COMPARED}{str(problem).splitlines()[0]}"
+
+
+def _manifest(baselines: Baselines) -> dict[str, object]:
+    """The fields of the manifest; none without one.  Raises ``BaselineError``."""
+    content = baselines.files.get(manifest.FILE)
+    found = None if content is None else manifest.decoded(content, f"{baselines.name}/{manifest.FILE}")
+    return {} if found is None else msgspec.structs.asdict(found)
 
 
 def _shown(name: str) -> str:
     """A revision; of a commit's full id the beginning."""
     return name[:12] if re.fullmatch("[0-9a-f]{40,64}", name) else name
-
-
-def _fields(manifest: Manifest | None) -> dict[str, object]:
-    return msgspec.structs.asdict(manifest) if manifest is not None else {}
