@@ -50,26 +50,19 @@ class Unread(NamedTuple):
     profile: StaticProfile
 
 
-def analyse(
-    several: Sequence[Compiled], arch: str, recorded: Recorded = NOTHING_RECORDED
-) -> list[dict[str, KernelAnalysis]]:
-    """Analyses of each cubin by symbol; what is not ``recorded`` is disassembled, in one go.
+def analyse(made: Compiled, arch: str, recorded: Recorded = NOTHING_RECORDED) -> dict[str, KernelAnalysis]:
+    """Analyses of a cubin's kernels by symbol; what is not ``recorded`` is disassembled, in one go.
 
     Of a cubin that was compiled for one instance of a template, that alone: nobody asks it for another kernel.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
-    codes: dict[tuple[int, str], Unread] = {}
-    for number, made in enumerate(several):
-        cubin, report = read_cubin(made.cubin), read_log(made.log)
-        for symbol, kernel in cubin.kernels.items():
-            if made.lowered in (None, symbol):
-                codes[number, symbol] = Unread(cubin, symbol, profile_of(cubin, kernel, report))
-    found: list[dict[str, KernelAnalysis]] = [{} for _ in several]
-    for (number, symbol), profile in with_instructions(arch, codes, recorded).items():
-        kernel = codes[number, symbol].cubin.kernels[symbol]
-        types = parameter_types(symbol) or ptx_parameter_types(several[number].ptx, symbol)
-        found[number][symbol] = analysis_of(kernel, profile, types)
-    return found
+    cubin, report = read_cubin(made.cubin), read_log(made.log)
+    wanted = {symbol: kernel for symbol, kernel in cubin.kernels.items() if made.lowered in (None, symbol)}
+    codes = {symbol: Unread(cubin, symbol, profile_of(cubin, kernel, report)) for symbol, kernel in wanted.items()}
+    return {
+        symbol: analysis_of(wanted[symbol], profile, parameter_types(symbol) or ptx_parameter_types(made.ptx, symbol))
+        for symbol, profile in with_instructions(arch, codes, recorded).items()
+    }
 
 
 def analysis_of(

@@ -95,7 +95,7 @@ def binary_of(cubin: bytes, symbol: str, arch: str, *, log: str = "") -> KernelB
     Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel; ``ToolchainMissing``.
     """
     _kernel_of(read_cubin(cubin), symbol, arch)
-    return _binary(cubin, symbol, arch, analyse([Compiled(cubin, lowered=symbol, log=log)], arch)[0][symbol])
+    return _binary(cubin, symbol, arch, analyse(Compiled(cubin, lowered=symbol, log=log), arch)[symbol])
 
 
 def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> KernelBinary:
