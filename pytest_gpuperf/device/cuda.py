@@ -170,7 +170,7 @@ class CudaDevice:
         return self._nvml.state()
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Raises ``LockTimeout`` and ``LockUnavailable``."""
+        """Raises ``LockError``."""
         return self._lock.held()
 
     def peak(self, name: str) -> float:
