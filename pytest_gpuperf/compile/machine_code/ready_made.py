@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode, UnknownKernel
+from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownKernel
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, analyse, analysis_of, profile_of
@@ -102,13 +102,13 @@ def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> Kerne
     """The same out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
 
     Whoever can write a record can name any cubin in it.  Parameters have no types: a symbol out of a stranger's file is
-    not handed to the C++ runtime's demangler.  Raises ``OtherCode``, ``BadCubin``.
+    not handed to the C++ runtime's demangler.  Raises ``BadCubin``.
     """
     found = read_cubin(cubin)
     kernel = _kernel_of(found, symbol, arch)
     profile = profile_of(found, kernel)
     if (own := profile.code_hash) != on_record:
-        raise OtherCode(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
+        raise BadCubin(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
     return _binary(cubin, symbol, arch, analysis_of(kernel, profile))
 
 
