@@ -29,7 +29,7 @@ from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import NOTHING_RECORDED, KernelAnalysis, Recorded, analyse
+from pytest_gpuperf.compile.machine_code.profile import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
@@ -37,12 +37,12 @@ from pytest_gpuperf.compile.source import KernelSource, without_comments
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
-CACHE_VERSION = 12
+CACHE_VERSION = 13
 """Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
 _ALONE = threading.Lock()
 _ATTEMPTS = 4
-_KERNELS = dict[str, KernelAnalysis]
-"""By symbol."""
+_KERNELS = dict[str, KernelBinary]
+"""By symbol, as ``analyse`` returns them."""
 _T = TypeVar("_T")
 
 
@@ -78,7 +78,7 @@ def compile_for(
 
     def of_arch(arch: str) -> KernelBinary:
         made = _compiled(one, arch, cache)
-        return _binary(one, arch, made, _read(made, arch, cache, recorded))
+        return _binary(one, made, _read(made, arch, cache, recorded))
 
     if len(archs) == 1:
         return {archs[0]: of_arch(archs[0])}
@@ -146,7 +146,7 @@ def _compile(program: Program, arch: str) -> Compiled:
     for attempt in range(_ATTEMPTS):
         with _ALONE if attempt else contextlib.nullcontext():
             made = run(program, arch)
-        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).usage.keys()
+        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).shared_bytes.keys()
         if not silent:
             return made
     raise CompileProblem(
@@ -180,19 +180,10 @@ def _kept(cache: CompileCache | None, key: str, kind: type[_T]) -> _T | None:
     return None
 
 
-def _binary(one: _Prepared, arch: str, made: Compiled, kernels: _KERNELS) -> KernelBinary:
+def _binary(one: _Prepared, made: Compiled, kernels: _KERNELS) -> KernelBinary:
     source = one.source
     symbol = made.lowered or find_kernel(source.name, kernels, source.place)
-    found = kernels[symbol]
-    return KernelBinary(
-        name=source.expression or source.name,
-        symbol=symbol,
-        arch=arch,
-        toolchain=toolchain(source.compiler),
-        source_hash=one.source_hash,
-        cubin=made.cubin,
-        profile=found.profile,
-        parameters=found.parameters,
-        max_threads_per_block=found.max_threads_per_block,
-        required_block=found.required_block,
-    )
+    return msgspec.structs.replace(
+        kernels[symbol], name=source.expression or source.name, toolchain=toolchain(source.compiler),
+        source_hash=one.source_hash, cubin=made.cubin,
+    )  # fmt: skip

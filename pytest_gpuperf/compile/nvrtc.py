@@ -170,10 +170,10 @@ def refusal(program: Program, log: str) -> CompileProblem | None:
 
 def _assembler_words(log: str, status: str) -> str:
     """ptxas fails without a word where a kernel needs more static shared memory than there is; its figures tell."""
-    for kernel, usage in read_log(log).usage.items():
-        if usage.shared_bytes > STATIC_SHARED_BYTES:
+    for kernel, shared_bytes in read_log(log).shared_bytes.items():
+        if shared_bytes > STATIC_SHARED_BYTES:
             return (
-                f"kernel {kernel} declares {usage.shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
+                f"kernel {kernel} declares {shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
                 f"can be static, more has to be dynamic (extern __shared__)"
             )
     return f"compilation failed ({status})"

@@ -121,9 +121,10 @@ def _update(found: RevisionFound) -> Update:
                 static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
             if work.time is not None and found.device is not None and work.key.node_id not in found.failed:
                 cubin = work.time.cubin if work.time.cubin in cubins else ""
-                times[found.device.slug, work.key] = msgspec.structs.replace(work.time, cubin=cubin, beside=work.beside)
-    sessions = {test.session.id: test.session for test in found.tests if test.session is not None}
-    return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
+                times[found.device.slug, work.key] = msgspec.structs.replace(
+                    work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
+                )
+    return Update(static=static, time=times, cubins=list(cubins.values()))
 
 
 # --- what a run says of the revision ---------------------------------------------------------------

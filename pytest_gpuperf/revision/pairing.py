@@ -60,11 +60,8 @@ def revision_for(worker: Run, key: Key) -> Revision:
 
 def recorded_commit(worker: Run, key: Key) -> str:
     """The commit of the record's latest rounds.  Raises ``NotPaired``."""
-    store, target = worker.store, worker.device.facts.slug
-    baseline = store.time(target, key)
-    named = {one.session for one in baseline.rounds} if baseline is not None else set()
-    sessions = [one for one in store.sessions(target, key.module) if one.id in named]
-    latest = max(sessions, key=lambda one: one.date, default=None)
+    baseline = worker.store.time(worker.device.facts.slug, key)
+    latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
     if latest is None or not latest.commit:
         raise NotPaired(f"its record names no commit: in a git repository, after a commit, {RECORD_ANEW}")
     if latest.dirty:

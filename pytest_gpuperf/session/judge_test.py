@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.renames import move_command, of_same_kernel, origin_of
+from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
 from pytest_gpuperf.compile.compiler_options import unoptimised_by
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash

@@ -51,15 +51,12 @@ def accept(
         for (arch, toolchain, key), new in static.items()
     ]
     named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
-    sessions = {one.session.id: one.session for one in accepted if one.session is not None}
-    used = {round.session for record in taken.values() for round in record.rounds}
     store.write(
         Update(
             static=static, time=taken,
             figures={(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)},
-            sessions=[session for name, session in sessions.items() if name in used],
             cubins=[cubin for sha256, cubin in given.items() if sha256 in named],
-            removed=removed, profile=options.profile, asked=worker.targets,
+            removed=removed, asked=worker.targets,
         ),
         progress_of(config),
     )  # fmt: skip

@@ -105,8 +105,9 @@ def recorded_times(accepted: Iterable[TestEvidence], options: Options) -> list[R
                 refused = f"{'; '.join(work.disturbances)}; --gpuperf-disturbed records it all the same"
                 found.append(Recorded(key=work.key, target=judged.target, refused=refused))
                 continue
-            counts = {"counters": work.counters, "counter_ranges": work.counter_ranges}
-            after = msgspec.structs.replace(work.time, **counts) if work.counters else work.time
+            after = msgspec.structs.replace(work.time, sessions=(evidence.session,) if evidence.session else ())
+            if work.counters:
+                after = msgspec.structs.replace(after, counters=work.counters, counter_ranges=work.counter_ranges)
             found.append(Recorded(key=work.key, target=judged.target, after=after))
     return found
 

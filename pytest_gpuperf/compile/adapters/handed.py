@@ -10,7 +10,7 @@ import msgspec
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made, ready_made_among
+from pytest_gpuperf.compile.machine_code.ready_made import cubin_with, ready_made
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8
@@ -72,10 +72,10 @@ def binary_for(handed: Handed, arch: str) -> KernelBinary:
     """
     cubins = handed.cubins[arch]
     symbol = handed.symbol or _only_kernel(cubins[0], handed.place)
-    if len(cubins) > 1:
-        return ready_made_among(cubins, arch, symbol, place=handed.place, name=handed.name, source=handed.source)
+    place = f"{handed.place} for {arch}" if arch else handed.place
+    cubin = cubins[0] if len(cubins) == 1 else cubin_with(cubins, symbol, place)
     made = ready_made(
-        cubins[0], symbol, place=f"{handed.place} for {arch}" if arch else handed.place, name=handed.name,
+        cubin, symbol, place=place, name=handed.name,
         source=handed.source, compiler=handed.compiler, log=handed.logs.get(arch, ""), arch=arch,
     )  # fmt: skip
     made = msgspec.structs.replace(made, config=handed.config)

@@ -59,7 +59,7 @@ class Test:
         self.worker.device = SimpleNamespace(lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
-    def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:
+    def _run(self, config: object, task: ConfirmTask, log: Any, *_: object) -> int | None:
         self.tasks.append(task)
         log.write_text(self.log)
         for one in self.left.pop(0) if self.left else ():
