@@ -137,7 +137,7 @@ def _of_that_work(
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
     same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launch_changed
     if old.identity.launch != identity.launch and same_code:
-        reason = f"{explain('launch', old.identity, identity)}: its time will tell"
+        reason = f"{explain(old.identity, identity)}: its time will tell"
         return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launch_changed=True)
     return judgement
 
