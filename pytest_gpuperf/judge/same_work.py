@@ -58,10 +58,8 @@ def _of_code(old: Identity, new: Identity) -> str:
     if not unsaid and not same_toolchain(old.toolchain, new.toolchain):
         compilers = f"from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if old.source and old.source == new.source:
-        source = "the source is that of the baseline"
-        return (
-            f"{source}; the compiler changed {compilers}" if compilers else f"{source}, the machine code is not{unsaid}"
-        )
+        changed = f"; the compiler changed {compilers}" if compilers else f", the machine code is not{unsaid}"
+        return f"the source is that of the baseline{changed}"
     sources_known = old.source and new.source and not tuned_otherwise(old.config, new.config)
     if compilers or unsaid:
         what = "source" if sources_known else "machine code"
