@@ -92,8 +92,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    if item.config.stash[stash.OPTIONS].gates:
-        stash.run_of(item.config).begin_test(item)
     stash.begin(item)
     __tracebackhide__ = True
     try:

@@ -76,6 +76,8 @@ class Run:
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
+        self.test_began = time.perf_counter()
+        """When the test in hand did."""
         self.recorded_ns = 0.0
         """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.collected: Collected | None = None
@@ -85,8 +87,6 @@ class Run:
         self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
         """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
-        self._start_s = 0.0
-        self._test_began = "", 0.0
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self.suspects: list[Suspect] = []
@@ -257,18 +257,6 @@ class Run:
             _ = self.device
         except NoDevice as problem:
             raise pytest.UsageError(f"--gpuperf-require-gpu: {problem}") from None
-
-    def begin_test(self, item: pytest.Item) -> None:
-        """Note when a test began, and, before the first one, what this process's start took."""
-        now = time.perf_counter()
-        if not self._start_s:
-            self._start_s = now - stash.PROCESS_BEGAN
-        self._test_began = item.nodeid, now
-
-    def seconds_of_this_test(self, item: pytest.Item) -> float:
-        """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
-        node, began = self._test_began
-        return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
 
     def next_share(self, node_id: str) -> float:
         """The error rate of a test's next workload; ask once for each, before its first block is taken."""

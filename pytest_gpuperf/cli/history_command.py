@@ -96,12 +96,11 @@ def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRec
             target, module = place
             if path not in known or known[path][0] != content:
                 try:
-                    known[path] = content, decode(content, f"{commit.name}:{path}", target)
+                    known[path] = content, decode(content, f"{commit.name}:{path}", target, module)
                 except BaselineError:
                     continue
-            for name, record in known[path][1].items():
-                where = f"{target}, {name.toolchain}" if name.toolchain else target
-                yield PastRecord(commit, name.key(module), where, record)
+            for (key, toolchain), record in known[path][1].items():
+                yield PastRecord(commit, key, f"{target}, {toolchain}" if toolchain else target, record)
 
 
 def series_of(records: Iterable[PastRecord]) -> list[Series]:

@@ -20,8 +20,16 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import FOUND_FILE, TASK_FILE, Revision, RevisionFound, RevisionTask, write_task
-from pytest_gpuperf.process.children import LOG_LINES, RunningChild, errors_in, log_lines
-from pytest_gpuperf.process.command import given_options, given_places, is_module, own_options
+from pytest_gpuperf.process.children import (
+    LOG_LINES,
+    RunningChild,
+    errors_in,
+    given_options,
+    given_places,
+    is_module,
+    log_lines,
+    own_options,
+)
 from pytest_gpuperf.read_options import place_of
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import renamed_since

@@ -10,7 +10,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.verdict import Verdict
@@ -92,11 +92,11 @@ def _keep(run: Run) -> None:
     tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
         return
-    root = run.config.rootpath
+    root, folder = run.config.rootpath, run.options.baselines
+    baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
     found = last_run.LastRun(
-        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(run.options.baselines), tests=tests,
-        root=str(root),
-    )  # fmt: skip
+        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(baselines), tests=tests
+    )
     try:
         last_run.keep(root, found)
     except last_run.LastRunError as problem:

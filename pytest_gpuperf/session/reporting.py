@@ -18,8 +18,7 @@ from pytest_gpuperf.context.tests_found import FindingTests, without_group
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.children import answer_signals, end_with_parent, interrupt
-from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
+from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal

@@ -104,7 +104,7 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
     def play(end, start, status, answer, confirmed):
         gc.freeze()  # each case looks for garbage, for a GPU's memory: not in what Hypothesis keeps of those before
 
-        def run_task(config, task, folder, log, limit_s, extra=(), environ=None):
+        def run_task(config, task, log, limit_s, environ):
             if start:
                 raise STARTS[start]
             content = written(answer, suspect)

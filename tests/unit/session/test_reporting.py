@@ -9,7 +9,7 @@ import pytest
 from run_samples import Run
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.process.command import WORKER_ARGUMENTS
+from pytest_gpuperf.process.children import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.session import collect_counters, end_of_run
