@@ -19,12 +19,21 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.audit_rows import MOST_IN_FILE, MOST_KERNELS, contents_of, listed, modules_of, short_name
-from pytest_gpuperf.report.diff import diff_lines, diff_markdown
+from pytest_gpuperf.report.diff import (
+    built_entries,
+    contents_of,
+    diff_lines,
+    diff_markdown,
+    listed,
+    modules_of,
+    short_name,
+)
 from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 PROBLEM_STATUS = EXIT_UNKNOWN
+MOST_KERNELS = 8
+"""Of a file, that have rows on a screen."""
 MOST_BYTES = 4 << 20
 """Of machine code that is disassembled: 5 s on a core."""
 VERDICTS = (Verdict.WORSE, Verdict.BETTER, Verdict.SAME, Verdict.UNCHANGED)
@@ -238,8 +247,8 @@ def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], o
         remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
-    write("\n".join(diff_lines(modules_of(changed, names, MOST_KERNELS), remarks, summary)) + "\n")
+    write("\n".join(diff_lines(modules_of(built_entries(changed, names), MOST_KERNELS), remarks, summary)) + "\n")
     if markdown is not None:
-        modules = modules_of(changed, names, MOST_IN_FILE)
+        modules = modules_of(built_entries(changed, names))
         page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
         write_file("audit", markdown, page.encode())

@@ -24,6 +24,7 @@ from pytest_gpuperf.report.diff import (
     ModuleDiff,
     diff_lines,
     diff_markdown,
+    entries_of,
     modules_of,
     remarks_of,
     summary_of,
@@ -97,7 +98,7 @@ def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told,
     summary = summary_of(diff)
     if skipped and summary == NO_DIFFERENCE:
         summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
-    return _Told(title, modules_of(diff), [*remarks_of(manifests), *skipped], summary), bool(skipped)
+    return _Told(title, modules_of(entries_of(diff)), [*remarks_of(manifests), *skipped], summary), bool(skipped)
 
 
 def _content(file: Path, told: _Told) -> str:

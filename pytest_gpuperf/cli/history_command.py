@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
@@ -16,14 +16,14 @@ from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of
+from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
 
-ENDINGS = (".html", ".csv")
+ENDINGS = (".html",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    add_output(parser, "a file that ends in .html or .csv")
+    add_output(parser, "a file that ends in .html")
     parser.add_argument(
         "--report", dest="reports", metavar="JSON", type=Path, action="append", default=[],
         help="a report of --gpuperf-report, as one more point; may be given again",
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Print what changed over the commits and where it took a step, and write files by their endings.
+    """Print what changed over the commits and where it took a step, and write pages.
 
     Returns the exit status, 0.  Raises ``GpuperfError``.
     """
@@ -48,7 +48,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
     for file in parsed.files:
-        write_file("history", file, _content(file, series))
+        write_file("history", file, as_history_page(series).encode())
         write(f"history written to {file}\n")
     return 0
 
@@ -79,9 +79,3 @@ def _reported(report: RunReport) -> Iterator[PastRecord]:
                 yield PastRecord(commit, work.key, f"{arch}, {work.toolchain}", static)
             if work.time is not None and test.device is not None:
                 yield PastRecord(commit, work.key, test.device.slug, work.time)
-
-
-def _content(file: Path, series: Sequence[Series]) -> bytes:
-    if file.name.endswith(".csv"):
-        return as_csv(series).encode()
-    return as_history_page(series).encode()

@@ -1,11 +1,9 @@
-"""Figures of workloads over commits: as lines with their steps, as CSV, and as a page whose curves uPlot draws."""
+"""Figures of workloads over commits: as lines with their steps, and as a page whose curves uPlot draws."""
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -95,25 +93,6 @@ def spark(values: Sequence[float]) -> str:
     if low == high:
         return BARS[0] * len(shown)
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
-
-
-def as_csv(series: Iterable[Series]) -> str:
-    """A row for each point."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("commit", "date", "subject", "test", "workload", "target", "measure", "unit", "value"))
-    for one in series:
-        for at in one.points:
-            writer.writerow((
-                at.commit, at.date, _inert(at.subject), _inert(one.key.node_id), _inert(one.key.workload), one.target,
-                one.measure, MEASURES[one.measure], at.value,
-            ))  # fmt: skip
-    return out.getvalue()
-
-
-def _inert(text: str) -> str:
-    """No spreadsheet takes it for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def as_history_page(series: Sequence[Series]) -> str:

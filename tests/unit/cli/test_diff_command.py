@@ -138,7 +138,7 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
     assert main(["diff", "--baselines", "baselines"]) == 0
     said = capsys.readouterr().out
     assert "64 workloads of test_scale[...]: gone" in said
-    assert "manifest: gpu models: nvidia-h200 removed" in said
+    assert "manifest: gpu models: nvidia-h200 -> none" in said
     assert said.endswith("64 workloads gone\n")
 
 
