@@ -168,7 +168,7 @@ def check(page_file: Path, chromium: str, axe: Path, pictures: Path | None) -> l
         again.goto(f"{url}#w500")
         again.reload()
         expect("an anchor opens its workload", again.locator("#w500 details[open]").count() == 1)
-        expect("its rounds, times and blocks are drawn", again.locator("#w500 canvas").count() == 3)
+        expect("its rounds and blocks are drawn", again.locator("#w500 canvas").count() == 2)
         again.goto(url)
         again.locator("summary", has_text="Sweeps").click()
         again.locator("[data-sweep] summary").first.click()

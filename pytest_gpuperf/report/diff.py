@@ -111,7 +111,7 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Entry]:
     """Changes of baselines, the worst workload first; new and removed workloads stand behind the changed kernels."""
     for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
         changes = []
-        for code in one.code:
+        for code in sorted(one.code, key=lambda code: arch_order(code.arch)):
             named = all(change.what == "compiler" for change in code.changes)
             changes.append((code.arch, _listed([*code.changes, *([NO_FIGURE] if named else [])], MOST_FIGURES)))
         changes += [(run.gpu, run_words(run)) for run in one.runs]
