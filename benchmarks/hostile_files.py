@@ -35,8 +35,8 @@ from yardstick import slowness
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
-from pytest_gpuperf.baselines.files import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.layout import is_arch
+from pytest_gpuperf.baselines.records import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin

@@ -49,7 +49,7 @@ class Recorded:
         """
         key = _key(pair, workload)
         for target in (arch, f"{arch}a"):
-            for toolchain in self._store.load(target, key.module).tests:
+            for toolchain in self._store.recorded_toolchains():
                 found = self._store.static(target, key, toolchain).record
                 if found is not None:
                     return found

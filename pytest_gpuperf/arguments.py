@@ -74,17 +74,18 @@ def number_of(given: Any) -> float:
         return math.nan
 
 
+def _one_of(*choices: str) -> Callable[[Any], bool]:
+    return lambda given: isinstance(given, str) and given in choices
+
+
 SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "tolerance": (is_fraction, "a fraction up to 0.5, such as 0.01"),
-    "profile": (lambda given: isinstance(given, str) and given in PROFILES, f"one of {', '.join(PROFILES)}"),
-    "cache": (lambda given: isinstance(given, str) and given in ("cold", "warm"), "'cold' or 'warm'"),
+    "profile": (_one_of(*PROFILES), f"one of {', '.join(PROFILES)}"),
+    "cache": (_one_of("cold", "warm"), "'cold' or 'warm'"),
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     ),
-    "pair_slot": (
-        lambda given: isinstance(given, str) and given in ("short", "sustained"), "'short' or 'sustained'"
-    ),
-    "xfail": (lambda given: isinstance(given, str) and bool(given), "the reason, in words"),
+    "pair_slot": (_one_of("short", "sustained"), "'short' or 'sustained'"),
 }  # fmt: skip
 """Keywords of the marker and arguments of ``gpuperf``: what each accepts, and that in words."""
 

@@ -84,7 +84,7 @@ class Bench:
             text = f'extern "C" __global__ void {name}{TEXTS[family]}'.replace("COUNT", str(count))
             source = KernelSource(text=AHEAD + text if behind else text, name=name)
             binary = compile_together([source], [arch], CompileCache())[source, arch]
-            kernel = Kernel({arch: binary}, device=self.device, native=arch, ptx=lambda _: "")
+            kernel = Kernel({arch: binary}, device=self.device, native=arch)
             grid, arguments = self._form(family, most)
             threads = 128 if family == "loop" else 256
             self._launches[family, count, behind] = kernel.launch(grid, threads, arguments)

@@ -17,7 +17,7 @@ import hostile_files
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.files import decode
+from pytest_gpuperf.baselines.records import decode
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.profile import profile_of

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions_of
-from pytest_gpuperf.compile.machine_code.containers import group_of
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
 from pytest_gpuperf.compile.machine_code.symbols import kernel_key, names_of
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered

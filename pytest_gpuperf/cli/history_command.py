@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.history import PastCommit, PastRecord, commits_of, records_of
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.git_objects import GitFolder, run_git
+from pytest_gpuperf.baselines.layout import place_of
+from pytest_gpuperf.baselines.records import Records, decode
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import add_output, read_report, refuse_other_endings
@@ -19,6 +22,28 @@ from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
 
 ENDINGS = (".html",)
+_FIELDS = "%H%x1f%cI%x1f%s%x1e"
+
+
+class PastCommit(NamedTuple):
+    """A commit that touched the baselines."""
+
+    name: str
+    date: str
+    """ISO 8601, with its time zone."""
+    subject: str
+    is_run: bool = False
+    """What a run found at this commit, and no record of it."""
+
+
+class PastRecord(NamedTuple):
+    """What one commit has of one workload."""
+
+    commit: PastCommit
+    key: Key
+    target: str
+    """``nvidia-h200``, or the architecture and compiler of machine code: ``sm_90, nvrtc 13.0.88``."""
+    record: TimeRecord | StaticRecord
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +76,32 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         write_file("history", file, as_history_page(series).encode())
         write(f"history written to {file}\n")
     return 0
+
+
+def commits_of(path: Path) -> list[PastCommit]:
+    """Commits that touched a folder, along first parents, the oldest first."""
+    listed = run_git(path, "log", "--first-parent", "--reverse", f"--format={_FIELDS}", "--", ".")
+    lines = listed.stdout.decode("utf-8", "replace").split("\x1e")
+    fields = (line.strip("\n").split("\x1f") for line in lines if line.strip("\n"))
+    return [PastCommit(name, date, subject) for name, date, subject in fields]
+
+
+def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRecord]:
+    """Everything on record at these commits; an unchanged file is decoded once, a damaged one is left out."""
+    known: dict[str, tuple[bytes, Records]] = {}
+    for commit in commits:
+        for path, content in sorted(folder.files(commit.name).items()):
+            if (place := place_of(path)) is None:
+                continue
+            target, module = place
+            if path not in known or known[path][0] != content:
+                try:
+                    known[path] = content, decode(content, f"{commit.name}:{path}", target)
+                except BaselineError:
+                    continue
+            for name, record in known[path][1].items():
+                where = f"{target}, {name.toolchain}" if name.toolchain else target
+                yield PastRecord(commit, name.key(module), where, record)
 
 
 def series_of(records: Iterable[PastRecord]) -> list[Series]:

@@ -107,7 +107,3 @@ class UnknownArchitecture(CompileProblem):
 
 class CompileCacheWarning(UserWarning):
     """The compile cache cannot be used; compilation goes on without it."""
-
-
-class UntrustedFolder(OSError):
-    """Another user may have put files into a folder that code is taken from; says how."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
     from pytest_gpuperf.options import Options
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
-
-PROCESS_BEGAN = time.perf_counter()
-"""About when this process did: pytest imports its plugins before all tests and conftests."""
 
 STATIC_ONLY = "static only"
 """A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""

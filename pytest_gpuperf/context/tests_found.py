@@ -6,7 +6,7 @@ controller does not: they hand over what they found when they end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -164,3 +164,24 @@ def is_deleted(config: pytest.Config, found: TestsFound, key: Key) -> bool:
     places = [from_root(config, one) for one in config.args if "::" not in one]
     searched = any(one in (".", key.module) or key.module.startswith(f"{one}/") for one in places)
     return searched and (key.module in found.modules or not (config.rootpath / key.module).is_file())
+
+
+def take_off_groups(items: Iterable[pytest.Item]) -> None:
+    """Give tests of a worker that has told its controller what it collected their plain node ids back.
+
+    ``--dist loadgroup`` appends groups: ``test_x.py::test_a@group``.  Only the controller needs them, to hand tests
+    out; baselines, reports and child processes know tests without.
+    """
+    for item in items:
+        marks = list(item.iter_markers("xdist_group"))
+        names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+        group = "@" + "_".join(sorted(names))
+        if names and item.nodeid.endswith(group):
+            item._nodeid = item.nodeid.removesuffix(group)  # type: ignore[attr-defined] # as pytest-xdist sets it
+
+
+def without_group(config: pytest.Config, node_id: str) -> str:
+    """The plain node id of what a worker told its controller, whose configuration this is."""
+    at = node_id.rfind("@")
+    grouped = config.getoption("dist", "no") == "loadgroup" and at > max(node_id.rfind("]"), node_id.rfind("::"))
+    return node_id[:at] if grouped else node_id

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.counters import run_ncu
 from pytest_gpuperf.counters.failures import PERMISSION_REMEDY
-from pytest_gpuperf.doctor.findings import Area, ProbeResult, missing
-from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
+from pytest_gpuperf.doctor.findings import Area, HostMachine, ProbeResult, ProgramError, missing
 from pytest_gpuperf.errors import GpuperfError
 
 BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
@@ -20,7 +20,7 @@ BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
 REMEDY = re.compile(r"\.? (?:Reinstall|Install(?: it)?): ")
 """Begins what a message of the compiler's says to do."""
 COMPILER, TOOLKIT, VERSION, SOURCE = (
-    f"pytest_gpuperf.compile.{name}" for name in ("compiler", "toolkit", "version", "source")
+    f"pytest_gpuperf.compile.{name}" for name in ("compiler", "toolkit", "nvcc", "source")
 )
 PROBE_ARCH = "sm_90"
 PROBE_SOURCE = 'extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }'
@@ -34,7 +34,7 @@ CAP_SYS_ADMIN = 21
 
 def probe_packages(machine: HostMachine) -> list[ProbeResult]:
     """Python, and what a base install brings."""
-    python = ProbeResult("static", "Python", "ok", machine.python())
+    python = ProbeResult("static", "Python", "ok", platform.python_version())
     return [python, *(package(machine, *one, repaired_by="pytest-gpuperf") for one in BASE_PACKAGES)]
 
 

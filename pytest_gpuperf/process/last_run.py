@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 
-SCHEMA = 3
+SCHEMA = 4
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
 LARGEST_BYTES = 64 << 20
@@ -36,10 +36,8 @@ class LastRun(Record, frozen=True):
     """UTC, ISO 8601, seconds."""
     plugin: str
     baselines: str
-    """Folder of the baselines, as an absolute path."""
+    """Folder of the baselines, as seen from pytest's root, so that a checkout may be moved or copied."""
     tests: tuple[TestEvidence, ...]
-    root: str = ""
-    """Pytest's root, as an absolute path; empty in files of earlier versions."""
 
 
 def path_below(root: Path) -> Path:
@@ -53,9 +51,8 @@ def root_of(path: Path) -> Path:
 
 
 def baselines_of(path: Path, run: LastRun) -> Path:
-    """The folder of the baselines of the run in ``path``: where its checkout was moved or copied, that of the copy."""
-    folder = Path(run.baselines)
-    return root_of(path) / folder.relative_to(run.root) if run.root and folder.is_relative_to(run.root) else folder
+    """The folder of the baselines of the run in ``path``."""
+    return root_of(path) / run.baselines
 
 
 def keep(root: Path, run: LastRun) -> None:

@@ -26,7 +26,6 @@ from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.read_options import from_root
-from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
@@ -58,14 +57,15 @@ def begin(config: pytest.Config, options: Options) -> Options:
     BaselineStore(folder).write(_update(found))
     works = [work for test in found.tests for work in test.workloads]
     revision = msgspec.structs.replace(
-        revision, lacking=lacking, collected=found.collected,
+        revision,
+        lacking=lacking,
+        collected=found.collected,
         untimed={
             str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
             for work in works
             if work.identity is not None and work.cache is not None
         },
-        by_name=bool(named or config.getoption("keyword") or config.getoption("markexpr")),
-    )  # fmt: skip
+    )
     write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
 
@@ -121,9 +121,10 @@ def _update(found: RevisionFound) -> Update:
                 static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
             if work.time is not None and found.device is not None and work.key.node_id not in found.failed:
                 cubin = work.time.cubin if work.time.cubin in cubins else ""
-                times[found.device.slug, work.key] = msgspec.structs.replace(work.time, cubin=cubin, beside=work.beside)
-    sessions = {test.session.id: test.session for test in found.tests if test.session is not None}
-    return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
+                times[found.device.slug, work.key] = msgspec.structs.replace(
+                    work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
+                )
+    return Update(static=static, time=times, cubins=list(cubins.values()))
 
 
 # --- what a run says of the revision ---------------------------------------------------------------
@@ -137,16 +138,6 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
     return (
         f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
         "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
-    )
-
-
-def chosen_by_name(book: Results, revision: Revision) -> str:
-    """What to say where tests of other names did not run there, and something is new; empty where it is not so."""
-    if not revision.by_name or all(one.verdict is not Verdict.NEW for one in book.judgements):
-        return ""
-    return (
-        "tests were chosen by name, so whether what is new was renamed is not known. To do: run the whole file, "
-        "without -k, -m and names of tests"
     )
 
 

@@ -30,7 +30,7 @@ from pytest_gpuperf.timing.process_opponent import (
 
 
 class RevisionServer:
-    """A plugin that ``start_of_run`` registers in such a process."""
+    """A plugin that ``session.reporting`` registers in such a process."""
 
     def __init__(self, config: pytest.Config, task: RevisionTask) -> None:
         self._config, self._task = config, task

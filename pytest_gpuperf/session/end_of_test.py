@@ -12,7 +12,6 @@ import pytest
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
-from pytest_gpuperf.endings import CheckedOnly, PerformanceRegression
 from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
@@ -23,7 +22,7 @@ from pytest_gpuperf.report.failures import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, PerformanceRegression, TestRecord
 
 SKIPS = (pytest.skip.Exception, unittest.SkipTest, pytest.xfail.Exception)
 """How a test says that it shall not count: what the gate has against it counts all the same."""
@@ -46,7 +45,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     test.whole = problem is None and not test.subtest_stopped and run.options.gates and run.has_gpu
     loss = broken_by(item, run, problem)
     if loss is not None:
-        problem, test.faulted, test.whole = loss, True, False
+        problem, test.whole = loss, False
         run.gpu_lost = item.nodeid
     test.memory = memory_words(run, problem)
     stopped = problem is not None and stops_early(item, problem)

@@ -25,8 +25,8 @@ from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision
-from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
@@ -94,8 +94,7 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
     taken_alike = record is not None and (record.cache, record.timer) == (work.request.cache, work.worker.timer.name)
     if record is None or not taken_alike or work.worker.revision is not None:
         return ()
-    sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
-    return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
+    return rounds_on(work.worker.device.facts.uuid, record) or record.rounds
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -213,8 +212,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
 def _other_machine(work: TimedWorkload) -> str:
     """The driver, if it differs from that of every session on record; else empty."""
     record, driver = work.baseline, work.worker.session.driver
-    named = {one.session for one in record.rounds} if record is not None else set()
-    drivers = {one.driver for one in work.worker.store.sessions(work.target, work.key.module) if one.id in named}
+    drivers = {one.driver for one in record.sessions} if record is not None else set()
     return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
 
 

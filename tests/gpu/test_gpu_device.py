@@ -56,7 +56,7 @@ def gpu(cuda_device: CudaDevice) -> Gpu:
 def compiled(device: CudaDevice, name: str, text: str = SCALE) -> Kernel:
     arch = device.facts.arch
     binaries = compile_for(KernelSource(text=text, name=name), [arch])
-    return Kernel(binaries, device=device, native=arch, ptx=str)
+    return Kernel(binaries, device=device, native=arch)
 
 
 def test_facts_are_those_of_the_architecture(cuda_device: CudaDevice) -> None:

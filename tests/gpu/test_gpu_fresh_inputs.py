@@ -85,7 +85,7 @@ def test_a_launch_has_other_inputs_in_every_run(
 ) -> None:
     arch = cuda_device.facts.arch
     binaries = compile_for(KernelSource(text=KERNELS, name=name), [arch])
-    kernel = Kernel(binaries, device=cuda_device, native=arch, ptx=str)
+    kernel = Kernel(binaries, device=cuda_device, native=arch)
     a, b = gpu.empty(N), gpu.empty(N)
     given = kernel.launch(grid=N // 256, block=256, args=(a, b, N)), lambda: gpu.assert_equal(b, 2 * a)
     if right:

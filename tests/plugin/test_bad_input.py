@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
@@ -38,19 +36,6 @@ def test_a_source_that_is_no_text_says_so(suite):
     text = run_body(suite, 'cuda_kernel("binary.cu", "x")')
     assert "binary.cu: cannot be read" in text
     assert "Save it as UTF-8: iconv -f latin1 -t utf-8 binary.cu -o binary_utf8.cu" in text
-
-
-@pytest.mark.parametrize("call", ['cuda_kernel("endless", "k")', 'cuda_kernel.from_cubin("endless", "k")'])
-def test_what_never_ends_is_no_source(suite, call):
-    (suite.path / "endless").symlink_to("/dev/zero")
-    assert "endless: cannot be read: it is a pipe or a device, which may never end. Name a file" in run_body(
-        suite, call
-    )
-    (suite.path / "endless").unlink()
-    os.mkfifo(suite.path / "endless")
-    assert "endless: cannot be read: it is a pipe or a device, which may never end. Name a file" in run_body(
-        suite, call
-    )
 
 
 @pytest.mark.parametrize("call", ['cuda_kernel("a\\0.cu", "k")', 'cuda_kernel.from_cubin("a\\0.cubin", "k")'])

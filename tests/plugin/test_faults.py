@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test
+from pytest_gpuperf.test_record import CheckedOnly
 from pytest_gpuperf.workload import confirm
 
 CASES = 1000
@@ -104,7 +104,7 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
     def play(end, start, status, answer, confirmed):
         gc.freeze()  # each case looks for garbage, for a GPU's memory: not in what Hypothesis keeps of those before
 
-        def run_task(config, task, folder, log, limit_s, extra=(), environ=None):
+        def run_task(config, task, log, limit_s, environ):
             if start:
                 raise STARTS[start]
             content = written(answer, suspect)

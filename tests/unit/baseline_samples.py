@@ -76,6 +76,7 @@ def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **chan
         "timer": "cupti",
         "cache": "cold",
         "rounds": tuple(rounds) if rounds is not None else (make_round(session), make_round(session)),
+        "sessions": (session,),
         "kernel": "transpose_padded",
         "cubin": hashlib.sha256(CUBIN).hexdigest(),
         "block": (32, 32, 1),
@@ -95,4 +96,4 @@ def static_update(record: StaticRecord | None = None, key: Key | None = None, to
 
 
 def time_update(session: Session, record: TimeRecord | None = None, key: Key | None = None) -> Update:
-    return Update(time={(H200, key or make_key()): record or make_time(session)}, sessions=[session], cubins=[CUBIN])
+    return Update(time={(H200, key or make_key()): record or make_time(session)}, cubins=[CUBIN])

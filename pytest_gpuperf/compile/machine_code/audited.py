@@ -1,26 +1,46 @@
 """Static records of the kernels of files that are already built, by their ELF sections alone: 0.1 ms for each.
 
-The instructions of a few of them cost a hundred times as much, and are read where somebody asks for them.
+The instructions of a few of them cost a hundred times as much, and are read where somebody asks for them.  Files have
+the names that another build of the same project gives them: without versions, tags and hashes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
+import re
+import zipfile
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.containers import BuiltFile, built_files
+from pytest_gpuperf.compile.machine_code.containers import (
+    HEAD,
+    FoundCubin,
+    begins_as_container,
+    extracted,
+    is_cubin,
+)
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
 from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
 from pytest_gpuperf.compile.machine_code.symbols import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
+
+MOST_BYTES = 16 << 30
+"""Of the files of a wheel."""
+_WHEEL = re.compile(r"^(?P<project>[A-Za-z0-9._]+)-[^-]+(?:-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl$")
+_TAG = re.compile(r"\.(?:cpython-\d+[a-z]*(?:-[\w-]+)?|abi3|pypy\d+[\w-]*)(?=\.(?:so|pyd)$)")
+_REPAIRED = re.compile(r"-[0-9a-f]{8}(?=\.so\b)")
+"""What auditwheel puts into the names of libraries that it adds."""
+_UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+"""What ``zipfile`` raises of a file that is cut short, encrypted or packed in a way of its own."""
 
 
 class AuditedKernel(NamedTuple):
@@ -37,6 +57,17 @@ class AuditedKernel(NamedTuple):
     """In the cubin."""
 
 
+def group_of(file: Path) -> str:
+    """What all builds of the file are called: of a wheel its project, else the file's name."""
+    wheel = _WHEEL.match(file.name)
+    return wheel["project"] if wheel is not None else stable_name(file.name)
+
+
+def stable_name(name: str) -> str:
+    """``cupy/cuda/cub.so`` for ``cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so``."""
+    return _REPAIRED.sub("", _TAG.sub("", name))
+
+
 def read_built(file: Path, folder: Path, skip: Sequence[str] = ()) -> tuple[list[AuditedKernel], list[str]]:
     """Every kernel of every architecture in the file, and why parts of a wheel could not be read.
 
@@ -45,33 +76,66 @@ def read_built(file: Path, folder: Path, skip: Sequence[str] = ()) -> tuple[list
     """
     kernels: list[AuditedKernel] = []
     unread: list[str] = []
-    for built in built_files(file, folder, skip):
-        try:
-            kernels += _kernels(built, built.name or file.name)
-        except BadContainer as problem:
-            unread.append(str(problem))
-    if not kernels and unread:
-        raise BadContainer("\n".join(unread))
+    try:
+        for number, (name, path) in enumerate(_parts(file, folder / "wheel", skip)):
+            into = folder / f"cubins{number}"
+            into.mkdir()
+            try:
+                kernels += _kernels(extracted(path, into, name or file.name), stable_name(name), name or file.name)
+            except BadContainer as problem:
+                unread.append(str(problem))
+    except _UNREADABLE as problem:
+        raise BadContainer(f"{file}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
+    if not kernels:
+        nothing = (
+            f"{file}: there is no machine code for GPUs in it; a library without any has no need of an audit, and one "
+            "of PTX alone is compiled by the driver that loads it"
+        )
+        raise BadContainer("\n".join(unread) or nothing)
     return kernels, unread
 
 
-def _kernels(built: BuiltFile, place: str) -> list[AuditedKernel]:
+def _parts(file: Path, folder: Path, skip: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """Names and paths of what may hold cubins in a wheel; any other file is its own only part, without a name.
+
+    Of a wheel's files in the folder, bare cubins alone stay when the next one comes.
+    """
+    with file.open("rb") as opened:
+        is_wheel = opened.read(HEAD).startswith(b"PK")
+    if not is_wheel:
+        yield "", file
+        return
+    with zipfile.ZipFile(file) as wheel:
+        members = [one for one in wheel.infolist() if not one.is_dir()]
+        if sum(one.file_size for one in members) > MOST_BYTES:
+            raise BadContainer(f"{file}: it unpacks to more than {MOST_BYTES >> 30} GB")
+        for member in members:
+            if any(fnmatch.fnmatch(stable_name(member.filename), pattern) for pattern in skip):
+                continue
+            with wheel.open(member) as content:
+                head = content.read(HEAD)
+            if begins_as_container(head):
+                path = Path(wheel.extract(member, folder))
+                yield member.filename, path
+                if not is_cubin(head):  # it is its own only one
+                    path.unlink()
+
+
+def _kernels(cubins: Iterable[FoundCubin], name: str, place: str) -> list[AuditedKernel]:
     """The kernels of one file; of what lies in it linked and unlinked, as ``-rdc=true`` leaves it, the linked one.
 
-    ``place`` is what errors call the file.  Raises ``BadContainer``.
+    ``place`` is what errors call the file.  Raises ``BadContainer``, ``ToolchainMissing``.
     """
-    if built.problem:
-        raise BadContainer(built.problem)
     linked: list[AuditedKernel] = []
     unlinked: list[AuditedKernel] = []
-    for path, named_arch in built.cubins:
+    for path, named_arch in cubins:
         try:
             cubin = read_cubin(path.read_bytes())
         except BadCubin as problem:
             raise BadContainer(f"{place}: the machine code for {named_arch or 'a GPU'} in it is {problem}") from problem
         arch = named_arch or cubin.arch
         (unlinked if cubin.elf.relocatable else linked).extend(
-            AuditedKernel(built.name, arch, _record(cubin, kernel, arch), path, kernel.symbol)
+            AuditedKernel(name, arch, _record(cubin, kernel, arch), path, kernel.symbol)
             for kernel in cubin.kernels.values()
         )
     known = {(one.arch, one.symbol) for one in linked}
@@ -110,7 +174,8 @@ def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRe
     by_arch: dict[str, dict[int, Unread]] = defaultdict(dict)
     for number, one in enumerate(kernels):
         if one.cubin is not None and plain(one.arch) in ARCHITECTURES:
-            by_arch[one.arch][number] = Unread(cubins[one.cubin], one.symbol, one.record.profile)
+            cubin = cubins[one.cubin]
+            by_arch[one.arch][number] = Unread(cubin, cubin.kernels[one.symbol], one.record.profile)
     found: dict[int, StaticRecord] = {}
     for arch, codes in by_arch.items():
         with contextlib.suppress(ToolchainMissing, BadCubin):  # the figures of the ELF sections stand

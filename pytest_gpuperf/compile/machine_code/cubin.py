@@ -37,8 +37,6 @@ _RESERVED_SHARED_BYTES = 1024
 """Part of every block's shared memory that the driver takes; counted in a linked cubin from sm_90 on."""
 _CONSTANT_BANKS = 32
 """As many as an instruction can name."""
-_MAX_INFO_BYTES = 1 << 20
-"""Of attributes in one section; a kernel has 16 bytes for each of at most 32,764 parameters."""
 _LARGE_PARAMETER_BYTES = 0xFFFFFF
 """Bits of ``KPARAM_INFO_LARGE`` that are the size; those above are the space that a pointer points to."""
 _VARIABLES = (".nv.constant3", ".nv.global", ".nv.global.init")
@@ -183,8 +181,6 @@ def _figures(elf: Elf) -> dict[tuple[int, int], int]:
 
 def _attributes(section: Section | None) -> Iterator[Attribute]:
     data, at = section.data if section is not None else b"", 0
-    if len(data) > _MAX_INFO_BYTES:
-        raise BadCubin(f"not a whole cubin: it has {len(data)} bytes of attributes in one section")
     while at < len(data):
         if at + 4 > len(data):
             raise BadCubin("not a whole cubin: an attribute is cut short")

@@ -1,8 +1,8 @@
 """Reading ELF64 little-endian files: sections, symbols, relocations.  Pure; trusts no byte of the input.
 
 Only what cubins use (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html).  Every offset is checked against
-the file, and time and memory grow with its size: sections and names may not overlap much.  What is not read ends in
-``BadCubin`` and in nothing else.
+the file, sections may not overlap much, and names have a length.  What is not read ends in ``BadCubin`` and in nothing
+else.
 """
 
 from __future__ import annotations
@@ -28,14 +28,10 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
-_MAX_ADDRESS = 1 << 40
-"""Of a place in a section, and of its size: more than any GPU has memory."""
 _MAX_SHARED = 2
 """Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
 _MAX_NAME_BYTES = 64 << 10
 """Mangled names of nested templates have some thousand bytes."""
-_MAX_NAMES = 4
-"""Bytes of all distinct names of a string table, over its own size; names may share their ends."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,17 +128,15 @@ def read_elf(content: bytes) -> Elf:
     headers = list(_SECTION.iter_unpack(_slice(content, shoff, shnum * _SECTION.size, "section table")))
     if sum(size for _, type_, _, _, _, size, *_ in headers if type_ not in _WITHOUT_BYTES) > _MAX_SHARED * len(content):
         raise BadCubin("not a whole cubin: its sections overlap")
-    names = _StringTable(_slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names"))
+    names = _slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names")
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(headers))
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
-def _section(content: bytes, index: int, fields: tuple[int, ...], names: _StringTable) -> Section:
+def _section(content: bytes, index: int, fields: tuple[int, ...], names: bytes) -> Section:
     name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
-    if size >= _MAX_ADDRESS:
-        raise BadCubin(f"not a whole cubin: section {index} has {size} bytes")
     data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
-    return Section(index, names.at(name), kind, flags, size, link, info, data)
+    return Section(index, _name(names, name), kind, flags, size, link, info, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
@@ -151,12 +145,12 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     if table.link >= len(sections) or len(table.data) % _SYMBOL.size:
         raise BadCubin("not a whole cubin: its symbol table is malformed")
-    names = _StringTable(sections[table.link].data)
+    names = sections[table.link].data
     symbols = []
     for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
         if in_section(section) and section >= len(sections):
             raise BadCubin(f"not a whole cubin: symbol {index} lies in a section that is not there")
-        symbols.append(Symbol(index, names.at(name), info & 0xF, other, section, value, size))
+        symbols.append(Symbol(index, _name(names, name), info & 0xF, other, section, value, size))
     return tuple(symbols)
 
 
@@ -165,10 +159,7 @@ def _relocations(section: Section) -> list[Relocation]:
     if len(section.data) % entry.size:
         raise BadCubin(f"not a whole cubin: {section.name} is cut short")
     records = entry.iter_unpack(section.data)
-    found = [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
-    if any(relocation.offset >= _MAX_ADDRESS for relocation in found):
-        raise BadCubin(f"not a whole cubin: {section.name} relocates what is beyond any section")
-    return found
+    return [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
 
 
 def in_section(index: int) -> bool:
@@ -176,28 +167,17 @@ def in_section(index: int) -> bool:
     return _SHN_UNDEF < index < _SHN_LORESERVE
 
 
-class _StringTable:
-    """A table of NUL-terminated strings."""
-
-    def __init__(self, table: bytes) -> None:
-        self._table = table
-        self._left = _MAX_NAMES * len(table)
-        self._found = {0: ""} if not table else {}
-
-    def at(self, offset: int) -> str:
-        """The string at ``offset``.  Raises ``BadCubin``, also where names overlap over and over."""
-        if offset not in self._found:
-            end = self._table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
-            if offset >= len(self._table) or end < 0:
-                raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
-            self._left -= end - offset
-            if self._left < 0:
-                raise BadCubin("not a whole cubin: its names overlap")
-            name = self._table[offset:end].decode(errors="backslashreplace")
-            if not name.isprintable():
-                raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
-            self._found[offset] = name
-        return self._found[offset]
+def _name(table: bytes, offset: int) -> str:
+    """The NUL-terminated string at ``offset``; of a table without any, the empty one."""
+    if not table and not offset:
+        return ""
+    end = table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
+    if offset >= len(table) or end < 0:
+        raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
+    name = table[offset:end].decode(errors="backslashreplace")
+    if not name.isprintable():
+        raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
+    return name
 
 
 def _slice(content: bytes, offset: int, size: int, what: str) -> bytes:

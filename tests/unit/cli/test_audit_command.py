@@ -235,8 +235,8 @@ def test_many_kernels_that_got_worse_are_counted_on_the_screen(audit: Audit, mon
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["gone.whl"], "gone.whl: no such file"),
-        (["empty.so"], "empty.so: it is empty"),
+        (["gone.whl"], "gone.whl: cannot be read: No such file"),
+        (["empty.so"], "empty.so: there is no machine code for GPUs in it"),
         (["text.so"], "text.so: there is no machine code for GPUs in it"),
         (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),

@@ -46,11 +46,16 @@ def taken_again(midmean: float, **changes: object) -> TimeRecord:
     return msgspec.structs.replace(record, rounds=rounds)
 
 
+def with_sessions(record: TimeRecord) -> TimeRecord:
+    named = {one.session for one in record.rounds}
+    return msgspec.structs.replace(record, sessions=tuple(one for one in SESSIONS if one.id in named))
+
+
 def write(root: Path, static: StaticRecord, times: dict[Key, TimeRecord], keys: Iterable[Key] = ()) -> None:
     """Static records of all architectures for the keys, and for those of the times."""
     everywhere = {(arch, NVRTC, one): static for arch in ARCHS for one in (*keys, *times)}
     BaselineStore(root).write(
-        Update(static=everywhere, time={(H200, one): t for one, t in times.items()}, sessions=SESSIONS)
+        Update(static=everywhere, time={(H200, one): with_sessions(t) for one, t in times.items()})
     )
 
 
@@ -150,6 +155,18 @@ def test_a_file_that_cannot_be_read_is_named_and_makes_exit_status_1(
     said = " ".join(capsys.readouterr().out.split())
     assert "64 workloads of test_scale[...] on sm_80, sm_120: registers 40 -> 48" in said
     assert f"not compared: {root / 'sm_90/tests/test_scale.jsonl'}: this baseline cannot be read: line 1" in said
+
+
+def test_a_manifest_that_cannot_be_read_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "manifest.json").write_text("{")
+    assert main(["diff"]) == 1
+    assert "manifest.json: this baseline cannot be read" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_architecture_that_comes_makes_no_workload_new(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    BaselineStore(root).write(Update(static={("sm_75", NVRTC, key(8)): SPILLING}))
+    assert main(["diff"]) == 0
+    assert capsys.readouterr().out.endswith("manifest: architectures: sm_75 added\nNo figure differs\n")
 
 
 @pytest.mark.parametrize(

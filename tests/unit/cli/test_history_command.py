@@ -38,11 +38,11 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     for number in range(COMMITS):
         after = number >= PLANTED
         times = {
-            ("nvidia-h200", key): time_of(50_000 * float(np.exp(draw.normal(0, 0.003))) * slower)
+            ("nvidia-h200", key): time_of(50_000 * float(np.exp(draw.normal(0, 0.003))) * slower, sessions=(SESSION,))
             for key, slower in ((KEY, 1.03 if after else 1.0), (QUIET, 1.0))
         }
         static = {("sm_90", "nvrtc 13.0.88", KEY): static_of(registers=42 if after else 40)}
-        BaselineStore(root / "baselines").write(Update(static=static, time=times, sessions=[SESSION]))
+        BaselineStore(root / "baselines").write(Update(static=static, time=times))
         names.append(commit(root, f"state {number}"))
     return root, names
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
+from pytest_gpuperf.doctor.findings import HostMachine, ProgramError
 
 
 class NVMLError(Exception):
@@ -92,9 +92,6 @@ class FakeMachine(HostMachine):
     def install(self, distribution: str, version: str, module: str | None = None) -> None:
         self.versions[distribution] = version
         self.modules[module or distribution] = types.ModuleType(module or distribution)
-
-    def python(self) -> str:
-        return "3.12.1"
 
     def version(self, distribution: str) -> str | None:
         return self.versions.get(distribution)

@@ -6,8 +6,7 @@ import pytest
 
 from pytest_gpuperf.counters import run_ncu
 from pytest_gpuperf.doctor import probes
-from pytest_gpuperf.doctor.findings import is_ready
-from pytest_gpuperf.doctor.machine import ProgramError
+from pytest_gpuperf.doctor.findings import ProgramError, is_ready
 
 NCU_WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 36398880) (public-release)\n"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 
 import pytest
 
-from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
+from pytest_gpuperf.doctor.findings import HostMachine, ProgramError
 
 
 def test_reads_what_is_there_and_nothing_else(tmp_path):
@@ -22,10 +21,9 @@ def test_versions_of_distributions():
     assert HostMachine().version("no-such-distribution") is None
 
 
-def test_python_and_environment(monkeypatch):
+def test_environment(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     assert HostMachine().environ("CUDA_VISIBLE_DEVICES") == "3"
-    assert HostMachine().python() == platform.python_version()
 
 
 def test_a_module_that_is_not_there_is_an_import_error():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.doctor.gpus import probe_team
 from pytest_gpuperf.doctor.probes import VERSION
-from pytest_gpuperf.doctor.team import probe_team
 
 
 @pytest.fixture

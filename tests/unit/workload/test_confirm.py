@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.device.device_errors import LockTimeout
-from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -20,7 +19,7 @@ from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.workload import confirm
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
@@ -60,7 +59,7 @@ class Test:
         self.worker.device = SimpleNamespace(lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
-    def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:
+    def _run(self, config: object, task: ConfirmTask, log: Any, *_: object) -> int | None:
         self.tasks.append(task)
         log.write_text(self.log)
         for one in self.left.pop(0) if self.left else ():

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
-from fat_binaries import cubin_of, fat_binary, relocatable, wheel
+from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, relocatable, wheel
 
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, read_built, with_instructions_of
+from pytest_gpuperf.compile.machine_code import audited
+from pytest_gpuperf.compile.machine_code.audited import (
+    AuditedKernel,
+    group_of,
+    read_built,
+    stable_name,
+    with_instructions_of,
+)
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -161,3 +171,123 @@ def test_a_kernel_that_lies_in_a_file_linked_and_unlinked_counts_once_as_linked(
     assert found.cubin is not None
     assert found.cubin.read_bytes() == cubin_of(STAGED, "staged")
     assert found.record.profile.shared_bytes == 48 * 240 * 4
+
+
+# --- wheels and files by themselves ---------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "cubins"
+    path.mkdir()
+    return path
+
+
+FATBIN = (MADE_BY_NVCC / "work.fatbin").read_bytes()
+PTX = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()
+
+
+def test_every_file_of_a_wheel_that_holds_cubins_is_found_whatever_its_name(tmp_path: Path, folder: Path) -> None:
+    members = {"p/a.cpython-312-x86_64-linux-gnu.so": FATBIN, "p/b.bin": FATBIN, "p/c.py": b"FATBIN", "p/d.so": PTX}
+    found, _ = read_built(wheel(tmp_path / "p-1.0-py3-none-any.whl", members), folder)
+    assert [(one.file, one.arch) for one in found] == list(itertools.product(["p/a.so", "p/b.bin"], ["sm_80", "sm_90"]))
+    assert all(one.cubin is not None and one.cubin.is_file() for one in found)
+
+
+def test_bare_cubins_of_a_wheel_stay_where_they_can_be_read_and_other_members_go(tmp_path: Path, folder: Path) -> None:
+    cubins = [
+        cubin_of('extern "C" __global__ void k(float* a) { a[0] = N; }', "k", "sm_90", f"-DN={n}") for n in (1, 2)
+    ]
+    members = {"p/a.cubin": cubins[0], "p/b.so": FATBIN, "p/c.cubin": cubins[1]}
+    found, _ = read_built(wheel(tmp_path / "p-1.0-py3-none-any.whl", members), folder)
+    kept = {one.cubin for one in found if one.cubin is not None}
+    assert {path.read_bytes() for path in kept} >= set(cubins)
+    assert {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"} == kept
+
+
+def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None:
+    file = wheel(tmp_path / "p-1.0-py3-none-any.whl", {"p/a.so": FATBIN, "p/libvendored.so": FATBIN[:100]})
+    _, (problem,) = read_built(file, folder)
+    assert re.fullmatch(r"p/libvendored\.so: cuobjdump \S+ cannot read it: Invalid fatbin header", problem)
+    (tmp_path / "other").mkdir()
+    found, unread = read_built(file, tmp_path / "other", ["*/libvendored*.so"])
+    assert ({one.file for one in found}, unread) == ({"p/a.so"}, [])
+
+
+def test_a_file_by_itself(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "k.fatbin").write_bytes(FATBIN)
+    found, _ = read_built(tmp_path / "k.fatbin", folder)
+    assert [(one.file, one.arch) for one in found] == [("", "sm_80"), ("", "sm_90")]
+
+
+def encrypted(path: Path) -> None:
+    wheel(path, {"a.so": FATBIN})
+    content = bytearray(path.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + flags] |= 1
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    wheel(path, {"a.so": FATBIN * 50})
+    content = bytearray(path.read_bytes())
+    content[60:90] = bytes(30)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.write_bytes(b""), "there is no machine code for GPUs in it"),
+        (lambda path: path.write_bytes(b"text"), "there is no machine code for GPUs in it"),
+        (lambda path: path.write_bytes(PTX), "there is no machine code for GPUs in it"),
+        (lambda path: wheel(path, {"a.py": b"1"}), "there is no machine code for GPUs in it"),
+        (encrypted, "cannot be read: .*encrypted"),
+        (cut, "cannot be read: "),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, folder: Path, make, words: str) -> None:
+    path = tmp_path / "p-1.0-py3-none-any.whl"
+    make(path)
+    with pytest.raises(BadContainer, match=f"^{path}: .*{words}"):
+        read_built(path, folder)
+
+
+def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
+) -> None:
+    monkeypatch.setattr(audited, "MOST_BYTES", 10_000)
+    file = tmp_path / "p-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("a.so", FATBIN + bytes(20_000))
+    with pytest.raises(BadContainer, match="it unpacks to more than"):
+        read_built(file, folder)
+    assert not any(folder.rglob("*.so"))
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl", "cupy_cuda12x"),
+        ("p-1.0-2-py3-none-any.whl", "p"),
+        ("libk.so", "libk.so"),
+        ("k.cpython-312-x86_64-linux-gnu.so", "k.so"),
+    ],
+)
+def test_all_builds_of_a_file_are_called_the_same(file: str, name: str) -> None:
+    assert group_of(Path(file)) == name
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so", "cupy/cuda/cub.so"),
+        ("p/_C.abi3.so", "p/_C.so"),
+        ("p.libs/libk-1a2b3c4d.so.12", "p.libs/libk.so.12"),
+        ("p/libk-nvrtc.so", "p/libk-nvrtc.so"),
+    ],
+)
+def test_names_of_files_have_no_tags_and_hashes(file: str, name: str) -> None:
+    assert stable_name(file) == name
