@@ -15,8 +15,7 @@ from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.explanation import explained
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all, explained
 from pytest_gpuperf.explain.workload_comparison import recorded_side
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key

@@ -10,7 +10,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.verdict import Verdict

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.advise.advisor import weigh
-from pytest_gpuperf.advise.proven import proven_causes
+from pytest_gpuperf.advise.advisor import proven_causes, weigh
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.explain.estimates import Estimates

@@ -90,14 +90,9 @@ def _stored(worker: Run, record: TimeRecord, launch: Launch) -> KernelBinary:
 
     Raises ``CubinError``, ``BadCubin``, ``OtherCode``.
     """
-    now = launch.binary
-    arch, cubin = now.arch, worker.store.cubin(record.cubin)
-    if (cubin, record.symbol, record.identity.code) == (now.cubin, now.symbol, now.profile.code_hash):
-        return msgspec.structs.replace(
-            now, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
-        )
     try:
-        binary = stored_binary(cubin, record.symbol, arch, record.identity.code)
+        cubin = worker.store.cubin(record.cubin)
+        binary = stored_binary(cubin, record.symbol, launch.binary.arch, record.identity.code)
     except (BadCubin, OtherCode) as problem:
         raise type(problem)(f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
     return msgspec.structs.replace(

@@ -66,13 +66,6 @@ def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> Baseli
     return baseline_launch(worker, KEY, record, launch_of(candidate, record))
 
 
-def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
-    binary, _ = binaries
-    found = baseline(store_of(binary.cubin), recorded(binary), binary)
-    assert found.binary == binary
-    assert disassembled == []
-
-
 def test_another_cubin_is_checked_without_a_disassembler(
     binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]
 ) -> None:

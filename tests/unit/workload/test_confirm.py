@@ -141,7 +141,7 @@ def test_a_gpu_that_is_not_free_confirms_nothing(test: Test) -> None:
         raise LockTimeout("it is taken")
 
     test.lock = taken
-    assert test.settled().reason == "not confirmed: a second process did not get the GPU (it is taken); proven slower"
+    assert test.settled().reason == "not confirmed: a second process could not be started (it is taken); proven slower"
 
 
 def test_a_gain_does_not_stand_where_no_second_process_speaks(test: Test) -> None:

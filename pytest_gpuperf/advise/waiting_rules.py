@@ -1,4 +1,4 @@
-"""Causes that lie in waiting: launch, work per thread, occupancy, barriers, latency."""
+"""Causes that lie in waiting: launch, occupancy, barriers, latency."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ OCCUPANCY_LOSS = 1.02
 """Theoretical occupancy; an exact figure.  COURSE: more than 50 % achieved is good, less than 25 % poor."""
 SECTOR_GROWTH = 1.05
 """Sectors that another shape of block touches."""
+LANE_LOSS = 1.05
+"""Lanes that take part in an instruction, or in a load."""
 THREAD_LOSS = 1.25
 """Threads of the whole launch."""
 WAIT_GROWTH = 1.05
@@ -32,7 +34,8 @@ def launch_configuration(case: Case) -> Finding | None:
     fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS)
     if not fewer and not spread:
         return None
-    evidence = [_block_change(case)]
+    blocks = ["x".join(map(str, one.block)) if one.block else "unknown" for one in (was, now)]
+    evidence = [Change(what="block", before=blocks[0], after=blocks[1], direction="worse")]
     if fewer:
         evidence.append(_occupancy_change(case))
     if spread:
@@ -51,16 +54,6 @@ def _reshaped(case: Case) -> bool:
         return False
     taken, takes = ((s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now))
     return taken == takes
-
-
-def more_work_per_thread(case: Case) -> Finding | None:
-    """Fewer threads for the same work; by the machine code, only where an SM would hold more than it gets."""
-    was, now = case.before.threads, case.after.threads
-    if was is None or now is None or was < now * THREAD_LOSS or case.before.same_code(case.after):
-        return None
-    if not case.counted and not grew(case.now.warps, case.now.limit, WARP_LOSS):
-        return None
-    return Finding(causes.WORK_PER_THREAD, (change("threads of the launch", was, now),), case.was)
 
 
 def occupancy_lost(case: Case) -> Finding | None:
@@ -86,18 +79,18 @@ def _limit_binds(usage: Usage) -> bool:
 def barrier_stalls(case: Case) -> Finding | None:
     """More barriers for the same work, and for each warp: more blocks have more barriers, but wait no longer."""
     each, each_now = (_barriers_of_warp(side) for side in (case.before, case.after))
-    if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH) or not grew(each, each_now, BARRIER_GROWTH):
+    was, now = (usage.classes.get("barrier", 0) for usage in (case.was, case.now))
+    if not grew(was, now, BARRIER_GROWTH) or not grew(each, each_now, BARRIER_GROWTH):
         return None
-    evidence = (change("barriers and fences", case.was.barriers, case.now.barriers, case.per),)
+    evidence = (change("barriers and fences", was, now, case.per),)
     waited = max(case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0), 0)
-    without = case.now.replace(barriers=case.was.barriers)
-    if not _steps_between_barriers(case):
-        return Finding(causes.BARRIERS, evidence, without.quicker(waited=waited))
-    kept = {name: min(count, case.was.classes.get(name, count)) if name in OF_A_STEP else count
-            for name, count in case.now.classes.items()}  # fmt: skip
-    without = without.replace(
-        classes=kept, shared_requests=case.was.shared_requests, shared_turns=case.was.shared_turns,
-        shared_ideal=case.was.shared_ideal,
+    more = case.now.shared_requests / case.was.shared_requests if case.was.shared_requests else 0
+    if not was or not 1 < more <= now / was * BARRIER_GROWTH:
+        return Finding(causes.BARRIERS, evidence, case.now.quicker(waited=waited))
+    # shared memory is used more as well, and by no more than there are more barriers: more steps of a tree
+    integers = min(usage.classes.get("integer", 0) for usage in (case.was, case.now))
+    without = case.now.replace(
+        classes={**case.now.classes, "integer": integers}, shared_turns=case.was.shared_turns
     )  # fmt: skip
     waited += max(case.now.waits.get("shared_load", 0) - case.was.waits.get("shared_load", 0), 0)
     less = max(case.now.issued - case.was.issued, 0)
@@ -109,18 +102,6 @@ def _barriers_of_warp(side: Side) -> float:
         return 0.0
     run = side.estimate
     return run.executed.get("barrier", 0.0) if run is not None else side.static.profile.opcodes.get("barrier", 0)
-
-
-OF_A_STEP = frozenset({"shared_load", "shared_store", "barrier", "integer", "compare", "branch", "move"})
-"""Classes of instructions that a step of a tree in shared memory is made of."""
-
-
-def _steps_between_barriers(case: Case) -> bool:
-    """Whether shared memory is used more as well, and by no more than there are more barriers: more steps of a tree."""
-    if not case.was.shared_requests or not case.was.barriers:
-        return False
-    more = case.now.shared_requests / case.was.shared_requests
-    return 1 < more <= case.now.barriers / case.was.barriers * BARRIER_GROWTH
 
 
 def exposed_latency(case: Case) -> Finding | None:
@@ -142,15 +123,11 @@ def exposed_latency(case: Case) -> Finding | None:
 
 def _accounted_for(case: Case) -> set[str]:
     """What is waited for longer for another cause: barriers, local memory, each side of a branch that splits warps."""
-    found = {"barrier"}
-    split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
-    if split and grew(case.now.lanes, case.was.lanes, SECTOR_GROWTH):
-        found.add("global_load")
-    if grew(case.was.local_requests, case.now.local_requests, SECTOR_GROWTH):
-        found.add("local_load")
-        if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):
-            found.add("global_load")  # around local memory, loads are not issued ahead any more
-    return found
+    was, now = case.was, case.now
+    split = grew(now.load_lanes, was.load_lanes, LANE_LOSS) and grew(now.lanes, was.lanes, LANE_LOSS)
+    more_local = now.local_requests - was.local_requests
+    around_local = more_local >= max(now.classes.get("global_load", 0), 1)  # loads are not issued ahead any more
+    return {"barrier", "local_load", *(["global_load"] if split or around_local else [])}
 
 
 def _expected(case: Case, name: str) -> float:
@@ -164,14 +141,6 @@ def _expected(case: Case, name: str) -> float:
 def _fewer_warps(case: Case) -> bool:
     """Whether fewer warps are resident, though the kernel's resources would allow as many as before."""
     return grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now)
-
-
-def _block_change(case: Case) -> Change:
-    def text(side: Side) -> str:
-        block = side.launch[1]
-        return "x".join(map(str, block)) if block else "unknown"
-
-    return Change(what="block", before=text(case.before), after=text(case.after), direction="worse")
 
 
 def _occupancy_change(case: Case) -> Change:

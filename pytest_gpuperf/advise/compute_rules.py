@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import WARP, Case, Finding, Usage, change, grew
+from pytest_gpuperf.compile.warp_model.accesses import MEMORY
 
 SPLIT_GROWTH = 1.05
 """Branches that split a warp, and instructions lane by lane; exact figures."""
@@ -22,8 +23,6 @@ NEW_SHARE = 0.1
 DIVISION_GROWTH = 1.05
 DIVISION_INSTRUCTIONS = 12.0
 """That a division by a run-time value takes more than a multiplication, on its fast path (GTC25 'Cost hierarchy')."""
-MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
-"""Classes whose growth other rules account for."""
 
 
 def lost_tensor_cores(case: Case) -> Finding | None:
@@ -96,7 +95,7 @@ def _longer_sides(case: Case) -> bool:
     """Whether warps split as often as before, and it is the sides that became longer."""
     splits, now = case.was.split_branches, case.now.split_branches
     as_often = splits is not None and now is not None and not grew(splits, now, SPLIT_GROWTH)
-    return as_often and grew(case.was.thread_instructions, case.now.thread_instructions, SPLIT_GROWTH)
+    return as_often and grew(case.was.issued * case.was.lanes, case.now.issued * case.now.lanes, SPLIT_GROWTH)
 
 
 def instruction_growth(case: Case) -> Finding | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Case, Finding, Usage, change, grew
 
@@ -54,21 +52,12 @@ def _each(usage: Usage) -> float:
 
 def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) -> Usage:
     """``usage`` with so many times the sectors of global memory, and so many times the requests for them."""
-    dram = None if usage.dram_bytes is None else usage.dram_bytes * sectors
-    classes = dict(usage.classes)
-    for name in ("global_load", "global_store"):
-        if name in classes:
-            classes[name] *= requests
-    less, ideal = usage.global_requests * (1 - requests), usage.global_ideal
-    slim = usage.replace(
-        global_sectors=None if usage.global_sectors is None else usage.global_sectors * sectors,
-        global_ideal=ideal if ideal is None or requests == 1 else ideal * sectors,
-        global_requests=usage.global_requests - less,
-        classes=classes,
-        dram_bytes=dram,
-    )
+    less = usage.global_requests * (1 - requests)
     waited = usage.waits.get("global_load", 0) * (1 - min(sectors, requests) if case.counted else 1 - requests)
-    return slim.quicker(instructions=less, waited=waited)
+    return usage.replace(
+        global_sectors=None if usage.global_sectors is None else usage.global_sectors * sectors,
+        dram_bytes=None if usage.dram_bytes is None else usage.dram_bytes * sectors,
+    ).quicker(instructions=less, waited=waited)
 
 
 def bank_conflicts(case: Case) -> Finding | None:
@@ -119,52 +108,33 @@ def _is_other_data(case: Case, more: float) -> bool:
 
 def lost_vectorisation(case: Case) -> Finding | None:
     """Fewer bytes per memory instruction, of global or of shared memory."""
-    shares = {kind: _narrowed(case, kind) for kind in ("global", "shared")}
-    narrowed = sorted(
-        (kind for kind, share in shares.items() if share < 1), key=lambda kind: _requests(case.now, kind), reverse=True
-    )
+    was, now = ({"global": (usage.global_width, usage.global_requests),
+                 "shared": (usage.shared_width, usage.shared_requests)} for usage in (case.was, case.now))  # fmt: skip
+    shares = {kind: (width or 0) / (was[kind][0] or 1) if grew(width, was[kind][0], WIDTH_LOSS) else 1.0
+              for kind, (width, _) in now.items()}  # fmt: skip
+    """Which part of the accesses would do, had they the width they had before; 1 if they lost none."""
+    narrowed = sorted((kind for kind in shares if shares[kind] < 1), key=lambda kind: now[kind][1], reverse=True)
     if not narrowed:
         return None
     evidence = [figure for kind in narrowed for figure in (
-        change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
-        change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
+        change(f"bytes per {kind} memory access and lane", was[kind][0] or 0, now[kind][0] or 0),
+        change(f"{kind} memory accesses", was[kind][1], now[kind][1], case.per),
     )]  # fmt: skip
-    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares))
+    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares["global"], shares["shared"]))
 
 
-def _narrowed(case: Case, kind: str) -> float:
-    """Which part of the accesses would do, had they the width they had before; 1 if they lost none."""
-    was, now = _width(case.was, kind), _width(case.now, kind)
-    lost = grew(now, was, WIDTH_LOSS) and was is not None and now is not None
-    return now / was if lost and was and now else 1.0
-
-
-def _width(usage: Usage, kind: str) -> float | None:
-    return usage.global_width if kind == "global" else usage.shared_width
-
-
-def _requests(usage: Usage, kind: str) -> float:
-    return usage.global_requests if kind == "global" else usage.shared_requests
-
-
-def _widened(case: Case, shares: Mapping[str, float]) -> Usage:
-    """With as many bytes in fewer accesses, each with less to issue."""
-    requests = {kind: _requests(case.now, kind) for kind in shares}
-    share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
-    usage, overhead = case.now, case.now.overhead
-    saved = overhead - min(overhead, max(overhead * share, case.was.overhead))
-    saved = min(saved, MOST_OVERHEAD * sum(requests.values()) * (1 - share))
-    scale = 1 - saved / overhead if overhead else 1.0
-    classes = {name: count * scale if name in OVERHEAD else count for name, count in usage.classes.items()}
-    usage = usage.replace(classes=classes).quicker(instructions=saved)
-    if shares["global"] < 1:
-        ideal = usage.global_ideal  # as many bytes as they were
-        usage = _with_traffic(case, usage, sectors=1.0, requests=shares["global"]).replace(global_ideal=ideal)
-    if shares["shared"] < 1:
-        less = usage.shared_requests * (1 - shares["shared"])
-        waited = usage.waits.get("shared_load", 0) * (1 - shares["shared"])
-        usage = usage.replace(shared_requests=usage.shared_requests - less).quicker(instructions=less, waited=waited)
-    return usage
+def _widened(case: Case, of_global: float, of_shared: float) -> Usage:
+    """With as many bytes in such parts of the accesses, each with less to issue."""
+    usage = case.now
+    before, overhead = (sum(one.classes.get(name, 0) for name in OVERHEAD) for one in (case.was, usage))
+    less = usage.global_requests * (1 - of_global) + usage.shared_requests * (1 - of_shared)
+    share = 1 - less / (usage.global_requests + usage.shared_requests or 1.0)
+    saved = min(max(overhead - max(overhead * share, before), 0), MOST_OVERHEAD * less)
+    integers = usage.classes.get("integer", 0) * (1 - saved / overhead if overhead else 1.0)
+    waited = usage.waits.get("shared_load", 0) * (1 - of_shared)
+    usage = usage.replace(classes={**usage.classes, "integer": integers})
+    usage = usage.quicker(instructions=saved + usage.shared_requests * (1 - of_shared), waited=waited)
+    return _with_traffic(case, usage, sectors=1.0, requests=of_global)
 
 
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})
@@ -209,25 +179,10 @@ def register_spilling(case: Case) -> Finding | None:
 
 
 def stack(case: Case) -> Finding | None:
-    """A larger stack that is not made of spilled registers, and is read where it was written."""
-    return None if _read_elsewhere(case) else _of_stack(case, causes.STACK)
+    """A larger stack that is not made of spilled registers.
 
-
-def address_taken(case: Case) -> Finding | None:
-    """A larger stack that the kernel writes, and something else reads by its address, as ``printf`` its arguments."""
-    return _of_stack(case, causes.ADDRESS) if _read_elsewhere(case) else None
-
-
-def _read_elsewhere(case: Case) -> bool:
-    """Whether instructions that load from local memory are as many as before: what is new is only written there."""
-    was, now = case.before.static, case.after.static
-    if was is None or now is None:
-        return False
-    loads, stores = ([s.profile.opcodes.get(f"local_{way}", 0) for s in (was, now)] for way in ("load", "store"))
-    return loads[0] == loads[1] and stores[1] > stores[0]
-
-
-def _of_stack(case: Case, cause: causes.Cause) -> Finding | None:
+    Where it is only written, something else reads it by its address, as ``printf`` its arguments.
+    """
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
@@ -239,6 +194,9 @@ def _of_stack(case: Case, cause: causes.Cause) -> Finding | None:
         return None
     frame = change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)
     accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
+    written, read = (now.profile.opcodes.get(name, 0) - was.profile.opcodes.get(name, 0)
+                     for name in ("local_store", "local_load"))  # fmt: skip
+    cause = causes.ADDRESS if written > 0 == read else causes.STACK
     return Finding(cause, (frame, accesses), _without_local(case), gates=True)
 
 
@@ -246,9 +204,8 @@ def _without_local(case: Case) -> Usage:
     """Without the local memory accesses that are new, and the instructions that make them."""
     now = case.now
     extra = max(now.local_requests - case.was.local_requests, 0)
-    share = extra / now.local_requests if now.local_requests else 0
-    less = now.replace(local_requests=now.local_requests - extra)
-    less = less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
+    waited = now.waits.get("local_load", 0) * (extra / now.local_requests if now.local_requests else 0)
+    less = now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)
     if less.alone is None or case.was.alone is None:
         return less
     # where values live in local memory, loads are not issued ahead any more either: those waits go with it
