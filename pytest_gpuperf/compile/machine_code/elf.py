@@ -32,6 +32,8 @@ _MAX_SHARED = 2
 """Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
 _MAX_NAME_BYTES = 64 << 10
 """Mangled names of nested templates have some thousand bytes."""
+_MAX_NAMES = 16
+"""Characters of all names over the bytes of their table: names may end in one another."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,14 +131,15 @@ def read_elf(content: bytes) -> Elf:
     if sum(size for _, type_, _, _, _, size, *_ in headers if type_ not in _WITHOUT_BYTES) > _MAX_SHARED * len(content):
         raise BadCubin("not a whole cubin: its sections overlap")
     names = _slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names")
-    sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(headers))
+    read = _Names(names)
+    sections = tuple(_section(content, index, fields, read) for index, fields in enumerate(headers))
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
-def _section(content: bytes, index: int, fields: tuple[int, ...], names: bytes) -> Section:
+def _section(content: bytes, index: int, fields: tuple[int, ...], names: _Names) -> Section:
     name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
     data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
-    return Section(index, _name(names, name), kind, flags, size, link, info, data)
+    return Section(index, names[name], kind, flags, size, link, info, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
@@ -145,12 +148,12 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     if table.link >= len(sections) or len(table.data) % _SYMBOL.size:
         raise BadCubin("not a whole cubin: its symbol table is malformed")
-    names = sections[table.link].data
+    names = _Names(sections[table.link].data)
     symbols = []
     for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
         if in_section(section) and section >= len(sections):
             raise BadCubin(f"not a whole cubin: symbol {index} lies in a section that is not there")
-        symbols.append(Symbol(index, _name(names, name), info & 0xF, other, section, value, size))
+        symbols.append(Symbol(index, names[name], info & 0xF, other, section, value, size))
     return tuple(symbols)
 
 
@@ -165,6 +168,22 @@ def _relocations(section: Section) -> list[Relocation]:
 def in_section(index: int) -> bool:
     """True for the number of a section; others mark symbols that are external, absolute or common."""
     return _SHN_UNDEF < index < _SHN_LORESERVE
+
+
+class _Names(dict[int, str]):
+    """The names of a string table by their offsets, each read once.  Raises ``BadCubin``."""
+
+    def __init__(self, table: bytes) -> None:
+        super().__init__()
+        self._table = table
+        self._room = _MAX_NAMES * len(table)
+
+    def __missing__(self, offset: int) -> str:
+        found = self[offset] = _name(self._table, offset)
+        self._room -= len(found)
+        if self._room < 0:
+            raise BadCubin("not a whole cubin: its names overlap")
+        return found
 
 
 def _name(table: bytes, offset: int) -> str:
