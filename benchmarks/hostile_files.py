@@ -445,7 +445,7 @@ def built_baselines(size: int = MAX_FILE_BYTES) -> Iterator[Hostile]:
 def read_as_baseline(file: Hostile) -> None:
     """As the store reads it."""
     if file.target != "manifest":
-        decode(file.content, "file.jsonl", file.target)
+        decode(file.content, "file.jsonl", file.target, "test_file.py")
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)
@@ -597,7 +597,7 @@ def in_child(read: Callable[[], Iterator[Hostile]], start: str = "fork") -> Foun
         try:
             return pool.submit(_read_all, read).result()
         except concurrent.futures.process.BrokenProcessPool:
-            return Found(Counter(failed=1), (0.0, ""), 0.0, (f"a process died of one of {read}",))
+            return Found(Counter(failed=1), (0.0, ""), 0.0, (f"a process died of one of {read}"[:200],))
 
 
 def _bounded() -> None:

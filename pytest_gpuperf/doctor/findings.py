@@ -15,7 +15,6 @@ from typing import Literal
 
 from pytest_gpuperf.counters.run_ncu import find_program
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.options import USUAL_FOLDER
 
 Area = Literal["static", "time", "counters"]
 Status = Literal["ok", "missing", "warn"]
@@ -106,11 +105,6 @@ class HostMachine:
             return Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
-
-    def baselines(self) -> Path | None:
-        """The folder of the baselines in the current folder or above; None without one."""
-        here = Path.cwd()
-        return next((path for one in (here, *here.parents) if (path := one / USUAL_FOLDER).is_dir()), None)
 
     def environ(self, name: str) -> str | None:
         return os.environ.get(name)

@@ -26,8 +26,6 @@ class Point(NamedTuple):
     date: str
     subject: str
     value: float
-    is_run: bool = False
-    """What a run found at that commit, and no record of it."""
 
 
 class Series(NamedTuple):
@@ -65,9 +63,7 @@ def lines_of(series: Sequence[Series]) -> list[str]:
     for name, one in _named(changed):
         values = [point.value for point in one.points]
         first, last = (duration(value) if one.measure == "time" else f"{value:g}" for value in (values[0], values[-1]))
-        runs = sum(point.is_run for point in one.points)
-        counts = [numbered(count, noun) for count, noun in ((len(values) - runs, "commit"), (runs, "run")) if count]
-        lines.append(f"{name}: {first} -> {last}, {' and '.join(counts)}  {spark(values)}")
+        lines.append(f"{name}: {first} -> {last}, {numbered(len(values), 'commit')}  {spark(values)}")
         for place, change in one.steps:
             at = one.points[place]
             lines.append(f"    {change} at {at.commit[:12]} ({at.date[:10]}, {at.subject})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -87,7 +86,6 @@ class FakeMachine(HostMachine):
         self.programs: dict[str, str] = {}
         self.outputs: dict[str, str | ProgramError] = {}
         self.variables: dict[str, str] = {}
-        self.folder: Path | None = None
 
     def install(self, distribution: str, version: str, module: str | None = None) -> None:
         self.versions[distribution] = version
@@ -104,9 +102,6 @@ class FakeMachine(HostMachine):
 
     def read(self, path: str) -> str | None:
         return self.files.get(path)
-
-    def baselines(self) -> Path | None:
-        return self.folder
 
     def environ(self, name: str) -> str | None:
         return self.variables.get(name)
