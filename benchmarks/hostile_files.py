@@ -38,7 +38,7 @@ from markdown_it import MarkdownIt
 from page_check import HOSTILE
 from yardstick import slowness
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from fat_binaries import fat_binary
 
@@ -60,7 +60,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.markdown import as_markdown
 from pytest_gpuperf.report.render import as_page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 BASELINES = ROOT / "baselines"
 MOST_S, MOST_MB = 1.0, 200
 CHUNK = 1000
