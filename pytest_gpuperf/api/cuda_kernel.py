@@ -22,7 +22,7 @@ from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.context.shared_fixtures import Site
+from pytest_gpuperf.context.stash import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
@@ -256,13 +256,11 @@ class KernelCompiler:
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._worker.targets
-        if isinstance(arch, str):
-            return (plain_text(arch),)
-        require_list("cuda_kernel", "arch", arch, str)
-        targets = tuple(map(plain_text, arch))
-        if not targets:
+        given = [arch] if isinstance(arch, str) else arch
+        require_list("cuda_kernel", "arch", given, str)
+        if not given:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
-        return targets
+        return tuple(map(plain_text, given))
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
         """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""

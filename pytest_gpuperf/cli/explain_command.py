@@ -70,8 +70,8 @@ def _from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], 
     path = last_run.find(start)
     if path is None:
         raise GpuperfError(
-            f"no run has left its evidence in {last_run.where(start)} ({last_run.FOLDER}/{last_run.FILE}): run pytest "
-            "--gpuperf first, or read the baselines: gpuperf explain --baseline"
+            f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
+            "run pytest --gpuperf first, or read the baselines: gpuperf explain --baseline"
         )
     run, wanted = last_run.read(path), wanted.seen_from(start, last_run.root_of(path))
     found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]

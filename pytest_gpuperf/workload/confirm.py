@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
@@ -115,7 +115,7 @@ def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> s
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
             status = run_task(item.config, task, log, limit_s, worker.child_environment())
-    except (LockTimeout, LockUnavailable, OSError) as error:
+    except (LockError, OSError) as error:
         return f"a second process could not be started ({error})"
     if status == 0:
         return "the second process did not reach this workload"
