@@ -35,8 +35,8 @@ from yardstick import slowness
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
-from pytest_gpuperf.baselines.files import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.layout import is_arch
+from pytest_gpuperf.baselines.records import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
@@ -428,7 +428,7 @@ def built_baselines(size: int = MAX_FILE_BYTES) -> Iterator[Hostile]:
 def read_as_baseline(file: Hostile) -> None:
     """As the store reads it."""
     if file.target != "manifest":
-        decode(file.content, "file.jsonl", file.target)
+        decode(file.content, "file.jsonl", file.target, "test_file.py")
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)

@@ -53,10 +53,14 @@ VERDICTS = [Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, *[Verdict.SAME
 def recorded() -> Iterator[tuple[Key, TimeRecord, dict[str, Any]]]:
     store = BaselineStore(ROOT / "baselines")
     for module in store.modules("nvidia-h200"):
-        codes = store.load("sm_90", module).records
+        codes = store.load("sm_90", module)
         for test, works in store.time_tests("nvidia-h200", module).items():
             for name, record in works.items():
-                static = dict([("sm_90", code) for of, code in codes.items() if of[:2] == (test, name)][-1:])
+                static = dict(
+                    [("sm_90", code) for (key, _), code in codes.items() if (key.test, key.workload) == (test, name)][
+                        -1:
+                    ]
+                )
                 yield Key(module, test, name), record, static
 
 

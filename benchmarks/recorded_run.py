@@ -20,9 +20,9 @@ import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.device.gpu import Gpu
-from pytest_gpuperf.endings import CountersMissing
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
+from pytest_gpuperf.test_record import CountersMissing
 from pytest_gpuperf.workload.measurement import Measurement
 
 ROOT = Path(__file__).parent.parent

@@ -78,13 +78,13 @@ def completed(found: outcomes.Outcomes) -> outcomes.Outcomes:
             more |= {unit: value for unit in ("bytes", "flops") if (value := getattr(record, unit)) is not None}
         more |= _static(store, test, name)
         workloads.append({**figures, "gpu": recording.gpu, **more})
-    return outcomes.Outcomes(_run(found.run, store, recording.gpu, records), _all(found.claims), workloads)
+    return outcomes.Outcomes(_run(found.run, records), _all(found.claims), workloads)
 
 
 def _static(store: BaselineStore, test: str, workload: str) -> Mapping[str, float]:
     """Registers and occupancy on record; nothing of a function that launches several kernels."""
     key = recorded_run.key_of(test, workload)
-    for toolchain in store.load(ARCH, key.module).tests:
+    for toolchain in store.recorded_toolchains():
         record = store.static(ARCH, key, toolchain).record
         if record is not None and record.occupancy is not None:
             return {"registers": record.profile.registers, "occupancy": record.occupancy.fraction}
@@ -99,12 +99,9 @@ def _all(claims: Mapping[str, outcomes.Outcome]) -> Mapping[str, outcomes.Outcom
     }
 
 
-def _run(run: outcomes.Run, store: BaselineStore, gpu: str, records: Iterable[TimeRecord]) -> outcomes.Run:
+def _run(run: outcomes.Run, records: Iterable[TimeRecord]) -> outcomes.Run:
     """As the baselines' sessions were; what several of them name differently is all named."""
-    used = {one.session for record in records for one in record.rounds}
-    files = sorted((ROOT / "baselines" / gpu / SUITE.name).glob("*.jsonl"))
-    loaded = [store.load(gpu, f"{SUITE.name}/{file.stem}.py") for file in files]
-    sessions = [session for file in loaded for session in file.sessions.values() if session.id in used]
+    sessions = {session for record in records for session in record.sessions}
 
     def words(name: str) -> str:
         return ", ".join(sorted({str(getattr(session, name)) for session in sessions}))

@@ -17,8 +17,8 @@ from pathlib import Path
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.version import toolchain
 
 SUITE = Path(__file__).parent.parent / "example_suite" / "kernels"
 COLD_TARGET_S = 0.25

@@ -23,7 +23,7 @@ from typing import Any
 
 from verdicts import Said, Verdict
 
-from pytest_gpuperf.endings import CountersMissing
+from pytest_gpuperf.test_record import CountersMissing
 
 PROPERTY = "gpuperf_claim"
 """Name under which an outcome is filed in ``user_properties``."""

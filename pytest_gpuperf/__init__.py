@@ -14,7 +14,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``run``, ``results``    what one process shares, and what the tests of a run found
 ``process``             child processes, signals, a GPU that a kernel broke, git's word, the last run
 ``context``             where it is kept; ``hookspecs`` are hooks for conftests
-``test_record``         what one test found; ``endings`` are the ways in which it may end
+``test_record``         what one test found, and the ways in which it may end
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
 ``baselines``, ``advise`` the committed files, and differences to causes
@@ -54,11 +54,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.other_compilers import NumbaKernel as NumbaKernel
     from pytest_gpuperf.device.other_compilers import TritonKernel as TritonKernel
     from pytest_gpuperf.device.result_comparison import UlpError as UlpError
-    from pytest_gpuperf.endings import CheckedOnly as CheckedOnly
-    from pytest_gpuperf.endings import CountersMissing as CountersMissing
-    from pytest_gpuperf.endings import DuplicateWorkload as DuplicateWorkload
-    from pytest_gpuperf.endings import PerformanceRegression as PerformanceRegression
-    from pytest_gpuperf.endings import StaticOnly as StaticOnly
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -68,6 +63,11 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.model.verdict import Judgement as Judgement
     from pytest_gpuperf.model.verdict import TimeFigures as TimeFigures
     from pytest_gpuperf.model.verdict import Verdict as Verdict
+    from pytest_gpuperf.test_record import CheckedOnly as CheckedOnly
+    from pytest_gpuperf.test_record import CountersMissing as CountersMissing
+    from pytest_gpuperf.test_record import DuplicateWorkload as DuplicateWorkload
+    from pytest_gpuperf.test_record import PerformanceRegression as PerformanceRegression
+    from pytest_gpuperf.test_record import StaticOnly as StaticOnly
     from pytest_gpuperf.workload.measurement import Measurement as Measurement
     from pytest_gpuperf.workload.measurement import NotDeclared as NotDeclared
 
@@ -85,7 +85,7 @@ _HOMES = {
         "device.launch": "Kernel Launch",
         "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
         "device.result_comparison": "UlpError",
-        "endings": "CheckedOnly CountersMissing DuplicateWorkload PerformanceRegression StaticOnly",
+        "test_record": "CheckedOnly CountersMissing DuplicateWorkload PerformanceRegression StaticOnly",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

@@ -1,8 +1,8 @@
-"""Hooks that a conftest or another plugin may implement."""
+"""Hooks that a conftest or another plugin may implement, and what they give, checked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,3 +27,31 @@ def pytest_gpuperf_ncu_reader(config: pytest.Config) -> Reader | None:
     Called once per run, before the profiled process is started, in the process that starts it.  Meant for other
     readers of ``.ncu-rep`` files than the package ``ncu-report``, and for tests.
     """
+
+
+def device_given(config: pytest.Config, worker: int | None) -> Device | None:
+    """What ``pytest_gpuperf_device`` returns; None if nothing.  Raises ``pytest.UsageError``."""
+    given: Device | None = _given(
+        config, "pytest_gpuperf_device", "a device, an object with facts", "facts", worker=worker
+    )
+    return given
+
+
+def reader_given(config: pytest.Config) -> Reader | None:
+    """What ``pytest_gpuperf_ncu_reader`` returns; None if nothing.  Raises ``pytest.UsageError``."""
+    given: Reader | None = _given(config, "pytest_gpuperf_ncu_reader", "a function that reads a report", "__call__")
+    return given
+
+
+def _given(config: pytest.Config, hook: str, takes: str, attribute: str, **arguments: Any) -> Any:
+    """What the hook returns.  An error names the files or plugins that implement it."""
+    caller = getattr(config.hook, hook)
+    try:
+        given = caller(config=config, **arguments)
+    except (Exception, pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception) as problem:  # noqa: BLE001 any error of theirs
+        what = f"raised {type(problem).__name__}: {problem}. To do: let it return None where it has nothing to give"
+    else:
+        if given is None or (hasattr(given, attribute) and not isinstance(given, type)):
+            return given
+        what = f"returned {given!r}: it returns {takes}, or None"
+    raise pytest.UsageError(f"{hook} of {' or '.join(one.plugin_name for one in caller.get_hookimpls())} {what}")

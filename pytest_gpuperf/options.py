@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName
 
 if TYPE_CHECKING:
@@ -33,8 +34,15 @@ GITHUB = "github"
 """In the place of a report's file: the summary of the GitHub job that the run is in."""
 
 
-class BadValue(ValueError):
-    """A value that a flag or ini setting does not accept; the message says what it does."""
+class Kind(NamedTuple):
+    """A kind of value."""
+
+    read: Callable[[str], Any]
+    """May raise ``ValueError``."""
+    is_valid: Callable[[Any], bool]
+    """Of what was read."""
+    accepts: str
+    """What it accepts, in words."""
 
 
 class Flag(NamedTuple):
@@ -42,8 +50,8 @@ class Flag(NamedTuple):
 
     name: str
     help: str
-    parse: Callable[[str], Any] | None = None
-    """Reads the value, or raises ``BadValue``; None for a switch."""
+    kind: Kind | None = None
+    """None: a switch."""
     metavar: str | None = None
     ini: Literal["bool", "string", "float", ""] = ""
     """Type of the ini setting; empty: there is none."""
@@ -55,43 +63,29 @@ class Flag(NamedTuple):
     def ini_name(self) -> str:
         return self.name.lstrip("-").replace("-", "_")
 
-
-# --- values --------------------------------------------------------------------------------------
-
-
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise BadValue(f"accepts {', '.join(choices)}")
-        return text
-
-    return parse
+    @property
+    def accepts(self) -> str:
+        return "true or false" if self.kind is None else self.kind.accepts
 
 
-def _number(low: float, high: float, unit: str = "") -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not low <= value <= high:
-            raise BadValue(f"accepts a number from {low:g} to {high:g}{unit}")
-        return value
+# --- kinds of values -----------------------------------------------------------------------------
 
-    return parse
+FOLDER, PROGRAM, REVISION = (Kind(str, bool, words) for words in ("a folder", "a program", "a git revision"))
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+def _one_of(*choices: str) -> Kind:
+    return Kind(str, choices.__contains__, ", ".join(choices))
 
 
-def _architectures(text: str) -> tuple[str, ...]:
-    from pytest_gpuperf.model.architectures import SPELLINGS  # noqa: PLC0415 no plain run needs the table
+def _number(low: float, high: float, unit: str = "") -> Kind:
+    return Kind(float, lambda value: low <= value <= high, f"a number from {low:g} to {high:g}{unit}")
 
-    names = _listed(text)
-    if not names or not set(names) <= set(SPELLINGS):
-        raise BadValue(f"accepts architectures separated by commas, of {', '.join(SPELLINGS)}")
-    return names
+
+def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
+    def words(text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+    return Kind(words, lambda found: bool(found) and all(map(is_word, found)), accepts)
 
 
 def is_metric(word: str) -> bool:
@@ -99,41 +93,34 @@ def is_metric(word: str) -> bool:
     return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
 
 
-def _metric_words(text: str) -> tuple[str, ...]:
-    words = _listed(text)
-    if not words or not all(word in METRIC_SETS or is_metric(word) for word in words):
-        raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
-    return words
-
-
 def _metrics(text: str) -> dict[str, float | None]:
     """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
-    found: dict[str, float | None] = {}
-    for entry in filter(None, map(str.strip, re.split(r"[,\n]", text))):
-        name, _, tolerance = entry.partition(" ")
-        try:
-            value = float(tolerance) if tolerance.strip() else None
-        except ValueError:
-            value = float("nan")
-        if not is_metric(name) or (value is not None and not -1 <= value <= 100):
-            raise BadValue("accepts metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'")
-        found[name] = value
-    return found
+    entries = (entry.strip().partition(" ") for entry in re.split(r"[,\n]", text) if entry.strip())
+    return {name: float(tolerance) if tolerance.strip() else None for name, _, tolerance in entries}
 
 
-def _reports(text: str) -> tuple[str, ...]:
-    names = _listed(text)
-    if not names or not all(name == GITHUB or name.endswith(REPORT_ENDINGS) for name in names):
-        raise BadValue(f"accepts files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas")
-    return names
+ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
+METRIC_WORDS = _list_of(
+    lambda word: word in METRIC_SETS or is_metric(word),
+    f"{', '.join(METRIC_SETS)}, and names of metrics, separated by commas",
+)
+METRICS = Kind(
+    _metrics,
+    lambda found: all(is_metric(name) and -1 <= (tolerance or 0) <= 100 for name, tolerance in found.items()),
+    "metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'",
+)
+REPORTS = _list_of(
+    lambda name: name == GITHUB or name.endswith(REPORT_ENDINGS),
+    f"files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas",
+)
 
 
 # --- the table -----------------------------------------------------------------------------------
 
 
-def _flag(default: Any, name: str, help: str, parse: Callable[[str], Any] | None = None, **how: Any) -> Any:
+def _flag(default: Any, name: str, help: str, kind: Kind | None = None, **how: Any) -> Any:
     """A field of ``Options`` with its flag."""
-    metadata = {"flag": Flag(name, help, parse, **how)}
+    metadata = {"flag": Flag(name, help, kind, **how)}
     if default is dict:
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -155,21 +142,21 @@ class Options:
     allow_ci_update: bool = _flag(False, "--gpuperf-allow-ci-update", "let --update-baselines write under CI")
     baselines: Path = _flag(
         Path(USUAL_FOLDER), "--gpuperf-baselines", "folder of the baselines (default: baselines, beside the ini file)",
-        str, metavar="DIR", ini="string")
+        FOLDER, metavar="DIR", ini="string")
     """Absolute."""
     against: str = _flag(
         "", "--gpuperf-against",
-        "compare with a git revision instead of with baselines: a commit, a branch or merge-base:main", str,
+        "compare with a git revision instead of with baselines: a commit, a branch or merge-base:main", REVISION,
         metavar="REF")
     against_python: Path | None = _flag(
-        None, "--gpuperf-against-python", "Python that runs the revision's tests (default: this one)", str,
+        None, "--gpuperf-against-python", "Python that runs the revision's tests (default: this one)", PROGRAM,
         metavar="PATH")
     """Absolute."""
     require_gpu: bool = _flag(False, "--gpuperf-require-gpu", "fail at once if there is no usable GPU", ini="bool")
     archs: tuple[str, ...] = _flag(
         (), "--gpuperf-arch",
         "static targets (default: those with baselines, else the GPU's own, else sm_80, sm_90 and sm_120)",
-        _architectures, metavar="sm_80,sm_90", ini="string")
+        ARCHITECTURES, metavar="sm_80,sm_90", ini="string")
     open: Action = _flag(
         "warn", "--gpuperf-open", "what is not proven: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "
         "and NOT-MEASURED fail under CI and warn elsewhere)", _one_of("fail", "warn"), metavar="ACTION", ini="string")
@@ -199,26 +186,26 @@ class Options:
         _one_of("changed", "all", "auto"), metavar="WHICH", ini="string")
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
-        "latency, full, or names of metrics", _metric_words, metavar="SET", bare="default", ini="string")
+        "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
     metrics: Mapping[str, float | None] = _flag(
         dict, "--gpuperf-metrics", "more metrics to collect; a number behind a name is the tolerance to "
-        "gate it by, such as 'dram__bytes.sum 0.02'", _metrics, metavar="NAME,...", ini="string")
+        "gate it by, such as 'dram__bytes.sum 0.02'", METRICS, metavar="NAME,...", ini="string")
     explain: bool = _flag(
         False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(
         (), "--gpuperf-report",
-        "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", _reports,
+        "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
         metavar="FILE,...", ini="string")
     """Absolute, or ``github``."""
     nvrtc: Path | None = _flag(
         None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
-        str, metavar="DIR")
+        FOLDER, metavar="DIR")
     """Absolute."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
         "seconds after which a kernel that has not ended is taken for endless (default 60)",
         _number(1, 86400, " seconds"), metavar="SECONDS", ini="float")
-    task: ChildTask | None = _flag(None, "--gpuperf-task", "", str, hidden=True)
+    task: ChildTask | None = _flag(None, "--gpuperf-task", "", FOLDER, hidden=True)
     """What this process does for the run that started it; None: a user did."""
     # fmt: on
     undecided: Action = "warn"

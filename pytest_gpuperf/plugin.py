@@ -14,8 +14,7 @@ import pytest
 
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
-from pytest_gpuperf.context import marker, stash, xdist_groups
-from pytest_gpuperf.context.shared_fixtures import SharedFixtures
+from pytest_gpuperf.context import marker, stash
 from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
 
 
@@ -42,22 +41,22 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
-    config.stash[stash.SHARED] = SharedFixtures()
+    config.stash[stash.SHARED] = stash.SharedFixtures()
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
     if options.active:
-        from pytest_gpuperf.session import start_of_run  # noqa: PLC0415 a plain run has none of its plugins
+        from pytest_gpuperf.session import reporting  # noqa: PLC0415 a plain run has none of its plugins
 
-        start_of_run.begin(config, options)
+        reporting.begin(config, options)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     options = session.config.stash[stash.OPTIONS]
     if options.require_gpu and not hasattr(session.config, "workerinput"):
         stash.run_of(session.config).require_gpu()
-    if options.task is not None:
-        from pytest_gpuperf.revision import process  # noqa: PLC0415 only a child process has a partner this early
+    if options.task is not None and options.task.takes_times:
+        from pytest_gpuperf.revision import pairing  # noqa: PLC0415 only a child process has a partner this early
 
-        process.start_early(stash.run_of(session.config), options.task)
+        pairing.start_early(stash.run_of(session.config), options.task)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -84,15 +83,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    config = session.config
-    if config.stash[stash.OPTIONS].active:
-        xdist_groups.take_off(session.items)
+    if session.config.stash[stash.OPTIONS].active:
+        from pytest_gpuperf.context import tests_found  # noqa: PLC0415 msgspec comes with it
+
+        tests_found.take_off_groups(session.items)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    if item.config.stash[stash.OPTIONS].gates:
-        stash.run_of(item.config).begin_test(item)
     stash.begin(item)
     __tracebackhide__ = True
     try:
@@ -107,7 +105,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
             raise
         problem = raised
     end_of_test.finish(item, problem, "setup")
-    raise end_of_test.checked_only(problem)  # there is no test to run without its fixture
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.options import FLAGS, GITHUB, USUAL_FOLDER, BadValue, Flag, Options
+from pytest_gpuperf.options import FLAGS, GITHUB, USUAL_FOLDER, Flag, Options
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -35,7 +36,7 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
     for field, flag in FLAGS.items():
         how: dict[str, Any] = {"dest": f"gpuperf_{field}", "default": None, "action": "store_true"}
-        if flag.parse is not None:
+        if flag.kind is not None:
             how |= {"action": "append" if field == "reports" else "store", "metavar": flag.metavar}
             how |= {} if flag.bare is None else {"nargs": "?", "const": flag.bare}
         group.addoption(flag.name, help=argparse.SUPPRESS if flag.hidden else flag.help, **how)
@@ -90,7 +91,8 @@ def read_options(config: pytest.Config) -> Options:
     if values.get("advisory"):
         values |= {"open": "warn", "undecided": "warn", "strict": False}
     options = Options(**values)
-    _refuse_conflicts(config, options, ci)
+    for problem in _conflicts(config, options, ci):
+        raise pytest.UsageError(problem)
     return options
 
 
@@ -101,40 +103,25 @@ def _by_hand(config: pytest.Config, field: str) -> bool:
 
 def _value(config: pytest.Config, field: str, flag: Flag) -> Any:
     """What the flag or the ini setting says, None if neither does.  Raises ``pytest.UsageError``."""
-    given = config.getoption(f"gpuperf_{field}")
-    origin = flag.name
+    given, origin = config.getoption(f"gpuperf_{field}"), flag.name
     if isinstance(given, list):
         given = ",".join(given)
     if given is None and flag.ini:
-        given, origin = _ini(config, flag), f"ini setting {flag.ini_name}"
+        origin = f"ini setting {flag.ini_name}"
+        try:
+            given = config.getini(flag.ini_name)
+        except (TypeError, ValueError, pytest.UsageError) as problem:
+            raise pytest.UsageError(f"{origin} is not valid: it accepts {flag.accepts} ({problem})") from None
         given = None if given == "" else given
-    if given is None or flag.parse is None:
+    if given is None or flag.kind is None:
         return given
-    if given == "":
+    if not str(given).strip():
         raise pytest.UsageError(f"{origin}: it was given without a value; leave it out, or give it one")
-    try:
-        return flag.parse(str(given))
-    except BadValue as problem:
-        raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
-
-
-def _ini(config: pytest.Config, flag: Flag) -> Any:
-    """Its value, None where no file has it.  Raises ``pytest.UsageError``."""
-    try:
-        return config.getini(flag.ini_name)
-    except (TypeError, ValueError, pytest.UsageError) as problem:
-        raise pytest.UsageError(f"ini setting {flag.ini_name} is not valid: it {accepts(flag)} ({problem})") from None
-
-
-def accepts(flag: Flag) -> str:
-    """What the flag says that it accepts when it refuses a value."""
-    if flag.parse is None:
-        return "accepts true or false"
-    try:
-        flag.parse("\0")
-    except BadValue as refusal:
-        return str(refusal)
-    return {"DIR": "accepts a folder", "REF": "accepts a git revision", "PATH": "accepts a program"}[flag.metavar or ""]
+    with contextlib.suppress(ValueError):
+        value = flag.kind.read(str(given))
+        if flag.kind.is_valid(value):
+            return value
+    raise pytest.UsageError(f"{origin}: {given!r} is not valid: it accepts {flag.kind.accepts}")
 
 
 def _named(config: pytest.Config) -> Iterator[str]:
@@ -203,68 +190,41 @@ def _report(config: pytest.Config, given: str) -> str:
     return str(path)
 
 
-# --- what does not go together -------------------------------------------------------------------
-
-
-def _refuse_conflicts(config: pytest.Config, options: Options, ci: str) -> None:
-    """Raise ``pytest.UsageError`` if the options contradict each other or their surroundings."""
-    problem = (
-        _ci_conflict(options, ci)
-        or _against_conflict(config, options)
-        or _folder_conflict(config, options)
-        or _idle_flags(config, options)
-    )
-    if problem:
-        raise pytest.UsageError(problem)
-
-
-def _ci_conflict(options: Options, ci: str) -> str:
-    if options.update is None or not options.ci or options.allow_ci_update:
-        return ""
-    return (
-        f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
-        "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
-    )
-
-
-def _against_conflict(config: pytest.Config, options: Options) -> str:
-    python = options.against_python
+def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
+    """How the options contradict each other or their surroundings."""
+    python, nvrtc = options.against_python, options.nvrtc
+    if options.update is not None and ci and not options.allow_ci_update:
+        yield (
+            f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
+            "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
+        )
     if python is not None and not options.against:
-        return "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
+        yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
     if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
-        return f"--gpuperf-against-python: there is no program {python}"
-    if not options.against or options.is_child:
-        return ""
-    if options.update is not None:
-        return (
+        yield f"--gpuperf-against-python: there is no program {python}"
+    if nvrtc is not None and not nvrtc.is_dir():
+        yield f"--gpuperf-nvrtc: there is no folder {nvrtc}"
+    if options.is_child:
+        return
+    if options.against and options.update is not None:
+        yield (
             "--gpuperf-against and --update-baselines exclude each other: the one compares with a revision, the other "
             "writes what this one has"
         )
-    if _by_hand(config, "baselines"):
-        return "--gpuperf-against and --gpuperf-baselines exclude each other: leave one of the two references out"
-    return "--gpuperf-against compares no counters: leave --gpuperf-ncu out" if options.ncu else ""
-
-
-def _folder_conflict(config: pytest.Config, options: Options) -> str:
-    """A folder that was named by hand is meant to be there; the usual one is not, before the first recording."""
-    if options.nvrtc is not None and not options.nvrtc.is_dir():
-        return f"--gpuperf-nvrtc: there is no folder {options.nvrtc}"
-    gates = options.active and not options.is_child and options.update is None
-    if not gates or not _by_hand(config, "baselines") or options.baselines.is_dir():
-        return ""
-    return (
-        f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
-        "is there, or record it with --update-baselines"
-    )
-
-
-def _idle_flags(config: pytest.Config, options: Options) -> str:
-    """A gate that was asked to be strict and not to gate would always be green; ini settings wait for their run."""
-    given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}
+    if options.against and _by_hand(config, "baselines"):
+        yield "--gpuperf-against and --gpuperf-baselines exclude each other: leave one of the two references out"
+    if options.against and options.ncu:
+        yield "--gpuperf-against compares no counters: leave --gpuperf-ncu out"
+    compares = options.active and options.update is None
+    if compares and _by_hand(config, "baselines") and not options.baselines.is_dir():  # the usual one may not be there
+        yield (
+            f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
+            "is there, or record it with --update-baselines"
+        )
+    given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}  # ini settings may wait
     idle = [flag.name for field, flag in FLAGS.items() if flag.name in given and field not in ALONE]
-    if options.active or not idle:
-        return ""
-    return (
-        f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add the "
-        "one you mean"
-    )
+    if idle and not options.active:
+        yield (
+            f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add the "
+            "one you mean"
+        )

@@ -20,38 +20,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.baselines.history import add_records, no_records
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.given_by_hooks import device_given
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.hookspecs import device_given
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, SelfPairReading
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
 from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
+from pytest_gpuperf.test_record import CheckedOnly
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
-StaticTests = dict[str, dict[str, StaticRecord]]
-"""By test and workload."""
-OnRecord = dict[str, StaticProfile]
 SELF_PAIRS = 3
 """Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
@@ -64,8 +60,6 @@ class Run:
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
-        self.profiles_on_record: dict[tuple[str, ...], tuple[tuple[StaticTests, ...], OnRecord]] = {}
-        """By module and architectures: the records that they are of, and profiles by cubin and symbol."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
         self.archs_of_workers: frozenset[str] = frozenset()
@@ -82,6 +76,8 @@ class Run:
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
+        self.test_began = time.perf_counter()
+        """When the test in hand did."""
         self.recorded_ns = 0.0
         """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.collected: Collected | None = None
@@ -91,8 +87,6 @@ class Run:
         self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
         """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
-        self._start_s = 0.0
-        self._test_began = "", 0.0
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self.suspects: list[Suspect] = []
@@ -113,11 +107,7 @@ class Run:
     @cached_property
     def records(self) -> Mapping[Key, WorkloadRecords]:
         """All that is recorded.  Raises ``BaselineError``."""
-        found = no_records()
-        for target in self.store.targets():
-            for module in self.store.modules(target):
-                add_records(found, module, self.store.load(target, module))
-        return found
+        return self.store.workloads()
 
     @cached_property
     def revision(self) -> Revision | None:
@@ -157,16 +147,15 @@ class Run:
 
     @cached_property
     def gpu(self) -> Gpu:
-        if not isinstance(self.options.task, ProfileTask):
-            return Gpu(self.device, before_work=self.hold_gpu)
         no_peaks = CheckedOnly("peaks are not measured while counters are collected")
-        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks)
+        profiled = isinstance(self.options.task, ProfileTask)
+        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks if profiled else None)
 
     def hold_gpu(self) -> None:
         """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.
 
         What a test does on the GPU besides its workloads would disturb what another process times.
-        Raises ``LockTimeout`` and ``LockUnavailable``.
+        Raises ``LockError``.
         """
         if self._hold is None and self.options.active and self.has_gpu:
             hold = ExitStack()
@@ -267,18 +256,6 @@ class Run:
             _ = self.device
         except NoDevice as problem:
             raise pytest.UsageError(f"--gpuperf-require-gpu: {problem}") from None
-
-    def begin_test(self, item: pytest.Item) -> None:
-        """Note when a test began, and, before the first one, what this process's start took."""
-        now = time.perf_counter()
-        if not self._start_s:
-            self._start_s = now - stash.PROCESS_BEGAN
-        self._test_began = item.nodeid, now
-
-    def seconds_of_this_test(self, item: pytest.Item) -> float:
-        """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
-        node, began = self._test_began
-        return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
 
     def next_share(self, node_id: str) -> float:
         """The error rate of a test's next workload; ask once for each, before its first block is taken."""

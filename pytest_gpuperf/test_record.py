@@ -1,4 +1,4 @@
-"""What one test found: its kernels, its workloads, and how it ended.
+"""What one test found: its kernels, its workloads, and how it ended; and the ways in which it may end.
 
 A kernel that the test launches is judged as its workload.  One that it compiles and never launches stands for itself,
 under its name or a label that tells it from others of that name.  A kernel of a fixture that several tests share
@@ -12,11 +12,54 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+import pytest
+
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.endings import AmbiguousKernel, CheckedOnly, DuplicateWorkload, TestOver
+from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
+
+
+class PerformanceRegression(pytest.fail.Exception):  # type: ignore[misc,name-defined]
+    """The gate fails the test; the message is the report of what got worse, and no traceback is shown.
+
+    ``@pytest.mark.xfail(raises=PerformanceRegression)`` expects it, and nothing else that may go wrong in the test.
+    """
+
+    __module__ = "builtins"  # as of pytest's own failures: messages name it without a path
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, pytrace=False)
+
+
+class StaticOnly(DeviceNeeded):
+    """The test reached its first need for a GPU; its static evidence stands."""
+
+
+class CheckedOnly(Exception):
+    """The test wanted a time in a run that takes none; its checks have passed."""
+
+
+class CountersMissing(CheckedOnly, LookupError):
+    """The test wanted counters in a run that has none of this workload; the message says why and what to do.
+
+    A test that does not catch it ends as *checked only*: a run without counters proves nothing against it.
+    """
+
+
+class DuplicateWorkload(ValueError):
+    """One test used a workload name twice."""
+
+
+class AmbiguousKernel(ValueError):
+    """One test has several kernels of one name, and nothing that could be read tells them apart."""
+
+
+class TestOver(RuntimeError):
+    """A kernel or a workload after its test's end, when nothing is judged any more."""
+
+    __test__ = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +114,6 @@ class TestRecord:
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
         self.red_by_error = False
         """Whether an error of the plugin's own failed the test, not the gate."""
-        self.faulted = False
-        """Whether it broke the GPU for its process."""
         self.memory = ""
         """Who held the GPU's memory when there was none left for it; empty if there was."""
         self.ended_in: Literal["", "setup", "call"] = ""
@@ -91,6 +132,11 @@ class TestRecord:
     def judgements(self) -> list[Judgement]:
         """Those of its workloads, in their order."""
         return [judgement for workload in self.workloads.values() for judgement in workload.judgements]
+
+    @property
+    def advice(self) -> dict[Key, tuple[Advice, ...]]:
+        """Causes of what changed, by workload."""
+        return {work.key: work.advice for work in self.workloads.values() if work.advice}
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)

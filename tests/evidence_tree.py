@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.baselines.files import decode, encode
 from pytest_gpuperf.baselines.layout import is_arch
-from pytest_gpuperf.baselines.records import Name, RecordFile
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.baselines.records import decode, encode
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 
@@ -18,25 +17,31 @@ def read_evidence(path: Path) -> dict[str, Any]:
     """``toolchains`` or ``tests`` by test and workload, each record with all of its own, and ``sessions``."""
     content = path.read_bytes()
     target = msgspec.json.decode(content.partition(b"\n")[0])["target"]
-    file = decode(content, path, target)
     tests: dict[str, Any] = {}
-    for name, record in file.records.items():
-        workloads = tests.setdefault(name.toolchain, {}).setdefault(name.test, {})
-        workloads[name.workload] = msgspec.to_builtins(record)
+    sessions: dict[str, Any] = {}
+    for (key, toolchain), record in decode(content, path, target, "").items():
+        workloads = tests.setdefault(toolchain, {}).setdefault(key.test, {})
+        workloads[key.workload] = msgspec.to_builtins(record)
+        sessions |= {one["id"]: one for one in workloads[key.workload].pop("sessions", ())}
     if is_arch(target):
         return {"target": target, "toolchains": tests}
-    sessions = [msgspec.to_builtins(one) for one in sorted(file.sessions.values(), key=lambda one: one.date)]
-    return {"target": target, "tests": tests.get("", {}), "sessions": sessions}
+    by_date = sorted(sessions.values(), key=lambda one: one["date"])
+    return {"target": target, "tests": tests.get("", {}), "sessions": by_date}
 
 
 def write_evidence(path: Path, tree: dict[str, Any]) -> None:
     """The inverse."""
     kind = StaticRecord if is_arch(tree["target"]) else TimeRecord
     records = {
-        Name(test, workload, toolchain): msgspec.convert(record, kind)
+        (Key(module="", test=test, workload=workload), toolchain): msgspec.convert(record, kind)
         for toolchain, tests in tree.get("toolchains", {"": tree.get("tests", {})}).items()
         for test, workloads in tests.items()
         for workload, record in workloads.items()
     }
-    sessions = {one["id"]: msgspec.convert(one, Session) for one in tree.get("sessions", ())}
-    path.write_bytes(encode(RecordFile(tree["target"], records, sessions)))
+    sessions = [msgspec.convert(one, Session) for one in tree.get("sessions", ())]
+    for place, record in records.items():
+        if isinstance(record, TimeRecord):
+            named = {one.session for one in record.rounds}
+            own = tuple(one for one in sessions if one.id in named)
+            records[place] = msgspec.structs.replace(record, sessions=own)
+    path.write_bytes(encode(records, tree["target"]))

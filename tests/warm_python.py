@@ -65,12 +65,12 @@ IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
     # Not above: in the server, pytest imports them first.
-    from pytest_gpuperf.model.task import AS_COMMAND, FOLDER_LAST, module_command
+    from pytest_gpuperf.model.task import AS_COMMAND, module_command
     from pytest_gpuperf.revision.imports import BOOTSTRAP
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
-        texts = AS_COMMAND, FOLDER_LAST, BOOTSTRAP, module_command("")[2]
+        texts = AS_COMMAND, BOOTSTRAP, module_command("")[2]
         names = {
             "python": sys.executable,
             "socket": str(place),
@@ -118,8 +118,8 @@ def load() -> None:
     import warm_nvdisasm
 
     from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+    from pytest_gpuperf.compile.nvcc import toolchain
     from pytest_gpuperf.compile.toolkit import disassembler
-    from pytest_gpuperf.compile.version import toolchain
 
     with contextlib.suppress(ToolchainMissing):
         toolchain()

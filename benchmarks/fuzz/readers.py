@@ -17,7 +17,7 @@ import hostile_files
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.files import decode
+from pytest_gpuperf.baselines.records import decode
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.profile import profile_of
@@ -41,7 +41,7 @@ def read_baseline(content: bytes) -> None:
         manifest.decoded(content, Path("manifest.json"))
         return
     target = _TARGET.search(content)
-    decode(content, "file.jsonl", target[1].decode() if target else "sm_90")
+    decode(content, "file.jsonl", target[1].decode() if target else "sm_90", "test_file.py")
 
 
 def read_machine_code(content: bytes) -> None:

@@ -64,7 +64,7 @@ def _records(baselines: Path) -> tuple[tuple[Key, StaticRecord], ...]:
         (Key(module=module, test=test, workload=workload), record)
         for module in store.modules(ARCH)
         if module.startswith(f"{SUITE}/")
-        for toolchain in store.load(ARCH, module).tests
+        for toolchain in store.recorded_toolchains()
         for test, workloads in store.static_tests(ARCH, module, toolchain).items()
         for workload, record in workloads.items()
     )

@@ -10,7 +10,6 @@ from source_text import NOTE, attribute_docs, in_line, table
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.context import marker
 from pytest_gpuperf.options import FLAGS, Flag, Options
-from pytest_gpuperf.read_options import accepts
 
 HEAD = f"""\
 # Options
@@ -63,7 +62,7 @@ def _flag(field: str, flag: Flag) -> list[str]:
     name = f"{flag.name}[={flag.metavar}]" if flag.bare else flag.name
     return [
         f"`{name}`", f"`{flag.ini_name}`" if flag.ini else "", flag.help.replace("%%", "%").replace("<", "&lt;"),
-        "a switch" if flag.parse is None else accepts(flag).removeprefix("accepts "), DEFAULTS[field],
+        "a switch" if flag.kind is None else flag.kind.accepts, DEFAULTS[field],
     ]  # fmt: skip
 
 

@@ -1,23 +1,34 @@
-"""From two versions of a workload to the causes of what became slower, the likeliest gain first."""
+"""From two versions of a workload to the causes of what became slower, the likeliest gain first.
+
+A rule fires on evidence that differs by more than its threshold, which stands beside it with where it comes from.  What
+it finds is weighed afterwards, by what putting it right would gain.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
-from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage
+from pytest_gpuperf.advise import causes, compute_rules, memory_rules, waiting_rules
+from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, grew
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.rules import RULES
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.judge.static_weight import StaticEstimate, gains
+from pytest_gpuperf.judge.static_weight import CLEARLY, StaticEstimate, gains
 from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.verdict import Change
 
+RULES: tuple[Callable[[Case], Finding | None], ...] = (
+    memory_rules.register_spilling, memory_rules.stack, memory_rules.uncoalesced, memory_rules.bank_conflicts,
+    memory_rules.redundant_traffic, memory_rules.lost_vectorisation, memory_rules.cache_hit_loss,
+    compute_rules.lost_tensor_cores, compute_rules.double_precision, compute_rules.division, compute_rules.divergence,
+    compute_rules.instruction_growth, waiting_rules.launch_configuration, waiting_rules.occupancy_lost,
+    waiting_rules.barrier_stalls, waiting_rules.exposed_latency,
+)  # fmt: skip
+"""Among equal gains the one further up is named first: the more particular before the more general."""
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
 COUNTED_LEAST_GAIN = 0.005
@@ -42,24 +53,76 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
     if case is None or _alike(case):
         return ()
     gain = _counted_gain(case) if case.counted else _static_gain(case)
-    findings = [_gating(finding, red) for rule in RULES if (finding := rule(case)) is not None]
-    found = [(gain(finding.without), finding) for finding in findings]
+    found: list[tuple[float, Finding]] = []
+    for rule in RULES:
+        if (finding := rule(case)) is not None:
+            gates = finding.gates or finding.evidence[0].what in red  # what the verdict names comes first
+            found.append((gain(finding.without), dataclasses.replace(finding, gates=gates)))
     least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
-    named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
     outweighed = not case.counted and (gain(case.was) < -OUTWEIGHED or _traded(case))
-    return tuple(_advice(case, finding, min(gained, lost), outweighed) for gained, finding in named)
-
-
-def _gating(finding: Finding, red: Collection[str]) -> Finding:
-    """A finding whose figure is red gates, too: what the verdict names comes first."""
-    return dataclasses.replace(finding, gates=finding.gates or finding.evidence[0].what in red)
+    return tuple(
+        Advice(
+            cause=finding.cause.key, evidence=finding.evidence, gain=round(min(gained, lost), 3), arch=after.arch,
+            counted=case.counted, gates=finding.gates, same_code=before.same_code(after), outweighed=outweighed,
+        )
+        for gained, finding in _ranked(found)
+        if gained >= least or finding.gates
+    )  # fmt: skip
 
 
 def _traded(case: Case) -> bool:
     """Whether occupancy was traded, and the whole is estimated to gain: no hint contradicts what the gate says."""
     estimate = weigh(case.before, case.after)
     return case.was.limit != case.now.limit and estimate is not None and gains(estimate)
+
+
+PROVEN_GROWTH = 1.9
+"""Turns, sectors or accesses for the same bytes: twice as many, short of what a prologue does otherwise."""
+
+
+def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
+    """Causes that the machine code proves, as changes for the worse: conflicts, lost coalescing and vectorisation.
+
+    Not estimates: every access is known on both sides, under the launch at hand.  Where data decide about one, or sizes
+    are examples, nothing is proven.
+    """
+    case = static_case(before, after)
+    estimates = [one for one in (before.estimate, after.estimate) if one is not None and one.launched]
+    if case is None or len(estimates) < 2:
+        return ()
+
+    def exact(kind: str) -> bool:
+        accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
+        return all(each and all(a.turns is not None for a in each) for each in accesses)
+
+    found = (finding for finding in _proven(case, exact("shared"), exact("global")) if finding is not None)
+    return tuple(finding.evidence[0] for finding in found if not _is_price(case, finding))
+
+
+def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | None]:
+    """What doubled of shared and of global memory, whose accesses are known or not."""
+
+    def doubled(figure: Callable[[Usage], float | None]) -> bool:
+        return grew(figure(case.was), figure(case.now), PROVEN_GROWTH)
+
+    if of_shared and doubled(lambda usage: usage.shared_turns) and doubled(memory_rules.turns_per_ideal):
+        yield memory_rules.bank_conflicts(case)
+    if of_global and doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
+        yield memory_rules.uncoalesced(case)
+    narrowed = grew(case.now.global_width, case.was.global_width, PROVEN_GROWTH)
+    as_much = case.was.global_bytes == case.now.global_bytes
+    if of_global and narrowed and as_much and doubled(lambda usage: usage.global_requests):
+        yield memory_rules.lost_vectorisation(case)
+
+
+def _is_price(case: Case, finding: Finding) -> bool:
+    """Whether the version would clearly gain without this cause, and by more than it loses with it.
+
+    Something else got better then, and this was paid for it: which of the two weighs more, rough estimates cannot say.
+    """
+    was, now, without = (whole(costs(usage, case.after.arch)) for usage in (case.was, case.now, finding.without))
+    return without <= CLEARLY * was and without * now <= was * was
 
 
 def weigh(before: Side, after: Side) -> StaticEstimate | None:
@@ -75,33 +138,13 @@ def weigh(before: Side, after: Side) -> StaticEstimate | None:
 
 
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
-    """What explains a figure that gates before what does not, then the largest gain first."""
-    first, rest = ([one for one in found if _leads(*one) is leads] for leads in (True, False))
-    return _by_gain(first) + _by_gain(rest)
+    """What explains a figure that gates before what does not, then the largest gain first, of equal ones as found."""
+    return sorted(found, key=lambda one: (_leads(*one), round(one[0] / ALIKE_GAIN)), reverse=True)
 
 
 def _leads(gained: float, finding: Finding) -> bool:
     """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing."""
     return finding.gates and (gained >= LEAST_GAIN or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
-
-
-def _by_gain(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
-    """Of gains that are as good as equal, the one that the rules name first."""
-    left, ranked = list(found), []
-    while left:
-        most = max(gained for gained, _ in left)
-        first = next(one for one in left if one[0] > most - ALIKE_GAIN)
-        left.remove(first)
-        ranked.append(first)
-    return ranked
-
-
-def _advice(case: Case, finding: Finding, gain: float, outweighed: bool) -> Advice:
-    return Advice(
-        cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
-        counted=case.counted, gates=finding.gates, same_code=case.before.same_code(case.after),
-        outweighed=outweighed,
-    )  # fmt: skip
 
 
 def case_of(before: Side, after: Side) -> Case | None:
@@ -180,7 +223,5 @@ def _counted_gain(case: Case) -> Callable[[Usage], float]:
     """Gain by how busy each part was."""
     arch = case.after.arch
     sms = case.after.sm_count or nominal_facts(arch).sm_count
-    if case.after.grid is not None:
-        sms = min(sms, math.prod(case.after.grid))
     parts = measured(case.now, busy_parts(case.after.counters), arch, sms)
     return lambda without: 1 - whole(changed(parts, case.now, without, arch, sms)) / whole(parts)

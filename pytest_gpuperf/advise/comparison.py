@@ -19,12 +19,6 @@ from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 SECTOR_BYTES = 32
 WARP = 32
-LEAST_ALONE = 0.01
-"""A warp alone takes at least this part of what it took, whatever is put right."""
-PAYLOAD = (
-    "fp16", "fp32", "fp64", "mufu", "tensor", "atomic", "global_load", "global_store", "shared_load", "shared_store",
-    "local_load", "local_store", "texture", "bulk_copy",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +57,6 @@ class Usage:
     """Branches that split a warp; counted only."""
     divisions: float = 0
     """Divisions, roots and remainders with a slow path; only the machine code tells."""
-    barriers: float = 0
     alone: float | None = None
     """Cycles that a warp takes that has an SM to itself; counted, those of a scheduler that no part was busy in,
     times the warps that shared them."""
@@ -79,23 +72,13 @@ class Usage:
     cycles: float | None = None
     """Of the whole run; counted only."""
 
-    @property
-    def thread_instructions(self) -> float:
-        """Instructions, lane by lane."""
-        return self.issued * self.lanes
-
-    @property
-    def overhead(self) -> float:
-        """Instructions that neither calculate with numbers of the result nor touch memory: addresses, loops, moves."""
-        return max(self.issued - sum(self.classes.get(name, 0) for name in PAYLOAD), 0.0)
-
     def quicker(self, *, instructions: float = 0.0, waited: float = 0.0) -> Usage:
         """A copy with so many instructions less, and so many cycles of waiting; ``classes`` stay as they are."""
         issued = max(self.issued - instructions, 1.0)
         if self.alone is None:
             return self.replace(issued=issued)
         cycles = waited + (instructions if self.alone_issues else 0.0)
-        return self.replace(issued=issued, alone=max(self.alone - cycles, self.alone * LEAST_ALONE))
+        return self.replace(issued=issued, alone=max(self.alone - cycles, 0.0))
 
     def replace(self, **changes: object) -> Usage:
         """A copy with other quantities."""

@@ -44,8 +44,6 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
     cycles = usage.cycles or 0.0
     found = {part: cost / (SCHEDULERS * sm_count) for part, cost in costs(usage, arch).items() if part != "latency"}
     found.update({part: fraction * cycles for part, fraction in busy.items()})
-    if "mufu" in busy:
-        found["conversion"] = 0.0  # the same unit
     if usage.alone is not None:
         found["latency"] = usage.alone / (usage.warps or 1.0)
     return found

@@ -6,6 +6,7 @@ it stay silent; divisions, barriers and tensor instructions are taken from the m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
@@ -58,35 +59,18 @@ PARTS = {
 """Metric and factor that say which fraction of the time a part was busy."""
 
 WAYS = ("ld", "st")
-METRICS = frozenset({
-    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, WARPS, SPLITS, SHARED_TURNS,
-    SHARED_IDEAL, *(ACCESSED.format(kind) for kind in ACCESSES.values()),
-    *(OPERATIONS.format(kind) for kinds in UNIT_OPERATIONS.values() for kind in kinds),
-    *(name.format(way) for name in (REQUESTS, SECTORS, USEFUL) for way in WAYS),
-    *(DRAM.format(way) for way in ("read", "write")), *(name for name, _ in PARTS.values()),
-    *(STALL.format(reason) for reasons in STALLS.values() for reason in reasons),
-})  # fmt: skip
-"""All that is read here; the set ``full`` has them."""
 NEEDED = (
     INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, PARTS["issue"][0], PARTS["l1"][0], REQUESTS.format("ld"),
     SECTORS.format("ld"), OPERATIONS.format("ffma"), STALL.format("long_scoreboard"),
 )  # fmt: skip
 """Without these the machine code tells more."""
 
-EXACT = (
-    INSTRUCTIONS, THREAD_INSTRUCTIONS,
-    *(f"l1tex__t_requests_pipe_lsu_mem_{where}_op_{way}.sum" for where in ("global", "local") for way in WAYS),
-    SECTORS.format("ld"),
-    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in WAYS),
-    *(ACCESSED.format(kind) for kind in ACCESSES.values()),
-)  # fmt: skip
-"""Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
-NEAR_EXACT = (SECTORS.format("st"), *(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum" for way in WAYS))
-"""Counters that are nearly so."""
-SAME = 0.002
-"""Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
-NEARLY_SAME = 0.05
-"""The same for those that are nearly exact: an H200's L1 counted 2.8 % fewer of the same stores."""
+EXACT = dict.fromkeys((
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, SHARED_TURNS, SECTORS.format("ld"),
+    *(REQUESTS.format(way) for way in WAYS), *(ACCESSED.format(kind) for kind in ACCESSES.values()),
+), 0.002) | {SECTORS.format("st"): 0.05}  # fmt: skip
+"""Counters that are the same in every run of the same work, and the relative difference that is none: instructions vary
+by 0.1 % where warps race, and an H200's L1 counted 2.8 % fewer of the same stores."""
 SEEN = 0.01
 """Of the global loads in the machine code, at least this part is counted as such; else they are of another kind."""
 
@@ -97,12 +81,9 @@ def complete(counters: Counters) -> bool:
 
 
 def alike(before: Counters, after: Counters) -> bool:
-    """Whether two runs did the same, by every exact and nearly exact counter that both have."""
-    allowed = {**dict.fromkeys(EXACT, SAME), **dict.fromkeys(NEAR_EXACT, NEARLY_SAME)}
-    both = [name for name in allowed if name in before and name in after]
-    return all(
-        abs(before[name] - after[name]) <= allowed[name] * max(abs(before[name]), abs(after[name])) for name in both
-    )
+    """Whether two runs did the same, by every exact counter that both have."""
+    both = [name for name in EXACT if name in before and name in after]
+    return all(math.isclose(before[name], after[name], rel_tol=EXACT[name]) for name in both)
 
 
 def busy_parts(counters: Counters) -> dict[str, float]:
@@ -116,34 +97,31 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
     issued = counters.get(INSTRUCTIONS)
     if not issued:
         return None
-    threads = counters.get(THREAD_INSTRUCTIONS)
-    lanes = threads / issued if threads else WARP
+    lanes = counters.get(THREAD_INSTRUCTIONS, WARP * issued) / issued
     classes = _classes(side, lanes)
     requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
-    shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
     turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
-    run = side.estimate
-    code = static_usage(side, run) if run is not None else None
-    times = scale * issued / code.issued if code is not None and code.issued else 0.0
-    if code is not None and code.issued:
-        classes["tensor"] = code.classes.get("tensor", 0) / code.issued * issued
-    width = _width(code.global_width if code is not None else None, useful, requests, lanes)
-    if code is not None and _unseen(classes, code, issued):
+    code = static_usage(side, side.estimate) if side.estimate is not None else Usage(issued=issued)
+    times = issued / code.issued if code.issued else 0.0
+    classes |= {name: code.classes.get(name, 0) * times for name in ("tensor", "barrier")}
+    shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
+    width = code.global_width
+    if width is None and useful and requests:
+        width = useful / requests / lanes
+    loads = code.classes.get("global_load", 0) * times
+    if classes.get("global_load", loads) < SEEN * loads:  # copies past the registers (LDGSTS) are none to the counters
         requests = sectors = useful = width = None
-        classes["global_load"] = _expected_loads(code, issued)
-    warps = counters.get(WARPS)
+        classes["global_load"] = loads
     usage = Usage(
         issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
         global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
         global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
-        global_width=width, load_lanes=_load_lanes(counters, run),
+        global_width=width, load_lanes=_load_lanes(counters, side.estimate),
         shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
-        shared_width=_width(code.shared_width if code is not None else None, 128 * (least or 0), shared, WARP),
+        shared_width=code.shared_width,
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
-        divisions=times * code.divisions if code is not None else 0.0,
-        barriers=times * code.barriers if code is not None else 0.0,
-        split_branches=_times(counters.get(SPLITS), scale),
-        warps=warps, limit=limit_of(side),
+        divisions=scale * times * code.divisions, split_branches=_times(counters.get(SPLITS), scale),
+        warps=counters.get(WARPS), limit=limit_of(side),
         dram_bytes=_times(_sum(counters, DRAM, ("read", "write")), scale),
         cycles=_times(counters.get(CYCLES), scale),
     )  # fmt: skip
@@ -152,15 +130,13 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
 
 def _classes(side: Side, lanes: float) -> dict[str, float]:
     """Instructions by class, warp by warp, as far as they are counted."""
-    counters, found = side.counters, {}
-    for name, kind in ACCESSES.items():
-        count = counters.get(ACCESSED.format(kind))
-        if count is not None:
-            found[name] = count
+    counters = side.counters
+    found = {name: counters[ACCESSED.format(kind)] for name, kind in ACCESSES.items()
+             if ACCESSED.format(kind) in counters}  # fmt: skip
     for name, kinds in UNIT_OPERATIONS.items():
-        counts = [counters.get(OPERATIONS.format(kind)) for kind in kinds]
-        if any(count is not None for count in counts):
-            found[name] = sum(count or 0.0 for count in counts) / max(lanes, 1.0)
+        count = _sum(counters, OPERATIONS, kinds)
+        if count is not None:
+            found[name] = count / max(lanes, 1.0)
     metric, factor = PARTS["mufu"]
     cycles = counters.get(CYCLES)
     if metric in counters and cycles:
@@ -169,28 +145,11 @@ def _classes(side: Side, lanes: float) -> dict[str, float]:
     return found
 
 
-def _width(by_code: float | None, useful: float | None, requests: float | None, lanes: float) -> float | None:
-    """Bytes per access and lane: the machine code knows, where it was walked through."""
-    if by_code is not None:
-        return by_code
-    return useful / requests / lanes if useful and requests else None
-
-
 def _load_lanes(counters: Counters, run: WarpEstimate | None) -> float | None:
     """Lanes that take part in a global load; how wide loads are only the machine code tells."""
     loaded, requests = counters.get(USEFUL.format("ld")), counters.get(REQUESTS.format("ld"))
     width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None
     return min(loaded / requests / width, WARP) if loaded and requests and width else None
-
-
-def _unseen(classes: Mapping[str, float], code: Usage, issued: float) -> bool:
-    """Whether most global loads of the machine code are none to the counters: copies past the registers (LDGSTS)."""
-    return "global_load" in classes and classes["global_load"] < SEEN * _expected_loads(code, issued)
-
-
-def _expected_loads(code: Usage, issued: float) -> float:
-    """Global loads of the whole run by the machine code, warp by warp."""
-    return code.classes.get("global_load", 0) / code.issued * issued if code.issued else 0.0
 
 
 def _with_waits(usage: Usage, counters: Counters) -> Usage:
@@ -205,7 +164,7 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
     return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)
 
 
-def _sum(counters: Counters, template: str, kinds: tuple[str, str] = WAYS) -> float | None:
+def _sum(counters: Counters, template: str, kinds: tuple[str, ...] = WAYS) -> float | None:
     found = [counters.get(template.format(kind)) for kind in kinds]
     return None if all(one is None for one in found) else sum(one or 0.0 for one in found)
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.api.given_code import Chosen, chosen_of, handed_cubins
-from pytest_gpuperf.api.kernel_files import header_places, source_text
-from pytest_gpuperf.api.precompile import recorded_profiles
+from pytest_gpuperf.api.kernel_files import Chosen, chosen_of, handed_cubins, header_places, source_text
 from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.adapters.cupy import read_cupy, source_of
+from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
@@ -20,14 +19,15 @@ from pytest_gpuperf.compile.adapters.numba import read_numba
 from pytest_gpuperf.compile.adapters.torch import read_torch
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.context.shared_fixtures import Site
+from pytest_gpuperf.context.stash import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 
@@ -117,7 +117,7 @@ class KernelCompiler:
             handed, self._targets(arch), by_test=arch is not None, by_run=bool(self._worker.options.archs)
         )
         return Kernel(one.binaries, device=self._worker.device, native=one.native, targets=one.targets,
-                      shared_by=site.shared_by, ptx=handed.ptx_for)  # fmt: skip
+                      shared_by=site.shared_by)  # fmt: skip
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -181,11 +181,10 @@ class KernelCompiler:
         would.  Raises ``UnsupportedKernel`` for anything else, and as ``cuda_kernel``.
         """
         code = read_cupy(kernel, name)
-        if code.path:
+        if code.source is None:
             made = self.from_cubin(Path(code.path).absolute(), code.name)
         else:
-            first = self._targets(arch)[0]
-            made = self._compiled(source_of(code, first, self._worker.compile_cache), arch, code.options)
+            made = self._compiled(code.source, arch, code.options)
         made.cooperative = code.cooperative
         return made
 
@@ -195,12 +194,12 @@ class KernelCompiler:
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
         cache = self._worker.compile_cache
-        recorded = recorded_profiles(self._worker, site.record, wanted)
-        binaries = compiling.compile_for(source, wanted, cache, recorded)
+        binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
+        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
+        kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
+        return kernel
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.
@@ -240,16 +239,28 @@ class KernelCompiler:
         records = {arch: binary.record() for arch, binary in binaries.items()}
         self._test.add_compiled(first.name, records, first.toolchain, options, file)
 
+    def _recorded(self, module: str, archs: Sequence[str]) -> dict[str, StaticProfile]:
+        """Profiles that the module's tests have on record, by the hash of their code: machine code is not read again.
+
+        None where baselines are written: what is recorded is read from the machine code.
+        """
+        options, store = self._worker.options, self._worker.store
+        if not options.active or options.update is not None:
+            return {}
+        try:
+            tests = [test for arch in archs for test in store.static_tests(arch, module, toolchain()).values()]
+        except BaselineError:  # for the judge to tell
+            return {}
+        return {record.profile.code_hash: record.profile for works in tests for record in works.values()}
+
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._worker.targets
-        if isinstance(arch, str):
-            return (plain_text(arch),)
-        require_list("cuda_kernel", "arch", arch, str)
-        targets = tuple(map(plain_text, arch))
-        if not targets:
+        given = [arch] if isinstance(arch, str) else arch
+        require_list("cuda_kernel", "arch", given, str)
+        if not given:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
-        return targets
+        return tuple(map(plain_text, given))
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
         """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""

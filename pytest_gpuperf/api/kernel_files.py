@@ -1,4 +1,4 @@
-"""Files that a test names for ``cuda_kernel``: sources, headers and cubins, read or refused with what is there."""
+"""Files and machine code that a test gives to ``cuda_kernel``: read, or refused with what is there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import difflib
 import glob
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.context.shared_fixtures import Site
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
+from pytest_gpuperf.compile.compile_errors import BadContainer
+from pytest_gpuperf.compile.machine_code.containers import begins_as_container, cubins_by_arch, is_cubin
+from pytest_gpuperf.context.stash import Site
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.model.architectures import SPELLINGS, plain
+from pytest_gpuperf.model.evidence import KernelBinary
 
 Content = TypeVar("Content", str, bytes)
 
@@ -50,12 +56,6 @@ def cubin_content(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
     return str(path), _read(path, ".cubin", site, path.read_bytes)
 
 
-def _encoding(content: bytes) -> str:
-    """What a text that is no UTF-8 most likely is in: UTF-16 tells by its mark, as editors of Windows write it."""
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return "utf-16" if marked and len(content) % 2 == 0 else "latin1"
-
-
 def _hint(path: Path, kind: str, folder: Path) -> str:
     """What is there in place of a file that is not: the place that may be meant, seen from ``folder``, or others."""
     names = path.parts[len(folder.parts) :] if path.is_relative_to(folder) else ()
@@ -75,23 +75,81 @@ def _in_folder(folder: Path, kind: str, name: str) -> str:
 
 def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
     """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise MissingSource(f"{path}: cannot be read: it is a pipe or a device, which may never end. Name a file")
     try:
         return content()
     except FileNotFoundError:
-        hint = _hint(path, kind, site.folder)
-        raise MissingSource(f"{path}: no such file; {hint}. Paths are relative to {site.file}.") from None
+        why = f"no such file; {_hint(path, kind, site.folder)}. Paths are relative to {site.file}."
     except IsADirectoryError:
-        hint = _in_folder(path, kind, "")
-        raise MissingSource(
-            f"{path}: it is a folder: name a file in it; {hint}. Paths are relative to {site.file}."
-        ) from None
+        there = _in_folder(path, kind, "")
+        why = f"it is a folder: name a file in it; {there}. Paths are relative to {site.file}."
     except UnicodeDecodeError as problem:
         old, new = shlex.quote(path.name), shlex.quote(f"{path.stem}_utf8{path.suffix}")
-        raise MissingSource(
-            f"{path}: cannot be read: {problem}. Save it as UTF-8: "
-            f"iconv -f {_encoding(problem.object)} -t utf-8 {old} -o {new}"
-        ) from None
+        marked = problem.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and len(problem.object) % 2 == 0
+        encoding = "utf-16" if marked else "latin1"
+        why = f"cannot be read: {problem}. Save it as UTF-8: iconv -f {encoding} -t utf-8 {old} -o {new}"
     except (OSError, ValueError) as problem:  # the latter of a path that no file can have
-        raise MissingSource(f"{path}: cannot be read: {problem}") from None
+        why = f"cannot be read: {problem}"
+    raise MissingSource(f"{path}: {why}")
+
+
+# --- machine code ---------------------------------------------------------------------------------------
+
+
+def handed_cubins(site: Site, given: Any, symbol: str, name: str, source: str) -> Handed:
+    """The cubins that ``from_cubin`` was given: one, those of a container, or one for each architecture.
+
+    Raises ``BadArgument``, ``MissingSource``, ``BadContainer``, ``ToolchainMissing``.
+    """
+    if not isinstance(given, Mapping):
+        place, content = cubin_content(site, given)
+        if is_cubin(content) or not begins_as_container(content):
+            return Handed({OWN_ARCH: [content]}, symbol, place, name=name, source=source)
+        cubins = cubins_by_arch(content, place)
+        if not cubins:
+            raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
+        return Handed(cubins, symbol, place, name=name, source=source)
+    if not given:
+        raise BadArgument("from_cubin: {} names no architecture; give {'sm_90': path}")
+    unknown = [arch for arch in given if arch not in SPELLINGS]
+    if unknown:
+        raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
+    found = {arch: cubin_content(site, one) for arch, one in given.items()}
+    place = ", ".join(place for place, _ in found.values())
+    return Handed({arch: [one] for arch, (_, one) in found.items()}, symbol, place, name=name, source=source)
+
+
+class Chosen(NamedTuple):
+    """A kernel for the architectures that a run wants."""
+
+    binaries: dict[str, KernelBinary]
+    targets: tuple[str, ...]
+    native: str | None
+    """What this GPU runs; None without one."""
+
+
+def chosen_of(
+    handed: Handed, targets: tuple[str, ...], native: str | None, *, by_test: bool = False, by_run: bool = False
+) -> Chosen:
+    """The kernel for the ``targets`` that are there, all if none is, and for a GPU of the architecture ``native``.
+
+    Targets that were named ``by_test`` all have to be there, and those named ``by_run`` in code for several
+    architectures.  Raises ``BadArgument``, ``LoadError`` if this GPU has no code, and as ``binary_for``.
+    """
+    alone = binary_for(handed, OWN_ARCH) if OWN_ARCH in handed.cubins else None
+    there = [*handed.cubins] if alone is None else [alone.arch]
+    missing = [target for target in targets if target not in there]
+    if missing and (by_test or (by_run and alone is None)):
+        raise BadArgument(
+            f"{handed.place}: there is no machine code for {', '.join(missing)} in it; it has {', '.join(there)}. "
+            "Compile it for that too, or ask for those that are there"
+        )
+    fitting = [arch for arch in there if native in (arch, plain(arch))]
+    if native is not None and not fitting:
+        raise LoadError(
+            f"{handed.place}: it is machine code for {', '.join(there)}, and this GPU is {native}: compile it for "
+            f"{native}"
+        )
+    native = native if native is None or native in fitting else fitting[0]
+    wanted = tuple(target for target in targets if target not in missing) or tuple(there)
+    archs = dict.fromkeys([*wanted, *([native] if native else [])])
+    return Chosen({arch: alone or binary_for(handed, arch) for arch in archs}, wanted, native)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError, quoted
-from pytest_gpuperf.baselines.files import read_bounded
 from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, cubin_named, cubin_path, is_sha256
+from pytest_gpuperf.baselines.records import read_bounded
 
 MAX_CUBIN_BYTES = 3 * 1024 * 1024
 """Eleven times the largest that was seen (docs/results/hostile_files.md)."""
-_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES, "lc": 0, "lp": 2, "pb": 2}]
+_FILTERS = [
+    {"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES, "lc": 0, "lp": 2, "pb": 2, "nice_len": 273}
+]
 """For words of four bytes."""
 _UNPACKING_BYTES = 4 * MAX_CUBIN_BYTES
 """Memory that a file may make its unpacking take."""
@@ -70,5 +72,5 @@ def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
 
 def stored_cubins(root: Path) -> dict[Path, str]:
     """The hash in the name of every file that has a cubin's name, unverified; sorted by path."""
-    paths = sorted((root / CUBIN_FOLDER).glob(f"*/*{COMPRESSED}"))
-    return {path: sha256 for path in paths if (sha256 := cubin_named(PurePosixPath(path.as_posix())))}
+    paths = sorted((root / CUBIN_FOLDER).glob(f"*{COMPRESSED}"))
+    return {path: sha256 for path in paths if (sha256 := cubin_named(path))}

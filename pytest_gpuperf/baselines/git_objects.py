@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.files import MAX_FILE_BYTES
 from pytest_gpuperf.baselines.layout import RECORDS
+from pytest_gpuperf.baselines.records import MAX_FILE_BYTES
 
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells its hooks of the repository that they run for; the folder says which one is meant."""

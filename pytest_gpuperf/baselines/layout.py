@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, quoted, unreadable
 
@@ -88,16 +88,14 @@ def evidence_path(root: Path, target: str, module: str) -> Path:
 
 
 def cubin_path(root: Path, sha256: str) -> Path:
-    """``cubins/3f/3f9a....cubin.z``.  The caller has checked ``is_sha256``."""
-    return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}{COMPRESSED}")
+    """``cubins/3f9a....cubin.z``.  The caller has checked ``is_sha256``."""
+    return inside(root, root / CUBIN_FOLDER / f"{sha256}{COMPRESSED}")
 
 
-def cubin_named(path: PurePosixPath) -> str:
+def cubin_named(path: PurePath) -> str:
     """The SHA-256 in the name of a file that lies where a cubin of some folder of baselines does; else empty."""
     sha256 = path.name.removesuffix(COMPRESSED)
-    if sha256 == path.name or path.parts[-3:-1] != (CUBIN_FOLDER, sha256[:2]):
-        return ""
-    return sha256 if is_sha256(sha256) else ""
+    return sha256 if path.parent.name == CUBIN_FOLDER and path.name != sha256 and is_sha256(sha256) else ""
 
 
 def inside(root: Path, path: Path) -> Path:

@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted, unreadable
-from pytest_gpuperf.baselines.files import read_bounded, refuse_conflict
+from pytest_gpuperf.baselines.records import read_bounded, refuse_conflict
 from pytest_gpuperf.model.evidence import Record, is_known, schema_of
 
 FILE = "manifest.json"
@@ -33,8 +33,6 @@ class Manifest(Record, frozen=True):
     """Time targets, by name."""
     toolchains: tuple[str, ...] = ()
     """Compilers whose static records the team keeps (``nvrtc 13.0.88``), by name."""
-    profile: str = ""
-    """Tolerance profile of the first update."""
     named_by_kernels: tuple[str, ...] = ()
     """Those of the architectures that no run was asked for: only kernels that name them are compiled for them."""
 
@@ -67,34 +65,32 @@ def decoded(content: bytes, place: object) -> Manifest:
     odd = [name for name in (*manifest.architectures, *manifest.named_by_kernels) if not layout.is_arch(name)]
     odd += [name for name in manifest.gpu_models if not layout.is_device(name)]
     odd += [name for name in manifest.toolchains if not is_toolchain(name)]
-    odd += [manifest.profile] if manifest.profile and not manifest.profile.isidentifier() else []
     if odd:
-        raise unreadable(place, f"'{quoted(odd[0])}' is no architecture, GPU model, compiler or profile of its list")
+        raise unreadable(place, f"'{quoted(odd[0])}' is no architecture, GPU model or compiler")
     return manifest
 
 
 def with_targets(
-    root: Path, there: Collection[str], new: Collection[str], toolchains: Iterable[str], profile: str = "",
+    root: Path, there: Collection[str], new: Collection[str], toolchains: Iterable[str],
     asked: Collection[str] | None = None,
 ) -> list[tuple[Path, bytes]]:  # fmt: skip
     """The write that adds ``new`` targets and compilers to those ``there`` and listed; none if nothing is new.
 
-    ``profile`` is taken where the manifest has none.  ``asked`` are the architectures of the run: others that are new
-    are those of kernels that name them; None asks for all that are new.
+    ``asked`` are the architectures of the run: others that are new are those of kernels that name them; None asks for
+    all that are new.
     """
     old = read(root) or Manifest(schema=0, architectures=(), gpu_models=())
     known = {*old.targets, *there}
-    named = {*old.named_by_kernels, *set(new).difference(known)}.difference(new if asked is None else asked)
-    return _plan(root, old, known.union(new), {*old.toolchains, *toolchains}, old.profile or profile, named)
+    named = {*old.named_by_kernels, *set(new) - known}.difference(new if asked is None else asked)
+    return _write(root, old, known.union(new), {*old.toolchains, *toolchains}, named)
 
 
-def without(root: Path, names: Collection[str]) -> list[tuple[Path, bytes]]:
-    """The write that takes targets and compilers off the manifest; none without them.  Raises ``BaselineError``."""
+def without(root: Path, name: str) -> list[tuple[Path, bytes]]:
+    """The write that takes a target or a compiler off the manifest; none without it.  Raises ``BaselineError``."""
     old = read(root)
-    if old is None:
+    if old is None or name not in (*old.targets, *old.toolchains):
         return []
-    targets, toolchains = (set(those).difference(names) for those in (old.targets, old.toolchains))
-    return _plan(root, old, targets, toolchains, old.profile, old.named_by_kernels)
+    return _write(root, old, set(old.targets) - {name}, set(old.toolchains) - {name}, old.named_by_kernels)
 
 
 def is_toolchain(name: str) -> bool:
@@ -102,15 +98,15 @@ def is_toolchain(name: str) -> bool:
     return " " in name and is_known(name) and len(name) <= MAX_NAME and not has_unprintable(name)
 
 
-def _plan(
-    root: Path, old: Manifest, targets: set[str], toolchains: set[str], profile: str, named: Collection[str]
+def _write(
+    root: Path, old: Manifest, targets: Collection[str], toolchains: Collection[str], named: Collection[str]
 ) -> list[tuple[Path, bytes]]:
     archs = tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order))
     new = Manifest(
         schema=SCHEMA, architectures=archs, gpu_models=tuple(sorted(filter(layout.is_device, targets))),
-        toolchains=tuple(sorted(filter(is_toolchain, toolchains))), profile=profile,
+        toolchains=tuple(sorted(filter(is_toolchain, toolchains))),
         named_by_kernels=tuple(arch for arch in archs if arch in named),
     )  # fmt: skip
-    if new == old or (old.schema == 0 and not targets):
+    if new == old or not (old.schema or targets):
         return []
     return [(root / FILE, (json.dumps(msgspec.to_builtins(new), indent=2, sort_keys=True) + "\n").encode())]

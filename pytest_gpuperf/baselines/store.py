@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.baselines import layout, manifest, writing
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, unreadable
 from pytest_gpuperf.baselines.cubin_store import placed, read_cubin, stored_cubins
-from pytest_gpuperf.baselines.files import decode, encode, read_bounded
-from pytest_gpuperf.baselines.merging import FileUpdate, Update, merged_static, merged_time
-from pytest_gpuperf.baselines.records import RecordFile
+from pytest_gpuperf.baselines.merging import Update, merged
+from pytest_gpuperf.baselines.records import Records, decode, encode, read_bounded
 from pytest_gpuperf.baselines.writing import Say, silent
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.time_record import Session, TimeRecord
+from pytest_gpuperf.model.time_record import TimeRecord, WorkloadRecords
 
 
 class StaticLookup(NamedTuple):
@@ -76,20 +75,24 @@ class Baselines:
         self.files = files
         self.name = name
         """Stands before a file's path in messages: the folder, or ``HEAD~1:baselines``."""
-        self._loaded: dict[tuple[str, str], RecordFile[Any]] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Reads everything anew at its next use."""
+        self._loaded: dict[tuple[str, str], Records] = {}
+        self._tests: dict[tuple[str, str], dict[str, dict[str, dict[str, Any]]]] = {}
         self._listed: dict[str, tuple[str, ...]] | None = None
         self._toolchains: tuple[str, ...] | None = None
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
-        tests = self.load(arch, key.module).tests
-        having = {name: of[key.test] for name, of in tests.items() if key.workload in of.get(key.test, {})}
-        record = having[toolchain][key.workload] if toolchain in having else None
-        return StaticLookup(record, tuple(sorted(having.keys() - {toolchain})))
+        compilers = self._by_compiler(arch, key.module).items()
+        found = {name: of[key.test][key.workload] for name, of in compilers if key.workload in of.get(key.test, {})}
+        return StaticLookup(found.get(toolchain), tuple(sorted(found.keys() - {toolchain})))
 
     def static_tests(self, arch: str, module: str, toolchain: str) -> dict[str, dict[str, StaticRecord]]:
         """All static evidence of a module for ``arch`` and ``toolchain``, by test and workload."""
-        return self.load(arch, module).tests.get(toolchain, {})
+        return self._by_compiler(arch, module).get(toolchain, {})
 
     def time(self, device: str, key: Key) -> TimeRecord | None:
         """Time evidence of a workload on a GPU model (``nvidia-h200``)."""
@@ -97,14 +100,24 @@ class Baselines:
 
     def time_tests(self, device: str, module: str) -> dict[str, dict[str, TimeRecord]]:
         """All time evidence of a module on a GPU model, by test and workload."""
-        return self.load(device, module).tests.get("", {})
+        return self._by_compiler(device, module).get("", {})
 
-    def sessions(self, device: str, module: str) -> tuple[Session, ...]:
-        """The sessions that a module's rounds name, oldest first."""
-        return tuple(sorted(self.load(device, module).sessions.values(), key=lambda session: session.date))
+    def workloads(self, without: Collection[tuple[str, str]] = ()) -> dict[Key, WorkloadRecords]:
+        """All that is recorded, but for files ``without``, by their targets and modules."""
+        found: dict[Key, WorkloadRecords] = {}
+        for target, module in self.places():
+            for (key, toolchain), record in (
+                self.load(target, module).items() if (target, module) not in without else ()
+            ):
+                known = found.setdefault(key, WorkloadRecords({}, {}))
+                if isinstance(record, StaticRecord):
+                    known.static[target, toolchain] = record
+                else:
+                    known.times[target] = record
+        return found
 
     def targets(self) -> tuple[str, ...]:
-        """Architectures with static baselines, then GPU models with time baselines."""
+        """Architectures with static baselines by number, then GPU models with time baselines by name."""
         return tuple(self._modules())
 
     def archs(self) -> tuple[str, ...]:
@@ -119,33 +132,37 @@ class Baselines:
         """Test modules that have a file for a target, sorted."""
         return self._modules().get(target, ())
 
+    def places(self) -> list[tuple[str, str]]:
+        """Target and module of every file of records."""
+        return [(target, module) for target in self.targets() for module in self.modules(target)]
+
     def recorded_toolchains(self) -> tuple[str, ...]:
         """Compilers that have static baselines, by name."""
-        files = (self.load(arch, module) for arch in self.archs() for module in self.modules(arch))
-        return tuple(sorted({name for file in files for name in file.tests}))
+        return tuple(sorted({name for place in self.places() for name in self._by_compiler(*place) if name}))
 
-    def keys(self, target: str) -> tuple[Key, ...]:
-        """Every workload with a baseline for a target, sorted."""
-        return tuple(sorted(key for module in self.modules(target) for key in self.load(target, module).keys(module)))
+    def keys(self, target: str, toolchain: str | None = None) -> tuple[Key, ...]:
+        """Every workload with a baseline for a target, of all compilers or of one, sorted."""
+        places = (place for module in self.modules(target) for place in self.load(target, module))
+        return tuple(sorted({key for key, compiler in places if toolchain in (None, compiler)}))
 
-    def all_keys(self) -> tuple[Key, ...]:
-        """Every workload with a baseline for any target, sorted."""
-        return tuple(sorted({key for target in self.targets() for key in self.keys(target)}))
-
-    def load(self, target: str, module: str) -> RecordFile[Any]:
+    def load(self, target: str, module: str) -> Records:
         """The records of a target and module, read once; without a file there are none."""
         if (target, module) not in self._loaded:
             path = layout.record_file(target, module)
             content = self.files.get(path)
-            empty: RecordFile[Any] = RecordFile(target, {})
-            file = empty if content is None else decode(content, f"{self.name}/{path}", target)
-            self._loaded[target, module] = file
+            self._loaded[target, module] = (
+                {} if content is None else decode(content, f"{self.name}/{path}", target, module)
+            )
         return self._loaded[target, module]
 
-    def forget(self) -> None:
-        """Reads everything anew at its next use."""
-        self._loaded.clear()
-        self._listed = self._toolchains = None
+    def _by_compiler(self, target: str, module: str) -> dict[str, dict[str, dict[str, Any]]]:
+        """The records of a file by toolchain (empty for times), test and workload."""
+        if (target, module) not in self._tests:
+            found: dict[str, dict[str, dict[str, Any]]] = {}
+            for (key, toolchain), record in self.load(target, module).items():
+                found.setdefault(toolchain, {}).setdefault(key.test, {})[key.workload] = record
+            self._tests[target, module] = found
+        return self._tests[target, module]
 
     def _modules(self) -> dict[str, tuple[str, ...]]:
         """Modules by target."""
@@ -168,18 +185,17 @@ class BaselineStore(Baselines):
 
         All where each is named by kernels alone, or the manifest cannot be read, which the end of the run tells.
         """
-        archs, named = self.archs(), frozenset[str]()
+        found = None
         with contextlib.suppress(BaselineError):
             found = manifest.read(self.root)
-            named = frozenset(found.named_by_kernels if found is not None else ())
-        return tuple(arch for arch in archs if arch not in named) or archs
+        named = found.named_by_kernels if found is not None else ()
+        return tuple(arch for arch in self.archs() if arch not in named) or self.archs()
 
     def toolchains(self) -> tuple[str, ...]:
         """Compilers that the manifest declares, or, where it declares none, all that have static baselines."""
         if self._toolchains is None:
             found = manifest.read(self.root)
-            self._toolchains = found.toolchains if found is not None else ()
-            self._toolchains = self._toolchains or self.recorded_toolchains()
+            self._toolchains = (found.toolchains if found is not None else ()) or self.recorded_toolchains()
         return self._toolchains
 
     def cubin(self, sha256: str) -> bytes:
@@ -216,50 +232,34 @@ class BaselineStore(Baselines):
         with self.exclusive(say):
             plan = self._plan(update)
             toolchains = {*self.toolchains(), *(toolchain for _, toolchain, _ in update.static)}
-            listed = manifest.with_targets(
-                self.root, self.targets(), update.targets, toolchains, update.profile, update.asked
-            )
-            return self.replace_files([*plan, *listed], sweep=update.removed is not None)
+            plan += manifest.with_targets(self.root, self.targets(), update.targets, toolchains, update.asked)
+            return self.replace_files(plan, sweep=update.removed is not None)
 
     def replace_files(self, plan: Sequence[tuple[Path, bytes]], *, sweep: bool) -> list[Path]:
         """Write the files of a plan and delete those without content; ``sweep`` the machine code that no record names.
 
         The caller holds the lock.  Returns the files that were written.
         """
-        written = writing.write_all(self.root, [(path, content) for path, content in plan if content])
-        writing.remove_all(self.root, [path for path, content in plan if not content and path.exists()])
+        written = writing.replace_all(self.root, plan)
         if sweep:
-            self._remove_unused_cubins()
+            self.forget()
+            named = {record.cubin for place in self.places() for record in self.load(*place).values()}
+            stored = stored_cubins(self.root).items()
+            writing.replace_all(self.root, [(path, b"") for path, sha256 in stored if sha256 not in named])
         return written
 
-    def _remove_unused_cubins(self) -> None:
-        """Delete machine code that no record names.  The caller holds the lock."""
-        self.forget()
-        files = (self.load(target, module) for target in self.targets() for module in self.modules(target))
-        named = {record.cubin for file in files for record in file.records.values()}
-        unused = [path for path, sha256 in stored_cubins(self.root).items() if sha256 not in named]
-        writing.remove_all(self.root, unused)
-
-    def rewritten(self, module: str, file: RecordFile[Any]) -> tuple[Path, bytes]:
+    def rewritten(self, target: str, module: str, records: Records) -> tuple[Path, bytes]:
         """The write that puts a file on disk; of one without records the content is empty, and it goes."""
-        path = layout.evidence_path(self.root, file.target, module)
-        return path, encode(file) if file.records else b""
+        return layout.evidence_path(self.root, target, module), encode(records, target) if records else b""
 
     def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
         """The writes that put the update on disk, in their order, but for the manifest."""
-        files = [self._file(*place, part, update) for place, part in update.by_file().items()]
-        return [*self._cubins(update), *files]
-
-    def _file(self, target: str, module: str, part: FileUpdate, update: Update) -> tuple[Path, bytes]:
-        if layout.is_arch(target):
-            return self.rewritten(module, merged_static(self.load(target, module), part))
-        return self.rewritten(module, merged_time(self.load(target, module), part, update.sessions))
-
-    def _cubins(self, update: Update) -> list[tuple[Path, bytes]]:
-        given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
-        named = [(key, record.cubin) for (_, _, key), record in update.static.items()]
-        named += [(key, record.cubin) for (_, key), record in update.time.items()]
-        for key, sha256 in named:
-            if sha256 and sha256 not in given and not self.has_cubin(sha256):
-                raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
-        return [given[sha256] for sha256 in sorted(given) if not self.has_cubin(sha256)]
+        placed_cubins = [placed(self.root, one) for one in update.cubins]
+        given = {sha256: (path, content) for sha256, path, content in placed_cubins}
+        plan = [given[sha256] for sha256 in sorted(given) if not self.has_cubin(sha256)]
+        for (target, module), part in update.by_file().items():
+            for (key, _), record in part.new.items():
+                if record.cubin and record.cubin not in given and not self.has_cubin(record.cubin):
+                    raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
+            plan.append(self.rewritten(target, module, merged(self.load(target, module), part)))
+        return plan

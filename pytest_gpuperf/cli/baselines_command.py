@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.edits import RecordName, move, remove
+from pytest_gpuperf.baselines.edits import move, remove, renamed
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.writing import Say
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
@@ -62,36 +62,21 @@ def _list_targets(store: BaselineStore, say: Say) -> int:
         return 0
     counts = {target: len(store.keys(target)) for target in found.targets}
     compilers = dict.fromkeys((*found.toolchains, *store.recorded_toolchains()))
-    counts |= {name: len(_keys(store, name)) for name in compilers}
+    counts |= {name: len({key for arch in store.archs() for key in store.keys(arch, name)}) for name in compilers}
     width = max(map(len, counts), default=0)
     for name, count in counts.items():
         remark = "" if name in (*found.targets, *found.toolchains) else "  not in the manifest"
         say(f"{name:<{width}}  {numbered(count, 'workload')}{remark}{'' if count else '  it has no records'}")
-    if found.profile:
-        say(f"profile {found.profile}")
     return 1 if any(not counts[target] for target in found.targets) else 0
 
 
 def _list_records(store: BaselineStore, name: str, say: Say) -> int:
-    place = RecordName.read(store, name)
     found: dict[Key, list[str]] = {}
     for target in store.targets():
-        whole = {*(store.keys(target) if name == target else ()), *_keys(store, name, target)}
+        of_compiler = store.keys(target, name)
         for key in store.keys(target):
-            if key in whole or place.leads(key, place) is not None:
+            if name == target or key in of_compiler or renamed(key, name, name) is not None:
                 found.setdefault(key, []).append(target)
     for key, targets in sorted(found.items()):
         say(f"{key}: {', '.join(targets)}")
     return 0
-
-
-def _keys(store: BaselineStore, toolchain: str, target: str = "") -> set[Key]:
-    """The workloads with records of a compiler, for one target or for all."""
-    return {
-        name.key(module)
-        for arch in store.archs()
-        if arch == (target or arch)
-        for module in store.modules(arch)
-        for name in store.load(arch, module).records
-        if name.toolchain == toolchain
-    }

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.history import difference
-from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.baselines.renames import renamed_workloads
+from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
-from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import (
@@ -28,56 +26,41 @@ from pytest_gpuperf.report.diff import (
     remarks_of,
     summary_of,
 )
-from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.render import rendered
 
-ENDINGS = (".html", ".md")
-
-
-class _Told(NamedTuple):
-    """What every form of a difference says."""
-
-    title: str
-    modules: Sequence[ModuleDiff]
-    remarks: Sequence[str]
-    summary: str
+NOT_COMPARED = "not compared: "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="REV", nargs="?", default="HEAD", help="what to compare with (default: HEAD)")
     parser.add_argument("after", metavar="REV", nargs="?", help="what is compared (default: the working tree)")
     parser.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
-    add_output(parser, "a file that ends in .html or .md; may be given again (default: text to the terminal)")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Say what differs between two commits, or a commit and the working tree, in every form that is asked for.
+    """Say what differs between two commits, or a commit and the working tree, as text or Markdown.
 
     Returns the exit status: 0, also where something differs; 1 if a file could not be read, which is named.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    refuse_other_endings(parsed.files, ENDINGS)
     folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
     git = GitFolder(folder)
-    before = _at_revision(git, parsed.before)
-    if parsed.after is None:
-        after, after_name = Baselines(FolderFiles(folder), str(folder)), "the working tree"
-    else:
-        after, after_name = _at_revision(git, parsed.after), parsed.after
+    before, after = _at_revision(git, parsed.before), Baselines(FolderFiles(folder), str(folder))
+    if parsed.after is not None:
+        after = _at_revision(git, parsed.after)
+    after_name = parsed.after or "the working tree"
     if not before.files and not after.files:
-        where = f"at {after_name}" if parsed.after else f"in {after_name}"
         raise NoFolderError(
-            f"there are no baselines in {folder}, neither at {parsed.before} nor {where}: name their folder with "
-            "--baselines DIR"
+            f"there are no baselines in {folder}, neither at {parsed.before} nor in {after_name}: name their folder "
+            "with --baselines DIR"
         )
-    told, skipped = _difference(before, after, f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}")
-    for file in parsed.files:
-        write_file("difference", file, _content(file, told).encode())
-        write(f"difference written to {file}\n")
-    if not parsed.files:
-        write(diff_markdown(*told) if parsed.markdown else "\n".join([told.title, "", *diff_lines(*told[1:])]) + "\n")
-    return 1 if skipped else 0
+    title = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
+    modules, remarks, summary = _difference(before, after)
+    if parsed.markdown:
+        write(diff_markdown(title, modules, remarks, summary))
+    else:
+        write("\n".join([title, "", *diff_lines(modules, remarks, summary)]) + "\n")
+    return 1 if any(remark.startswith(NOT_COMPARED) for remark in remarks) else 0
 
 
 def _at_revision(git: GitFolder, revision: str) -> Baselines:
@@ -85,31 +68,45 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
     return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
 
 
-def _difference(before: Baselines, after: Baselines, title: str) -> tuple[_Told, bool]:
-    """What to say, and whether a file could not be read."""
-    changed = difference(before, after)
-    renamed = renamed_workloads(changed.before, changed.after, changed.elsewhere)
-    diff = compare_evidence(
-        changed.before, changed.after, list(METRICS.values()), elsewhere=changed.elsewhere, renamed=renamed
-    )
-    skipped = [f"not compared: {words}" for words in changed.skipped]
-    manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
+def _difference(before: Baselines, after: Baselines) -> tuple[list[ModuleDiff], list[str], str]:
+    """What every form of a difference says: its modules, remarks and summary.
+
+    A file that cannot be read is left out on both sides, and named.
+    """
+    places = sorted({*before.places(), *after.places()})
+    unread: dict[tuple[str, str], str] = {}
+    for place in places:
+        try:
+            before.load(*place)
+            after.load(*place)
+        except BaselineError as problem:
+            unread[place] = _not_compared(problem)
+    old, new = before.workloads(unread), after.workloads(unread)
+    for key in [key for key, records in old.items() if new.get(key) == records]:
+        del old[key], new[key]
+    diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))
+    try:
+        remarks = remarks_of((_manifest(before), _manifest(after)))
+    except BaselineError as problem:
+        remarks = [_not_compared(problem)]
     summary = summary_of(diff)
-    if skipped and summary == NO_DIFFERENCE:
-        summary = f"{NO_DIFFERENCE} in the files that were compared" if changed.compared else "Nothing was compared"
-    return _Told(title, modules_of(diff), [*remarks_of(manifests), *skipped], summary), bool(skipped)
+    if unread and summary == NO_DIFFERENCE:
+        compared = len(unread) < len(places)
+        summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
+    return modules_of(diff), [*unread.values(), *remarks], summary
 
 
-def _content(file: Path, told: _Told) -> str:
-    if file.suffix == ".md":
-        return diff_markdown(*told)
-    return rendered("diff.html", **told._asdict())
+def _not_compared(problem: BaselineError) -> str:
+    return f"{NOT_COMPARED}{str(problem).splitlines()[0]}"
+
+
+def _manifest(baselines: Baselines) -> dict[str, object]:
+    """The fields of the manifest; none without one.  Raises ``BaselineError``."""
+    content = baselines.files.get(manifest.FILE)
+    found = None if content is None else manifest.decoded(content, f"{baselines.name}/{manifest.FILE}")
+    return {} if found is None else msgspec.structs.asdict(found)
 
 
 def _shown(name: str) -> str:
     """A revision; of a commit's full id the beginning."""
     return name[:12] if re.fullmatch("[0-9a-f]{40,64}", name) else name
-
-
-def _fields(manifest: Manifest | None) -> dict[str, object]:
-    return msgspec.structs.asdict(manifest) if manifest is not None else {}

@@ -6,13 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from pytest_gpuperf.doctor import gpus, probes, team
-from pytest_gpuperf.doctor.findings import ProbeResult, as_json, as_text, is_ready
-from pytest_gpuperf.doctor.machine import HostMachine
+from pytest_gpuperf.doctor import gpus, probes
+from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_json, as_text, is_ready
 from pytest_gpuperf.model import __version__
 
 PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
-    probes.probe_packages, probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, team.probe_team, probes.probe_ncu,
+    probes.probe_packages, probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, probes.probe_ncu,
 )  # fmt: skip
 """In the order in which a reader wants to know."""
 

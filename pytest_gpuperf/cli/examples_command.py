@@ -15,8 +15,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 USUAL = ("transpose32", "bank_conflicts", "reduce_sum", "sample4_local_memory", "vector_loads_float4")
 """Families that are copied if none is named, as far as there are such."""
 IMPORT = re.compile(r"^[ \t]*(?:from|import) (\w+)", re.MULTILINE)
-CLAIM = re.compile(r'"([A-Z0-9]+-\d+)"')
-"""The id of what a document claims, in a test and in ``claim_data``."""
 NEXT = """\
 {count} files in {folder}. Next:
 
@@ -42,9 +40,16 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     suite = _suite()
     there = {path.stem.removeprefix("test_"): path for path in sorted(suite.glob("test_*.py"))}
     if folder is None:
-        write("".join(f"{name.ljust(26)}  {_says(path)}\n" for name, path in there.items()))
+        for name, path in there.items():
+            docstring = path.read_text(encoding="utf-8").partition("\n")[0].strip('"')
+            write(f"{name:<26}  {docstring}\n")
         return 0
-    _refuse(folder, parsed.families, there)
+    if unknown := [name for name in parsed.families if name not in there]:
+        raise GpuperfError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
+    if not parsed.families and str(folder) in there:
+        raise GpuperfError(f"{folder} is a family, and the folder comes first: gpuperf examples DIR {folder}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise GpuperfError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
     chosen = parsed.families or [name for name in USUAL if name in there]
     files = _files(suite, [there[name] for name in chosen])
     for path in files:
@@ -64,28 +69,10 @@ def _suite() -> Path:
     raise GpuperfError(f"{PACKAGE / 'examples'} is missing: install pytest-gpuperf again")
 
 
-def _refuse(folder: Path, families: Sequence[str], there: dict[str, Path]) -> None:
-    unknown = [name for name in families if name not in there]
-    if unknown:
-        raise GpuperfError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
-    if not families and str(folder) in there:
-        raise GpuperfError(f"{folder} is a family, and the folder comes first: gpuperf examples DIR {folder}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise GpuperfError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
-
-
-def _says(path: Path) -> str:
-    """The first line of a test module's docstring."""
-    with path.open(encoding="utf-8") as opened:
-        return opened.readline().strip().strip('"')
-
-
 def _files(suite: Path, tests: Sequence[Path]) -> list[Path]:
     """The tests, what they import, every kernel (some include each other), and what documents claim of them."""
-    modules = _imported(suite, [suite / "conftest.py", *tests])
-    claims = {claim for path in tests for claim in CLAIM.findall(path.read_text(encoding="utf-8"))}
-    named = [path for path in suite.glob("claim_data/*.json") if claims & set(CLAIM.findall(path.read_text("utf-8")))]
-    return [*modules, *named, *suite.glob("*.json"), *suite.glob("kernels/*.cu*")]
+    data = (path for pattern in ("*.json", "claim_data/*.json", "kernels/*.cu*") for path in suite.glob(pattern))
+    return [*_imported(suite, [suite / "conftest.py", *tests]), *data]
 
 
 def _imported(suite: Path, modules: Sequence[Path]) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +15,9 @@ from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.explanation import explained
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all, explained
 from pytest_gpuperf.explain.workload_comparison import recorded_side
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.process import last_run
@@ -71,13 +70,13 @@ def _from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], 
     path = last_run.find(start)
     if path is None:
         raise GpuperfError(
-            f"no run has left its evidence in {last_run.where(start)} ({last_run.FOLDER}/{last_run.FILE}): run pytest "
-            "--gpuperf first, or read the baselines: gpuperf explain --baseline"
+            f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
+            "run pytest --gpuperf first, or read the baselines: gpuperf explain --baseline"
         )
     run, wanted = last_run.read(path), wanted.seen_from(start, last_run.root_of(path))
     found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]
     if not found:
-        raise GpuperfError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
+        raise _unmatched(wanted, [work.key for test in run.tests for work in test.workloads], "the last run")
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
     lines = explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache())
     write("\n" + "\n".join(lines))
@@ -89,58 +88,39 @@ def _from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[s
     keys = dict.fromkeys(key for target in targets for key in store.keys(target))
     found = [key for key in keys if wanted.includes(key)]
     if not found:
-        raise GpuperfError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
+        raise _unmatched(wanted, list(keys), f"the baselines in {baselines}")
     estimates = Estimates(store, {}, CompileCache())
     for key in found:
-        for side, whose in _recorded(store, key, estimates):
-            work = WorkloadEvidence(key=key, state=state_of(side, {}))
-            head, *figures = explained(work, side, {}, compared=None)
-            write("\n".join([head, *([f"    {whose}"] if whose else []), *figures]) + "\n\n")
+        sides = list(_recorded(store, key, estimates))
+        for side, whose in sides:
+            head, *figures = explained(WorkloadEvidence(key=key, state=state_of(side, {})), side, {}, compared=None)
+            several = len({other for _, other in sides}) > 1
+            write("\n".join([head, *([f"    {whose}"] if several else []), *figures]) + "\n\n")
 
 
-def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> list[tuple[Side, str]]:
-    """Recorded sides of a workload: by GPU where it was timed, else by architecture.
-
-    With each the GPU or the compiler, where there are several to tell apart; else an empty string.
-    """
-    timed = [target for target in store.devices() if store.time(target, key) is not None]
+def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> Iterator[tuple[Side, str]]:
+    """Recorded sides of a workload: by GPU where it was timed, else by architecture; each with its GPU or compiler."""
+    timed = {target: record for target in store.devices() if (record := store.time(target, key)) is not None}
     known = [(arch, toolchain) for arch in store.archs() for toolchain in store.static(arch, key, "").other_toolchains]
-    if timed:
-        last = known[-1] if known else ("", "")
-        arch, toolchain = next(((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), last)
-        return [
-            (recorded_side(store, key, target, arch, toolchain, estimates), _one_of(timed, "GPU", target))
-            for target in timed
-        ]
-    compilers = [toolchain for _, toolchain in known]
-    return [
-        (recorded_side(store, key, "", arch, toolchain, estimates), _one_of(compilers, "compiler", toolchain))
-        for arch, toolchain in known
-    ]
+    codes = {place: store.static(place[0], key, place[1]).record for place in known}
+    for target, time in timed.items():
+        own = [place for place, one in codes.items() if one is not None and one.profile.code_hash == time.identity.code]
+        arch, toolchain = [*own[:1], *known[-1:], ("", "")][0]
+        yield recorded_side(store, key, target, arch, toolchain, estimates), f"GPU: {target}"
+    for arch, toolchain in known if not timed else ():
+        yield recorded_side(store, key, "", arch, toolchain, estimates), f"compiler: {toolchain}"
 
 
-def _one_of(all_of_them: Sequence[str], kind: str, name: str) -> str:
-    """``GPU: nvidia-h200`` if there are others; else empty."""
-    return f"{kind}: {name}" if len(set(all_of_them)) > 1 else ""
-
-
-def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:
-    """True if the machine code on record for an architecture is what was timed."""
-    time, static = store.time(target, key), store.static(arch, key, toolchain).record
-    return time is not None and static is not None and time.identity.code == static.profile.code_hash
-
-
-def _unmatched(wanted: WantedWorkloads, keys: Sequence[Key], where: str) -> str:
-    """Message for no match, with the nearest names."""
+def _unmatched(wanted: WantedWorkloads, keys: Sequence[Key], where: str) -> GpuperfError:
+    """The error for no match, with the nearest names."""
     if not keys:
-        return f"there are no workloads in {where}"
-    of_test = [key for key in keys if WantedWorkloads(wanted.node_id).includes(key)]
-    if of_test and wanted.workload is not None:
-        names = ", ".join(dict.fromkeys(key.workload for key in of_test))
-        return f"{wanted.node_id} has no workload {wanted.workload!r} in {where}; it has: {names}"
+        return GpuperfError(f"there are no workloads in {where}")
+    names = list(dict.fromkeys(key.workload for key in keys if WantedWorkloads(wanted.node_id).includes(key)))
+    if names:
+        return GpuperfError(
+            f"{wanted.node_id} has no workload {wanted.workload!r} in {where}; it has: {', '.join(names)}"
+        )
     nodes = list(dict.fromkeys(key.node_id for key in keys))
     close = difflib.get_close_matches(wanted.node_id, nodes, n=CLOSE_MATCHES, cutoff=0.4)
-    close = close or [node for node in nodes if wanted.node_id.rpartition("::")[2] in node][:CLOSE_MATCHES]
-    others = f"; it has {numbered(len(nodes), 'other')}, such as {nodes[0]}"
-    hint = f"; close to it: {', '.join(close)}" if close else others
-    return f"{wanted.node_id} is not in {where}{hint}"
+    hint = f"close to it: {', '.join(close)}" if close else f"it has {first_of(nodes, CLOSE_MATCHES)}"
+    return GpuperfError(f"{wanted.node_id} is not in {where}; {hint}")

@@ -21,6 +21,8 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS
 from pytest_gpuperf.process.repository import checkout_around
 
+FILES = Path(__file__).with_name("init_files")
+"""What is written as it is."""
 MOST_FILES = 2000
 """CUDA sources that are looked through for a kernel."""
 SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor", "site-packages"})
@@ -31,12 +33,9 @@ SIGNATURE = re.compile(
     rf"\b__global__\s+{BOUNDS}void\s+{BOUNDS}(\w+)\s*\(([^)]*)\)",
     re.DOTALL,
 )
-MOST_THREADS = re.compile(r"__launch_bounds__\s*\(\s*([1-9]\d*)\s*[,)]")
 USUAL_BLOCK = 256
 MOST_TRIED = 50
 """Kernels that are compiled in search of one that needs nothing else."""
-HOST = re.compile(r"<<<|\bcuda[A-Z]\w*\s*\(|\bmain\s*\(|\bstd::(?:vector|string)\b")
-"""Of a file of a whole program, which NVRTC does not compile."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DTYPES = {
     "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32", "unsigned int": "uint32",
@@ -46,14 +45,6 @@ DTYPES = {
 """What arguments of a kernel are in a test, by their C++ types."""
 TAKEN = frozenset({"cuda_kernel", "gpu", "gpuperf", "launch", "n"})
 """Names that the test itself uses."""
-SAMPLE = """\
-// y += a * x
-extern "C" __global__ void axpy(const float* x, float* y, float a, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] += a * x[i];
-}
-"""
 SAMPLE_TEST = """\
 def test_axpy(cuda_kernel, gpu, gpuperf):
     n = 1 << 24
@@ -76,28 +67,9 @@ SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg
 """Files by which pytest takes a folder for its root."""
 INI = "[pytest]\ntestpaths = .\n"
 CONSTRAINTS = "nvidia-cuda-nvrtc=={nvrtc}\n"
-WORKFLOW = """\
-name: kernels
-on:
-  push: {branches: [main]}
-  pull_request:
-permissions: {contents: read}
-jobs:
-  static:
-    runs-on: ubuntu-latest
-    timeout-minutes: 30
-    steps:
-      - uses: actions/checkout@v4
-        with: {fetch-depth: 0, persist-credentials: false}
-      - uses: actions/setup-python@v5
-        with: {python-version: "3.12"}
-      - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static] @ git+https://github.com/OWNER/pytest-gpuperf@v0'
-      - run: pytest --gpuperf --gpuperf-report=github
-"""
 NO_KERNEL = """\
-No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments,
-without code of the host beside it, and such that NVRTC compiles it without options. A sample takes its place. For your
-own: docs/how-to/other-compilers.md
+No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments, and
+such that NVRTC compiles it without options. A sample takes its place. For your own: docs/how-to/other-compilers.md
 
 """
 ELSEWHERE = """\
@@ -125,8 +97,8 @@ class FoundKernel(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str, bool], ...]
     """Type, name, and whether it is a pointer."""
-    block: int
-    """Threads that a block of the test has: as many as the launch bounds allow, where these are a number."""
+    block: int = USUAL_BLOCK
+    """Threads that a block of the test has."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +121,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     files = _test_of(found) if found is not None else _sample(folder)
     if not any((folder / name).exists() for name in SETTINGS):
         files[folder / "pytest.ini"] = INI
-    files[folder / ".github" / "workflows" / "gpuperf.yml"] = WORKFLOW
+    files[folder / ".github" / "workflows" / "gpuperf.yml"] = (FILES / "gpuperf.yml").read_text(encoding="utf-8")
     if nvrtc := _nvrtc_version():
         files[folder / "gpuperf-constraints.txt"] = CONSTRAINTS.format(nvrtc=nvrtc)
     for path, text in files.items():
@@ -171,12 +143,10 @@ def kernels_in(folder: Path) -> Iterator[FoundKernel]:
     """Kernels whose arguments a test can make up, in the order of their files."""
     for path in _sources(folder):
         text = COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
-        for declared in [] if HOST.search(text) else SIGNATURE.finditer(text):
-            template, name, parameters = declared.groups()
+        for template, name, parameters in SIGNATURE.findall(text):
             arguments = arguments_of(parameters)
             if arguments is not None and not template:
-                allowed = map(int, MOST_THREADS.findall(declared.group()))
-                yield FoundKernel(path, name, arguments, min([USUAL_BLOCK, *allowed]))
+                yield FoundKernel(path, name, arguments)
 
 
 def compiled(kernel: FoundKernel) -> FoundKernel | None:
@@ -196,8 +166,11 @@ def compiled(kernel: FoundKernel) -> FoundKernel | None:
 
 def _sources(folder: Path) -> list[Path]:
     """CUDA sources below the folder, as many as are looked through."""
-    those = (path for path in sorted(folder.rglob("*.cu")) if path.is_file())
-    found = (path for path in those if not _skipped(path.relative_to(folder)))
+
+    def is_skipped(path: Path) -> bool:
+        return any(part.startswith(".") or part in SKIPPED for part in path.relative_to(folder).parts[:-1])
+
+    found = (path for path in sorted(folder.rglob("*.cu")) if path.is_file() and not is_skipped(path))
     return list(itertools.islice(found, MOST_FILES))
 
 
@@ -212,10 +185,6 @@ def arguments_of(parameters: str) -> tuple[tuple[str, str, bool], ...] | None:
             return None
         found.append((kind, name, bool(stars)))
     return tuple(found)
-
-
-def _skipped(path: Path) -> bool:
-    return any(part.startswith(".") or part in SKIPPED for part in path.parts[:-1])
 
 
 def _test_of(kernel: FoundKernel) -> dict[Path, str]:
@@ -235,7 +204,10 @@ def _test_of(kernel: FoundKernel) -> dict[Path, str]:
 
 
 def _sample(folder: Path) -> dict[Path, str]:
-    return {folder / "kernels" / "axpy.cu": SAMPLE, folder / "kernels" / "test_axpy.py": SAMPLE_TEST}
+    return {
+        folder / "kernels" / "axpy.cu": (FILES / "axpy.cu").read_text(encoding="utf-8"),
+        folder / "kernels" / "test_axpy.py": SAMPLE_TEST,
+    }
 
 
 def _nvrtc_version() -> str:

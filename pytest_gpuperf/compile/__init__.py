@@ -1,6 +1,6 @@
 """Static evidence from source: compiler, cubin, disassembly.  Needs no GPU, no driver, no CuPy, no pytest.
 
 ``compiler.compile_for`` makes binaries with their evidence; ``cubin.occupancy`` says how many warps a launch keeps
-resident; ``ptx_text`` counts virtual instructions; ``cubin.ready_made`` takes machine code that others compiled.
+resident; ``cubin.ready_made`` takes machine code that others compiled.
 Everything raised on purpose is a ``compile_errors.CompileProblem``.
 """

@@ -11,18 +11,16 @@ import contextlib
 import hashlib
 import os
 import stat
-import time
 import warnings
 from pathlib import Path
 
-from pytest_gpuperf.atomic_write import PART, write_whole
-from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, UntrustedFolder
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 DEFAULT_MAX_BYTES = 512 << 20
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
 _SUFFIX = ".kept"
-_STALE_PART_S = 3600.0
 
 
 def default_folder() -> Path:
@@ -40,14 +38,14 @@ def default_folder() -> Path:
 def make_private(folder: Path) -> None:
     """Make a folder that only this user may use, or see that it is one that no other may write.
 
-    Raises ``UntrustedFolder`` where another user than root owns it or may write it, and ``OSError``.
+    Raises ``OSError``, a ``PermissionError`` where another user than root owns it or may write it.
     """
     folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0):
-        raise UntrustedFolder(f"it belongs to another user, number {status.st_uid}")
+        raise PermissionError(f"it belongs to another user, number {status.st_uid}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedFolder(
+        raise PermissionError(
             f"other users may write it, mode {stat.S_IMODE(status.st_mode):o}; chmod 700 {folder} ends that"
         )
 
@@ -101,7 +99,7 @@ class CompileCache:
         return self.problem is None
 
     def _trim(self, written: int) -> None:
-        """Remove the entries used longest ago, at first and whenever a sixteenth of the bound was written since."""
+        """Remove what was used longest ago, at first and whenever a sixteenth of the bound was written since."""
         self._until_trim -= written
         if self._until_trim > 0:
             return
@@ -110,10 +108,7 @@ class CompileCache:
         for path in self.folder.glob("??/*"):
             with contextlib.suppress(FileNotFoundError):  # another process trims too
                 status = path.stat()
-                if path.suffix == _SUFFIX:
-                    entries.append((status.st_mtime_ns, status.st_size, path))
-                elif path.suffix == PART and time.time() - status.st_mtime > _STALE_PART_S:
-                    path.unlink()
+                entries.append((status.st_mtime_ns, status.st_size, path))
         excess = sum(size for _, size, _ in entries) - self.max_bytes
         for _, size, path in sorted(entries):
             if excess <= 0:

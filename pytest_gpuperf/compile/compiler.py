@@ -7,10 +7,10 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,25 +25,25 @@ from pytest_gpuperf.compile.compiler_options import (
     with_lines,
     without_folders,
 )
+from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, Recorded, analyse
+from pytest_gpuperf.compile.machine_code.profile import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of
+from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
-from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.source import KernelSource, without_comments
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
-from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import KernelBinary
 
-CACHE_VERSION = 12
+CACHE_VERSION = 13
 """Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
 _ALONE = threading.Lock()
 _ATTEMPTS = 4
-_KERNELS = dict[str, KernelAnalysis]
-"""By symbol."""
+_KERNELS = dict[str, KernelBinary]
+"""By symbol, as ``analyse`` returns them."""
+_T = TypeVar("_T")
 
 
 class _Prepared(NamedTuple):
@@ -64,44 +64,26 @@ def compile_kernel(source: KernelSource, arch: str, *, cache: CompileCache | Non
 
 
 def compile_for(
-    source: KernelSource, archs: Sequence[str], cache: CompileCache | None = None, recorded: Recorded | None = None
+    source: KernelSource, archs: Sequence[str], cache: CompileCache | None = None, recorded: Recorded = NOTHING_RECORDED
 ) -> dict[str, KernelBinary]:
     """``compile_kernel`` for several architectures, on as many threads as there are cores; raises alike.
 
     Machine code that is ``recorded`` is not read again.
     """
-    made = compile_together([source], archs, cache, recorded)
-    return {arch: binary for (_, arch), binary in made.items()}
-
-
-def compile_together(
-    sources: Iterable[KernelSource],
-    archs: Sequence[str],
-    cache: CompileCache | None = None,
-    recorded: Recorded | None = None,
-) -> dict[tuple[KernelSource, str], KernelBinary]:
-    """``compile_for`` for several sources; one run of nvdisasm an architecture reads all.  Raises alike."""
     archs = list(dict.fromkeys(archs))
     for arch in archs:
         limits_of(arch)
-    prepared = {source: _prepare(source) for source in sources}
-    for compiler in {source.compiler for source in prepared}:
-        toolchain(compiler)  # loads the compiler before threads race for it
+    one = _prepare(source)
+    toolchain(source.compiler)  # loads the compiler before threads race for it
 
-    def of_arch(arch: str) -> list[tuple[Compiled, _KERNELS]]:
-        made = [_compiled(one, arch, cache) for one in prepared.values()]
-        return list(zip(made, _read(made, arch, cache, recorded or {}), strict=True))
+    def of_arch(arch: str) -> KernelBinary:
+        made = _compiled(one, arch, cache)
+        return _binary(one, made, _read(made, arch, cache, recorded))
 
     if len(archs) == 1:
-        found = [of_arch(archs[0])]
-    else:
-        with ThreadPoolExecutor(max_workers=min(len(archs), os.cpu_count() or 1)) as threads:
-            found = list(threads.map(of_arch, archs))
-    return {
-        (one.source, arch): _binary(one, arch, *results[number])
-        for number, one in enumerate(prepared.values())
-        for arch, results in zip(archs, found, strict=True)
-    }
+        return {archs[0]: of_arch(archs[0])}
+    with ThreadPoolExecutor(max_workers=min(len(archs), os.cpu_count() or 1)) as threads:
+        return dict(zip(archs, threads.map(of_arch, archs), strict=True))
 
 
 def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:
@@ -132,12 +114,9 @@ def _compiled(one: _Prepared, arch: str, cache: CompileCache | None) -> Compiled
     """The compiler's output, from the cache as long as no header changed that it read."""
     cache = cache if one.headers.complete or one.program.compiler == NVCC else None
     key = _key(one, arch) if cache is not None else ""
-    content = cache.get(key) if cache is not None else None
-    if content is not None:
-        with contextlib.suppress(msgspec.DecodeError):
-            kept = msgspec.msgpack.decode(content, type=Compiled)
-            if all(hash_of(Path(path)) == digest for path, digest in kept.files):
-                return kept
+    kept = _kept(cache, key, Compiled)
+    if kept is not None and all(hash_of(Path(path)) == digest for path, digest in kept.files):
+        return kept
     made = _compile(one.program, arch)
     if cache is not None:
         cache.put(key, msgspec.msgpack.encode(made))
@@ -167,7 +146,7 @@ def _compile(program: Program, arch: str) -> Compiled:
     for attempt in range(_ATTEMPTS):
         with _ALONE if attempt else contextlib.nullcontext():
             made = run(program, arch)
-        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).usage.keys()
+        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).shared_bytes.keys()
         if not silent:
             return made
     raise CompileProblem(
@@ -176,16 +155,15 @@ def _compile(program: Program, arch: str) -> Compiled:
     )
 
 
-def _read(made: Sequence[Compiled], arch: str, cache: CompileCache | None, recorded: Recorded) -> list[_KERNELS]:
-    """Evidence of the kernels of each cubin: from the cache, the records, or the machine code."""
-    keys = [_evidence_key(one, arch) for one in made]
-    found = {key: _kept(cache.get(key)) if cache is not None else None for key in keys}
-    missing = {key: one for key, one in zip(keys, made, strict=True) if found[key] is None}
-    read = dict(zip(missing, analyse(list(missing.values()), arch, recorded), strict=True)) if missing else {}
-    for key, kernels in read.items():
+def _read(made: Compiled, arch: str, cache: CompileCache | None, recorded: Recorded) -> _KERNELS:
+    """Evidence of the kernels of a cubin: from the cache, the records, or the machine code."""
+    key = _evidence_key(made, arch)
+    kernels = _kept(cache, key, _KERNELS)
+    if kernels is None:
+        kernels = analyse(made, arch, recorded)
         if cache is not None:
             cache.put(key, msgspec.msgpack.encode(kernels))
-    return [read.get(key) or found[key] or {} for key in keys]
+    return kernels
 
 
 def _evidence_key(made: Compiled, arch: str) -> str:
@@ -195,25 +173,17 @@ def _evidence_key(made: Compiled, arch: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _kept(content: bytes | None) -> _KERNELS | None:
+def _kept(cache: CompileCache | None, key: str, kind: type[_T]) -> _T | None:
+    content = cache.get(key) if cache is not None else None
     with contextlib.suppress(msgspec.DecodeError):
-        return None if content is None else msgspec.msgpack.decode(content, type=_KERNELS)
+        return None if content is None else msgspec.msgpack.decode(content, type=kind)
     return None
 
 
-def _binary(one: _Prepared, arch: str, made: Compiled, kernels: _KERNELS) -> KernelBinary:
+def _binary(one: _Prepared, made: Compiled, kernels: _KERNELS) -> KernelBinary:
     source = one.source
     symbol = made.lowered or find_kernel(source.name, kernels, source.place)
-    found = kernels[symbol]
-    return KernelBinary(
-        name=source.expression or source.name,
-        symbol=symbol,
-        arch=arch,
-        toolchain=toolchain(source.compiler),
-        source_hash=one.source_hash,
-        cubin=made.cubin,
-        profile=found.profile,
-        parameters=found.parameters,
-        max_threads_per_block=found.max_threads_per_block,
-        required_block=found.required_block,
-    )
+    return msgspec.structs.replace(
+        kernels[symbol], name=source.expression or source.name, toolchain=toolchain(source.compiler),
+        source_hash=one.source_hash, cubin=made.cubin,
+    )  # fmt: skip

@@ -32,8 +32,6 @@ _REFUSED = {
 }
 _NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
 _FILE_FOR_ASSEMBLER = re.compile(r"--?(?:options-file|optf)\b")
-_FAST_COMPILE = re.compile(r"-{1,2}(?:Ofast-compile|Ofc)=(min|mid|max)")
-_ASSEMBLER_LEVEL = re.compile(r"(?:^|[\s,])(?:-O|--?opt-level[=\s])\s*(\d)")
 
 
 def accepted(options: Sequence[str]) -> tuple[str, ...]:
@@ -73,15 +71,7 @@ def with_lines(options: Sequence[str]) -> bool:
 
 
 def unoptimised_by(options: Sequence[str]) -> str:
-    """The option that has the compiler not optimise, as a user would write it; empty if none does.
-
-    ``--dopt=on`` optimises in spite of ``-G``, and of several levels for the assembler the last one holds (NVRTC and
-    ptxas 13.0).
-    """
-    if {"-G", "--device-debug"} & set(options) and not re.search(r"-dopt[=\s]*on", " ".join(options)):
+    """The option that has the compiler not optimise, as a user would write it; empty if none does."""
+    if {"-G", "--device-debug"} & set(options):
         return "-G"
-    fast = next(filter(None, map(_FAST_COMPILE.fullmatch, options)), None)
-    if fast is not None:
-        return f"--Ofast-compile={fast[1]}"
-    levels = _ASSEMBLER_LEVEL.findall(" ".join(values(_ASSEMBLER, options)))
-    return "-Xptxas -O0" if levels and levels[-1] == "0" else ""
+    return "-Xptxas -O0" if "-O0" in " ".join(values(_ASSEMBLER, options)) else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +24,8 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
     """
     library = _bindings()
     how = [f"-arch={arch}", _VERBOSE, *(["-lto"] if kind == "LTOIR" else []), *options]
-    with _created(library, how) as handle:
+    handle = library.create(len(how), how)
+    try:
         try:
             library.add_data(handle, getattr(library.InputType, kind), code, len(code), place)
             library.complete(handle)
@@ -35,16 +35,9 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
         cubin = bytearray(library.get_linked_cubin_size(handle))
         library.get_linked_cubin(handle, cubin)
         log = _text(handle, library.get_info_log_size, library.get_info_log)
-        return Compiled(bytes(cubin), log="\n".join(line for line in log.splitlines() if _USED not in line))
-
-
-@contextlib.contextmanager
-def _created(library: ModuleType, options: Sequence[str]) -> Iterator[Any]:
-    handle = library.create(len(options), list(options))
-    try:
-        yield handle
     finally:
         library.destroy(handle)
+    return Compiled(bytes(cubin), log="\n".join(line for line in log.splitlines() if _USED not in line))
 
 
 def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytearray], None]) -> str:
@@ -59,11 +52,9 @@ def _bindings() -> ModuleType:
     """``cuda.bindings.nvjitlink`` with its library loaded.  Raises ``ToolchainMissing``."""
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 an extra
-    except ImportError as problem:
-        raise ToolchainMissing(f"no cuda-bindings to run nvJitLink with ({problem}). {INSTALL}") from problem
-    try:
+
         nvjitlink.version()
-    except (RuntimeError, OSError) as problem:  # what the bindings raise if there is no library to load
-        raise ToolchainMissing(f"no nvJitLink to assemble PTX with. {INSTALL}") from problem
+    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
+        raise ToolchainMissing(f"cuda-bindings and nvJitLink cannot be loaded ({problem}). {INSTALL}") from problem
     module: ModuleType = nvjitlink
     return module

@@ -3,17 +3,15 @@
 Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
 ``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.
 
-A source that NVRTC refuses is compiled once more with stubs of the host's headers (``compile/include``): what device
-code takes from those of the C and C++ library, and nothing from the others.
+A source that NVRTC refuses is compiled again with stubs of the host's headers (``compile/include``): what device code
+takes from those of the C and C++ library, and nothing from the others; then with names that nvcc declares by itself.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,8 +25,8 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
-from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, macro_remedy, remedy
+from pytest_gpuperf.compile.compiler_texts import read_log
+from pytest_gpuperf.compile.remedies import Mistake, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
@@ -54,7 +52,6 @@ HOST_HEADERS = Path(__file__).parent / "include" / "host"
 _LIBRARIES = Path(__file__).parent / "include" / "libraries"
 """Searched before CUDA's own: those of its libraries are for the host alone."""
 _NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
-_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
 
 
 class Program(NamedTuple):
@@ -90,48 +87,26 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    stubs: tuple[Path, ...] = ()
-    while True:
+    for stubs in ((), (HOST_HEADERS,), (HOST_HEADERS, _NAMES_OF_THE_HOST)):
         try:
             return _compiled(nvrtc, program, arch, stubs)
         except CompileError as problem:
-            more = (HOST_HEADERS, _NAMES_OF_THE_HOST) if _lacks_names(problem.log) else (HOST_HEADERS,)
-            if len(more) <= len(stubs):
-                raise
-            stubs = more
-
-
-def _lacks_names(log: str) -> bool:
-    """Whether NVRTC misses a name that nvcc declares without any ``#include``."""
-    return any((one or other) in _host_names() for one, other in _UNDEFINED.findall(log))
-
-
-@functools.cache
-def _host_names() -> frozenset[str]:
-    included = re.findall(r"#include <(.+)>", _NAMES_OF_THE_HOST.read_text(encoding="utf-8"))
-    texts = ((HOST_HEADERS / name).read_text(encoding="utf-8") for name in included)
-    return frozenset(name for text in texts for name in re.findall(r"(?:#define |using ::|typedef [\w ]+ )(\w+)", text))
+            refused = problem
+    raise refused
 
 
 def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Path]) -> Compiled:
-    with _created(nvrtc, program) as handle:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
+    lowered, expression = None, (program.expression or "").encode()
+    try:
+        if expression:
+            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, expression))
         log = _compile(nvrtc, handle, program, arch, stubs)
-        lowered = None
-        if program.expression is not None:
-            expression = program.expression.encode()
+        if expression:
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
         ptx = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
         return Compiled(cubin, ptx, log, lowered)
-
-
-@contextlib.contextmanager
-def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
-    try:
-        if program.expression is not None:
-            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
-        yield handle
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
 
@@ -184,26 +159,21 @@ def refusal(program: Program, log: str) -> CompileProblem | None:
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
     own, by_nvcc = file == program.place, program.compiler == NVCC
     if file == _EXPRESSIONS or (by_nvcc and own and line > len(program.text.splitlines())):
-        return UnknownKernel(str(program.expression), program.place, None, expression_hint(what))
-    refused = Mistake(file, line, what, own, of_cuda=file.startswith(tuple(map(str, toolkit_folders()))))
-    quoted = log[mistake.end() :].lstrip("\n").partition("\n")[0]
-    advice = macro_remedy(refused, quoted, program.options)
-    advice = advice or remedy(refused, log, program.compiler, _is_for_host(program))
+        hint = (
+            f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
+            "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
+        )
+        return UnknownKernel(str(program.expression), program.place, None, hint)
+    advice = remedy(Mistake(file, line, what, own), log, program.compiler)
     return CompileError(file, line, what, log, advice)
-
-
-def _is_for_host(program: Program) -> bool:
-    """Whether the source includes a header of which device code takes nothing."""
-    stubs = (HOST_HEADERS / name for name in re.findall(r"#\s*include\s*<([^>]+)>", program.text))
-    return any(stub.is_file() and stub.stat().st_size == 0 for stub in stubs)
 
 
 def _assembler_words(log: str, status: str) -> str:
     """ptxas fails without a word where a kernel needs more static shared memory than there is; its figures tell."""
-    for kernel, usage in read_log(log).usage.items():
-        if usage.shared_bytes > STATIC_SHARED_BYTES:
+    for kernel, shared_bytes in read_log(log).shared_bytes.items():
+        if shared_bytes > STATIC_SHARED_BYTES:
             return (
-                f"kernel {kernel} declares {usage.shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
+                f"kernel {kernel} declares {shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
                 f"can be static, more has to be dynamic (extern __shared__)"
             )
     return f"compilation failed ({status})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 
 _VERSION_LIMIT_S = 20
+_INSTALL_TOOL = f"Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
 _SIGACTION_BYTES = 1024
 """More than a ``struct sigaction`` has on any system."""
 
@@ -29,31 +31,19 @@ class InstalledTool(NamedTuple):
     """``13.5.37``"""
 
 
-_CHOSEN: list[Path] = []
-"""The NVRTC library that was chosen, if any."""
-
-
-def libraries_of(folder: Path) -> dict[str, Path]:
-    """NVRTC's library by its wheel's version, of one that ``pip install --target`` put into ``folder``."""
-    names = [path.name for path in folder.glob("nvidia_cuda_nvrtc*-*.dist-info")]
-    found = sorted(path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name)
-    return {name.removesuffix(".dist-info").rpartition("-")[2]: found[0] for name in names if found}
-
-
+@functools.cache
 def choose_nvrtc(folder: Path) -> None:
-    """Compile with the NVRTC of this folder from now on.
+    """Compile with the NVRTC that ``pip install --target`` put into this folder, from now on.
 
     Raises ``ToolchainMissing`` if it has none, or another one was loaded before.
     """
-    libraries = libraries_of(folder)
+    libraries = [path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name]
     if len(libraries) != 1:
         raise ToolchainMissing(
             f"{folder} holds {len(libraries)} versions of NVRTC, not one: fill an empty folder with "
             f"pip install --target {folder} nvidia-cuda-nvrtc==VERSION"
         )
-    (library,) = libraries.values()
-    if _CHOSEN[:1] == [library]:
-        return
+    (library,) = libraries
     if nvrtc_bindings.cache_info().currsize:
         raise ToolchainMissing(f"{folder}: this process compiles with another NVRTC already")
     try:  # what is loaded is found before anything installed; 13.0.88 does not look for its builtins beside itself
@@ -61,7 +51,6 @@ def choose_nvrtc(folder: Path) -> None:
             ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
     except OSError as problem:
         raise ToolchainMissing(f"{library} cannot be loaded ({problem})") from problem
-    _CHOSEN[:] = [library]
 
 
 @functools.cache
@@ -69,21 +58,13 @@ def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
     try:
         from cuda.bindings import nvrtc  # noqa: PLC0415 an extra
-    except ImportError as problem:
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
         raise ToolchainMissing(
-            f"no CUDA compiler: the package cuda-bindings cannot be imported ({problem}). Install it: {STATIC_EXTRA}"
-        ) from problem
-    try:
-        status, _major, _minor = nvrtc.nvrtcVersion()
-    except (RuntimeError, OSError) as problem:  # what the bindings raise if there is no library to load
-        raise ToolchainMissing(
-            f"no CUDA compiler: NVRTC's library was not found ({_first_line(problem)}). "
+            f"no CUDA compiler: cuda-bindings and NVRTC cannot be loaded ({_first_line(problem)}). "
             f"Install it: {STATIC_EXTRA}, or point CUDA_PATH at a CUDA toolkit"
         ) from problem
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise ToolchainMissing(
-            f"NVRTC is there but does not tell its version ({status.name}). Reinstall: {STATIC_EXTRA}"
-        )
     module: ModuleType = nvrtc
     leave_interrupts_alone(module)
     return module
@@ -111,40 +92,37 @@ def leave_interrupts_alone(nvrtc: ModuleType) -> None:
 @functools.cache
 def disassembler() -> InstalledTool:
     """Path and version of nvdisasm.  Raises ``ToolchainMissing``."""
-    return _tool_of_wheels("nvdisasm", "static evidence reads the machine code with it")
+    return find_tool("nvdisasm", "no nvdisasm: static evidence reads the machine code with it", _INSTALL_TOOL)
 
 
 @functools.cache
 def container_reader() -> InstalledTool:
     """Path and version of cuobjdump.  Raises ``ToolchainMissing``."""
-    return _tool_of_wheels("cuobjdump", "libraries and fat binaries are taken apart with it")
+    return find_tool("cuobjdump", "no cuobjdump: libraries and fat binaries are taken apart with it", _INSTALL_TOOL)
 
 
-def _tool_of_wheels(name: str, purpose: str) -> InstalledTool:
+def find_tool(name: str, missing: str, remedy: str) -> InstalledTool:
+    """Path and version of a program: of the environment's wheels, else of a toolkit, else on ``PATH``.
+
+    Raises ``ToolchainMissing``: what is ``missing``, and the ``remedy``.
+    """
     try:
         from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
     except ImportError as problem:
         raise ToolchainMissing(
             f"no cuda.pathfinder to find {name} with ({problem}). Install: {STATIC_EXTRA}"
         ) from problem
-    found = find_nvidia_binary_utility(name)
-    if found is None:
-        raise ToolchainMissing(
-            f"no {name}: {purpose}. Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
-        )
-    return InstalledTool(Path(found), tool_version(Path(found), name, f"Install it: {STATIC_EXTRA}"))
-
-
-def tool_version(path: Path, name: str, remedy: str) -> str:
-    """What ``path --version`` tells, ``13.5.37``.  Raises ``ToolchainMissing``, which ends with the ``remedy``."""
+    path = find_nvidia_binary_utility(name) or shutil.which(name)
+    if path is None:
+        raise ToolchainMissing(f"{missing}. {remedy}")
     try:
-        done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S)
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise ToolchainMissing(f"{path} does not run ({_first_line(problem)}). {remedy}") from problem
     version = re.search(r"\bV(\d+(?:\.\d+)+)", done.stdout)
     if done.returncode != 0 or version is None:
         raise ToolchainMissing(f"{path} does not tell its version: is it {name}? {remedy}")
-    return version[1]
+    return InstalledTool(Path(path), version[1])
 
 
 @functools.cache

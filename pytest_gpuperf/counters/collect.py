@@ -7,7 +7,6 @@ that want the other cache mode or metrics of their own are put off by the first 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -48,8 +47,6 @@ class Assignment:
     working_folder: Path
     limit_s: float
     """Longest time of one process."""
-    watch: Callable[[int, float], None]
-    """Called with the number of workloads met and the seconds spent."""
 
 
 class Collection:
@@ -123,16 +120,13 @@ class Collection:
             target = self._do.target(msgspec.structs.replace(task, folder=folder))
             finished = run(
                 command(self._do.ncu.path, folder, names, task.cache, target), folder, self._do.working_folder,
-                limit_s=self._do.limit_s, watch=functools.partial(self._tell, folder),
+                limit_s=self._do.limit_s,
             )  # fmt: skip
             unknown = {canonical(name, self._do.chip) for name in unknown_metrics(finished.words)}
             found = [name for name in task.metrics if not unknown.isdisjoint((name, name.partition(".")[0]))]
             if self._missing.keys() >= set(found) or (folder / REPORT).exists():
                 return folder, finished
             self._missing.update(dict.fromkeys(found))
-
-    def _tell(self, folder: Path, spent_s: float) -> None:
-        self._do.watch(len(self._found) + len(entries(folder)), spent_s)
 
 
 def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask]:

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,10 +118,8 @@ class Finished(NamedTuple):
     target_words: str
 
 
-def run(
-    command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: float, watch: Callable[[float], None]
-) -> Finished:
-    """Run to the end; ``watch`` is called ten times a second with the seconds so far.
+def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: float) -> Finished:
+    """Run to the end.
 
     Raises ``CountersUnavailable`` if it takes longer than ``limit_s``.  Then, and where an interrupt comes, it is
     ended with what it started.  Raises ``OSError`` if it cannot be started.
@@ -134,10 +132,8 @@ def run(
     ) as process:  # fmt: skip
         try:
             while process.poll() is None:
-                spent = time.monotonic() - started
-                if spent > limit_s:
+                if time.monotonic() - started > limit_s:
                     raise CountersUnavailable(f"collecting counters was not done after {limit_s:.0f} s", TOO_LONG)
-                watch(spent)
                 time.sleep(TICK_S)
         finally:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended

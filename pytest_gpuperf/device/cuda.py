@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.driver_calls import CapturedKernel, PersistingL2, capture_call, launch_extended
+from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call, has_persisting_l2, launch_extended
 from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import GpuLock
@@ -40,7 +40,7 @@ class CudaKernel:
     """A kernel of a module of its own."""
 
     def __init__(self, cupy: Any, module: Any, binary: KernelBinary, driver: Any) -> None:
-        """``driver`` is ``cuda.bindings.driver``, or None.  Raises the errors of CuPy."""
+        """``driver`` is ``cuda.bindings.driver``.  Raises the errors of CuPy."""
         self._cupy, self._module, self._driver = cupy, module, driver
         self._function = module.get_function(binary.symbol)
         self._in_tiles = is_tile_kernel(binary.cubin, binary.symbol)
@@ -76,10 +76,9 @@ class CudaDevice:
     graph.  The two wait for each other, so what other libraries launch comes behind the flush and before the next one.
     """
 
-    def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any = None) -> None:
-        """``driver`` is ``cuda.bindings.driver``, or None without it."""
+    def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any) -> None:
+        """``driver`` is ``cuda.bindings.driver``."""
         self._cupy, self._nvml, self._driver, self._ordinal = cupy, nvml, driver, ordinal
-        self._persisting = PersistingL2(driver)
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
         self.stream = cupy.cuda.Stream()
@@ -171,11 +170,11 @@ class CudaDevice:
         return self._nvml.state()
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Raises ``LockTimeout`` and ``LockUnavailable``."""
+        """Raises ``LockError``."""
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
+        """Measured at first use, under the lock."""
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)
@@ -199,9 +198,9 @@ class CudaDevice:
 
         Lines that the workload made persist outlast it: they are made ordinary ones first, when the workload is over.
         """
-        if self._persisting.in_use:
+        if has_persisting_l2(self._driver):
             self.stream.synchronize()
-            self._persisting.reset()
+            self._driver.cuCtxResetPersistingL2Cache()
         self._flush_buffer.memset_async(0, FLUSH_FACTOR * self.facts.l2_bytes, self.stream)
 
     @cached_property

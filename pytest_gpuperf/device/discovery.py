@@ -57,13 +57,13 @@ def open_device(worker: int | None = None) -> CudaDevice:
             f"there is no NVIDIA driver ({problem}); for times run on a machine with an NVIDIA GPU (in a container: "
             "start it with --gpus all)"
         ) from None
-    nvml, driver = map(_module_or_none, ("pynvml", "cuda.bindings.driver"))
+    nvml = importlib.import_module("pynvml")
     index = bind_worker(os.environ, worker, lambda: _installed(nvml))
     try:
         with _starting(driver_library):
-            cupy = importlib.import_module("cupy")
+            driver, cupy = map(importlib.import_module, ("cuda.bindings.driver", "cupy"))
     except ImportError as problem:
-        raise NoDevice(f"CuPy cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
+        raise NoDevice(f"CuPy or cuda-bindings cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
     ordinal = index % _count(cupy)  # one GPU is left, unless nothing was narrowed or CUDA had been started before
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
@@ -103,17 +103,8 @@ def _count(cupy: Any) -> int:
     return count
 
 
-def _module_or_none(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
 def _installed(nvml: Any) -> Sequence[str]:
     """UUIDs of all GPUs of the machine; none if NVML does not tell."""
-    if nvml is None:
-        return []
     try:
         nvml.nvmlInit()
         handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
@@ -155,9 +146,8 @@ def first_architecture() -> str | None:
     Of a number in ``CUDA_VISIBLE_DEVICES`` NVML's own order is taken, which differs from CUDA's only among GPUs
     of different models.
     """
-    visible = visible_devices(os.environ)
-    nvml = _module_or_none("pynvml")
-    if visible == [] or nvml is None:
+    visible, nvml = visible_devices(os.environ), importlib.import_module("pynvml")
+    if visible == []:
         return None
     first = visible[0] if visible else "0"
     try:

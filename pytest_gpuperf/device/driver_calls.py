@@ -1,6 +1,6 @@
 """Calls of the driver that CuPy has none for: captured and extended launches, and lines that persist in the L2.
 
-``driver`` is ``cuda.bindings.driver``, or None without it.  A kernel's node in a captured graph (CUDA Driver API,
+``driver`` is ``cuda.bindings.driver``.  A kernel's node in a captured graph (CUDA Driver API,
 "Graph Management") tells its launch and the bytes of each parameter; nothing is executed.
 """
 
@@ -35,8 +35,6 @@ def capture_call(driver: Any, stream: int, call: Callable[[], Any]) -> CapturedK
     Relaxed capture, so that the call may load modules.  Raises ``LaunchError`` if the call cannot be captured, or
     enqueues anything else.
     """
-    if driver is None:
-        raise LoadError("capturing a launch needs the driver's binding: pip install cuda-bindings")
     handle = driver.CUstream(stream)
     _checked(driver, driver.cuStreamBeginCapture(handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
     try:
@@ -102,10 +100,8 @@ def _checked(driver: Any, answer: tuple[Any, ...]) -> tuple[Any, ...]:
 def launch_extended(driver: Any, function: int, stream: int, launch: Configuration, args: Sequence[Any]) -> None:
     """Enqueue ``function``, a ``CUfunction``, on ``stream``; ``args`` are NumPy scalars and arrays of one element.
 
-    Raises ``LoadError`` without the binding, and if the driver refuses the launch.
+    Raises ``LoadError`` if the driver refuses the launch.
     """
-    if not hasattr(driver, "cuLaunchKernelEx"):
-        raise LoadError("cooperative launches and clusters need the driver's binding: pip install cuda-bindings")
     config, made = driver.CUlaunchConfig(), []
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
@@ -129,24 +125,11 @@ def launch_extended(driver: Any, function: int, stream: int, launch: Configurati
         raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
 
 
-class PersistingL2:
-    """The part of this context's L2 that is set aside for lines that no flush evicts; none without the binding.
+def has_persisting_l2(driver: Any) -> bool:
+    """Whether some of this context's L2 is set aside for lines that no flush evicts, by a program or by the driver.
 
-    CUDA C++ Programming Guide, "Device Memory L2 Access Management".  A driver may set some aside by itself: on an
-    H100 580.159.04 has 9.4 MiB of 50, so that any kernel with a hint such as ``evict_last`` may leave such lines.
+    CUDA C++ Programming Guide, "Device Memory L2 Access Management".  On an H100 the driver 580.159.04 sets 9.4 MiB of
+    50 aside by itself, so that any kernel with a hint such as ``evict_last`` may leave such lines.
     """
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-
-    @property
-    def in_use(self) -> bool:
-        """Whether some of the L2 is set aside, by a program or by the driver."""
-        if self._driver is None:
-            return False
-        failed, set_aside = self._driver.cuCtxGetLimit(self._driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
-        return not int(failed) and int(set_aside) > 0
-
-    def reset(self) -> None:
-        """Make all persisting lines ordinary ones, at once: what was enqueued before has to be over."""
-        self._driver.cuCtxResetPersistingL2Cache()
+    failed, set_aside = driver.cuCtxGetLimit(driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+    return not int(failed) and int(set_aside) > 0

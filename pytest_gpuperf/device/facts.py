@@ -30,11 +30,11 @@ class Nvml:
     """NVML's view of one GPU."""
 
     def __init__(self, library: Any, uuid: str) -> None:
-        """``library`` is the module ``pynvml`` or None without it; ``uuid`` as the driver has it, without a prefix."""
+        """``library`` is the module ``pynvml``; ``uuid`` as the driver has it, without a prefix."""
         self._nvml, self._handle = library, None
         self.uuid = f"GPU-{uuid}"
         """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
-        for known in (f"GPU-{uuid}", f"MIG-{uuid}") if library is not None else ():
+        for known in (f"GPU-{uuid}", f"MIG-{uuid}"):
             with contextlib.suppress(library.NVMLError):
                 library.nvmlInit()
                 self._handle = library.nvmlDeviceGetHandleByUUID(known)
@@ -162,10 +162,8 @@ def version(number: int) -> str:
 def uuid_of(driver: Any, ordinal: int) -> str:
     """UUID of CUDA's device ``ordinal``, without NVML's prefix; empty if the driver does not tell.
 
-    ``driver`` is ``cuda.bindings.driver``, or None without it; CuPy would end the sixteen bytes at the first zero.
+    ``driver`` is ``cuda.bindings.driver``; CuPy would end the sixteen bytes at the first zero.
     """
-    if driver is None:
-        return ""
     ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid  # CUDA 13 dropped the suffix
     failed, found = ask(ordinal)  # a CUdevice is its number
     return "" if int(failed) else str(uuid.UUID(bytes=bytes(found.bytes)))

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.arguments import require
 from pytest_gpuperf.compile.machine_code.cubin import module_variables
 from pytest_gpuperf.compile.machine_code.symbols import plain_name
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -30,11 +29,10 @@ class MachineCode:
         *,
         device: Device,
         native: str | None,
-        ptx: Callable[[str], str],
         targets: Sequence[str] | None = None,
         shared_by: Callable[[], str] = str,
     ) -> None:
-        """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture.
+        """``binaries`` by architecture, at least one.
 
         ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
         """
@@ -44,7 +42,6 @@ class MachineCode:
         """Architecture that runs here; None without a GPU."""
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
-        self._ptx = ptx
         self.shared_by = shared_by
         self.variables = ModuleVariables()
         """What ``set_constant`` was given."""
@@ -78,12 +75,6 @@ class MachineCode:
     def registers(self) -> int:
         """32-bit registers per thread on ``arch``."""
         return self.profile.registers
-
-    def ptx(self, arch: str | None = None) -> str:
-        """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target."""
-        if arch is not None:
-            require("ptx", "arch", arch, str)
-        return self._ptx(arch or self.arch)
 
     @cached_property
     def loaded(self) -> LoadedKernel:

@@ -31,7 +31,7 @@ class _HandedKernel(MachineCode):
         *, device: Device,
     ) -> None:  # fmt: skip
         """``binaries`` are those of ``handed``, for the ``targets`` and for the ``native`` architecture."""
-        super().__init__(binaries, device=device, native=native, targets=targets, ptx=handed.ptx_for)
+        super().__init__(binaries, device=device, native=native, targets=targets)
         self._handed = handed
 
     def _parameters(self, args: Sequence[Any]) -> list[Any]:

@@ -1,11 +1,18 @@
-"""Findings of the doctor, and how a set of them reads."""
+"""Findings of the doctor, how a set of them reads, and the machine as its probes see it."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
+import os
 from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
 from typing import Literal
+
+from pytest_gpuperf.counters.run_ncu import Ncu, find_ncu
 
 Area = Literal["static", "time", "counters"]
 Status = Literal["ok", "missing", "warn"]
@@ -65,3 +72,35 @@ def as_json(findings: Sequence[ProbeResult], version: str) -> str:
         "findings": [dataclasses.asdict(finding) for finding in findings],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+# --- the machine ---------------------------------------------------------------------------------
+
+
+class HostMachine:
+    """Packages, files and ncu: probes ask only this, so a test hands them a machine of its own."""
+
+    def version(self, distribution: str) -> str | None:
+        """Version of an installed Python distribution, None if it is not installed."""
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            return None
+
+    def load(self, module: str) -> ModuleType:
+        """Import a module.  Raises ``ImportError``, or ``OSError`` if a shared library of it is unusable."""
+        return importlib.import_module(module)
+
+    def read(self, path: str) -> str | None:
+        """Text of a file, None if it is not there or not readable."""
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def environ(self, name: str) -> str | None:
+        return os.environ.get(name)
+
+    def ncu(self) -> Ncu:
+        """Raises ``CountersUnavailable``."""
+        return find_ncu()

@@ -5,13 +5,13 @@ No CUDA context is made, so this process is on none of the GPUs.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
-from pytest_gpuperf.doctor.findings import ProbeResult, missing
-from pytest_gpuperf.doctor.machine import HostMachine
+from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, missing
 from pytest_gpuperf.doctor.probes import package
 
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
@@ -23,20 +23,14 @@ SLICE_ADVICE = "a slice shares memory bandwidth and power with its neighbours: t
 OTHERS_ADVICE = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
 STAND_IN = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
 
-_T = TypeVar("_T")
 
-
-def from_nvml(machine: HostMachine, ask: Callable[[Any], _T], unknown: _T) -> _T:
-    """What ``ask`` finds out from NVML; ``unknown`` where that cannot be asked, of which ``probe_gpus`` says why."""
+@contextlib.contextmanager
+def _started(machine: HostMachine) -> Iterator[Any]:
+    """NVML.  Raises ``ImportError``, and NVML's own errors."""
+    nvml: Any = machine.load("pynvml")
+    nvml.nvmlInit()
     try:
-        nvml: Any = machine.load("pynvml")
-        nvml.nvmlInit()
-    except Exception:  # noqa: BLE001  the probe of the driver says why
-        return unknown
-    try:
-        return ask(nvml)
-    except nvml.NVMLError:
-        return unknown
+        yield nvml
     finally:
         nvml.nvmlShutdown()
 
@@ -44,20 +38,12 @@ def from_nvml(machine: HostMachine, ask: Callable[[Any], _T], unknown: _T) -> _T
 def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
     """The driver, then each GPU with its MIG mode and the other processes that compute on it."""
     try:
-        nvml: Any = machine.load("pynvml")
+        with _started(machine) as nvml:
+            return [_driver(nvml), *_gpus(nvml, machine)]
     except ImportError:
         return [missing("time", "driver", "pynvml cannot be imported", "pip install nvidia-ml-py")]
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as problem:
-        return [missing("time", "driver", f"NVML does not start: {problem}", NO_DRIVER_ADVICE)]
-    try:
-        return [_driver(nvml), *_gpus(nvml, machine)]
-    except nvml.NVMLError as problem:
-        advice = "run nvidia-smi; a reboot of the machine may be due"
-        return [missing("time", "driver", f"NVML gave up: {problem}", advice)]
-    finally:
-        nvml.nvmlShutdown()
+    except machine.load("pynvml").NVMLError as problem:
+        return [missing("time", "driver", f"NVML does not answer: {problem}", NO_DRIVER_ADVICE)]
 
 
 def _driver(nvml: Any) -> ProbeResult:
@@ -150,15 +136,11 @@ def _cupti(machine: HostMachine) -> ProbeResult:
     except (ImportError, OSError) as problem:
         detail = f"cupti-python {version} does not import: {problem}"
         return ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {STAND_IN}")
-    newest = from_nvml(machine, driver_cuda, None)
-    if newest is not None and _major_minor(version) > newest:
+    newest = None
+    with contextlib.suppress(Exception), _started(machine) as nvml:  # the probe of the driver says why
+        newest = driver_cuda(nvml)
+    if newest is not None and tuple(map(int, re.findall(r"\d+", version)[:2])) > newest:
         detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
         advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
         return ProbeResult("time", "CUPTI", "warn", detail, advice)
     return ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")
-
-
-def _major_minor(version: str) -> tuple[int, int]:
-    """Major and minor number of ``13.0.1``, ``13.1rc1`` or ``12``."""
-    found = re.match(r"(\d+)(?:\.(\d+))?", version)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -88,16 +88,15 @@ class EvidenceDiff:
 
 def compare_evidence(
     before: Mapping[Key, WorkloadRecords], after: Mapping[Key, WorkloadRecords], rules: Sequence[Metric], *,
-    elsewhere: Collection[Key] = frozenset(), renamed: Mapping[Key, Key] = MappingProxyType({}),
+    renamed: Mapping[Key, Key] = MappingProxyType({}),
 ) -> EvidenceDiff:  # fmt: skip
     """Compare the records of every workload by name.
 
     ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
-    ``elsewhere``: workloads that have records which are the same in both states and are in neither mapping.
     ``renamed``: names of ``before`` by those of ``after``.
     """
-    new = {key: after[key] for key in sorted(after) if key not in before and key not in elsewhere}
-    gone = {key: before[key] for key in sorted(before) if key not in after and key not in elsewhere}
+    new = {key: after[key] for key in sorted(after) if key not in before}
+    gone = {key: before[key] for key in sorted(before) if key not in after}
     lost = gone.keys() - set(renamed.values())
     came = new.keys() - renamed.keys()
     found: list[WorkloadDiff] = []

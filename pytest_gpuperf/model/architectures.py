@@ -1,9 +1,7 @@
 """The one table of architectures, sm_75 to sm_121: what an SM holds, and what a typical GPU of each has.
 
 Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", and ``cuda_occupancy.h``.
-Multiprocessors, L2 and memory are those of the data-centre or largest consumer part.  Operations per clock follow from
-the peaks in the architectures' white papers and data sheets, over SMs and boost clock: so GH100's 3,958 TFLOP/s of
-sparse FP8 over 132 SMs at 1.83 GHz.
+Multiprocessors, L2 and memory are those of the data-centre or largest consumer part.
 """
 
 from __future__ import annotations
@@ -31,8 +29,6 @@ class Architecture(NamedTuple):
     sm_count: int
     l2_mib: int
     memory_gib: int
-    operations_per_clock: int
-    """Operations of one SM in a clock at most: sparse products by its tensor cores, of the narrowest type they take."""
 
     @property
     def threads_per_sm(self) -> int:
@@ -44,17 +40,17 @@ def _ampere_and_later(warps: int, blocks: int, shared_kib: int, chip: str, *gpu:
 
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "sm_75": Architecture(32, 16, 64 * KIB, 64 * KIB, 0, 256, "TU102", 72, 6, 24, 4096),
-    "sm_80": _ampere_and_later(64, 32, 164, "GA100", 108, 40, 80, 16384),
-    "sm_86": _ampere_and_later(48, 16, 100, "GA102", 84, 6, 24, 8192),
-    "sm_87": _ampere_and_later(48, 16, 164, "GA10B", 16, 4, 64, 16384),
-    "sm_89": _ampere_and_later(48, 24, 100, "AD102", 128, 72, 24, 8192),
-    "sm_90": _ampere_and_later(64, 32, 228, "GH100", 132, 50, 80, 16384),
-    "sm_100": _ampere_and_later(64, 32, 228, "GB100", 148, 126, 192, 65536),
-    "sm_103": _ampere_and_later(64, 32, 228, "GB110", 160, 126, 288, 98304),
-    "sm_110": _ampere_and_later(48, 24, 228, "GB10B", 20, 32, 128, 65536),
-    "sm_120": _ampere_and_later(48, 24, 100, "GB202", 170, 96, 32, 8192),
-    "sm_121": _ampere_and_later(48, 24, 100, "GB20B", 48, 24, 128, 8192),
+    "sm_75": Architecture(32, 16, 64 * KIB, 64 * KIB, 0, 256, "TU102", 72, 6, 24),
+    "sm_80": _ampere_and_later(64, 32, 164, "GA100", 108, 40, 80),
+    "sm_86": _ampere_and_later(48, 16, 100, "GA102", 84, 6, 24),
+    "sm_87": _ampere_and_later(48, 16, 164, "GA10B", 16, 4, 64),
+    "sm_89": _ampere_and_later(48, 24, 100, "AD102", 128, 72, 24),
+    "sm_90": _ampere_and_later(64, 32, 228, "GH100", 132, 50, 80),
+    "sm_100": _ampere_and_later(64, 32, 228, "GB100", 148, 126, 192),
+    "sm_103": _ampere_and_later(64, 32, 228, "GB110", 160, 126, 288),
+    "sm_110": _ampere_and_later(48, 24, 228, "GB10B", 20, 32, 128),
+    "sm_120": _ampere_and_later(48, 24, 100, "GB202", 170, 96, 32),
+    "sm_121": _ampere_and_later(48, 24, 100, "GB20B", 48, 24, 128),
 }
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")

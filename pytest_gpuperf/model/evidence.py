@@ -56,22 +56,25 @@ class Parameter(Record, frozen=True):
     """What the source calls it; empty where the compiler does not tell."""
 
 
-class Figures(Record, frozen=True):
-    """What the machine code of one kernel on one architecture says about itself in numbers.  Exact."""
+class Figures(Record, frozen=True, kw_only=True):
+    """What the machine code of one kernel on one architecture says about itself in numbers.  Exact.
+
+    Figures that are zero for most kernels are left out of the JSON then.
+    """
 
     registers: int
     """32-bit registers per thread."""
-    stack_bytes: int
+    stack_bytes: int = 0
     """Stack frame per thread, bytes; includes spilled registers."""
-    spill_store_bytes: int | None
+    spill_store_bytes: int | None = 0
     """Bytes stored per thread by register spills (ptxas); None where machine code alone does not tell."""
-    spill_load_bytes: int | None
+    spill_load_bytes: int | None = 0
     """Bytes loaded per thread by register spills (ptxas); None as above."""
-    shared_bytes: int
+    shared_bytes: int = 0
     """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
     constant_bytes: int
     """Bytes in the kernel's own constant banks and parameters."""
-    barriers: int
+    barriers: int = 0
     """Named barriers used by a block."""
     code_bytes: int
     """Size of the kernel's text section, bytes, with its padding."""
@@ -81,7 +84,7 @@ class Figures(Record, frozen=True):
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
 
 
-class StaticProfile(Figures, frozen=True):
+class StaticProfile(Figures, frozen=True, kw_only=True):
     """All that the machine code of one kernel on one architecture says about itself."""
 
     code_hash: str

@@ -158,12 +158,4 @@ class Outcome:
     @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
-        return [
-            text
-            for text in (
-                self.problem,
-                self.nothing,
-                *self.missing,
-            )
-            if text
-        ]
+        return [text for text in (self.problem, self.nothing, *self.missing) if text]

@@ -27,8 +27,6 @@ _HOME = str(Path(__file__).parents[2])
 _WITHOUT_FOLDER = "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); "
 AS_COMMAND = f"{_WITHOUT_FOLDER}import pytest; sys.exit(pytest.main())"
 """As the command ``pytest``."""
-FOLDER_LAST = f"{_WITHOUT_FOLDER}import os, pytest; sys.path.append(os.getcwd()); sys.exit(pytest.main())"
-"""The same for tests that may be used to ``python -m pytest``, and import what lies in the current folder."""
 _MODULE = (
     f"{_WITHOUT_FOLDER}sys.path.insert(0, sys.argv[1]); import pytest_gpuperf; del sys.path[0]; import importlib; "
     "sys.exit(importlib.import_module(sys.argv[2]).main(sys.argv[3:]))"
@@ -173,8 +171,6 @@ class Revision(Record, frozen=True):
     """Test files that its own run collected, as in node ids."""
     root: Path = Path()
     """pytest's in ``tree``."""
-    by_name: bool = False
-    """The run chose tests by their names, so that those of other names did not run there."""
 
     def launched_by(self, module: str, test: str) -> list[str]:
         """Names of the workloads that this test would run there on a GPU."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -64,39 +64,29 @@ class Session(Record, frozen=True):
     """Of the tests' repository, as git names it; empty outside of one."""
     dirty: bool = False
     """Whether tracked files differed from that commit, those of the baseline folder aside."""
+    midmeans: tuple[float, ...] = ()
+    """In the line of a record: of its rounds, in the order they were taken; nanoseconds per launch."""
 
 
 class RecordedRound(Record, frozen=True, kw_only=True):
-    """What a record keeps of a round: all that a judge reads.  Times are nanoseconds per launch."""
+    """What a record keeps of a round: all that a judge reads."""
 
     session: str
     """``Session.id`` under which it was taken."""
     midmean: float
-    """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``)."""
-    sm_clock_mhz: tuple[int, int] | None = None
-    """SM clock before and after."""
-    iqr: float = 0.0
-    """Between the quartiles of its samples: what the midmean is rounded by when it is written, and not on disk."""
-
-    def recorded(self) -> RecordedRound:
-        """What a record keeps of it."""
-        return self
+    """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``); ns per launch."""
 
 
 class Round(RecordedRound, frozen=True, kw_only=True):
-    """Summary of one batch of samples of one workload, as it was taken."""
+    """Summary of one batch of samples of one workload, as it was taken.  Times are nanoseconds per launch."""
 
     samples: int
-    quantiles: tuple[float, ...]
-    """5, 25, 50, 75 and 95 %."""
-    minimum: float
-    maximum: float
+    sm_clock_mhz: tuple[int, int] | None = None
+    """SM clock before and after."""
 
     def recorded(self) -> RecordedRound:
-        return RecordedRound(
-            session=self.session, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
-            iqr=self.quantiles[3] - self.quantiles[1],
-        )  # fmt: skip
+        """What a record keeps of it."""
+        return RecordedRound(session=self.session, midmean=self.midmean)
 
 
 def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:
@@ -127,15 +117,13 @@ class Beside(Record, frozen=True):
     host: HostTime | None = None
     """From the call of the workload to its return."""
 
-    def updated_by(self, newer: Beside) -> Beside:
-        """These figures, each in its newer state where there is one."""
-        found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
-        return msgspec.structs.replace(self, **found)
-
 
 def updated(old: Beside | None, newer: Beside | None) -> Beside | None:
     """The figures of both, the newer one's winning: a recording without a figure keeps what is on record."""
-    return newer if old is None else old if newer is None else old.updated_by(newer)
+    if old is None or newer is None:
+        return newer or old
+    found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
+    return msgspec.structs.replace(old, **found)
 
 
 class TimeRecord(Record, frozen=True):
@@ -145,6 +133,8 @@ class TimeRecord(Record, frozen=True):
     timer: TimerName
     cache: CacheMode
     rounds: tuple[RecordedRound, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    """On record those of the rounds, oldest first; of a run none."""
     kernel: str = ""
     symbol: str = ""
     cubin: str = ""
@@ -179,6 +169,7 @@ class WorkloadRecords(NamedTuple):
         return next(filter(None, names), "")
 
 
-def rounds_on(uuid: str, record: TimeRecord, sessions: Mapping[str, Session]) -> tuple[RecordedRound, ...]:
-    """Those that were taken on this GPU; those of a session that is not among ``sessions`` are another GPU's."""
-    return tuple(one for one in record.rounds if one.session in sessions and sessions[one.session].uuid == uuid)
+def rounds_on(uuid: str, record: TimeRecord) -> tuple[RecordedRound, ...]:
+    """Those that were taken on this GPU."""
+    here = {one.id for one in record.sessions if one.uuid == uuid}
+    return tuple(one for one in record.rounds if one.session in here)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.xdist_groups import without_group
+from pytest_gpuperf.context.tests_found import without_group
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
@@ -35,7 +35,7 @@ ANSWER_S = 5.0
 
 
 class FaultPlugin:
-    """A plugin that ``start_of_run`` registers in every process of an active run."""
+    """A plugin that ``session.reporting`` registers in every process of an active run."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
@@ -43,7 +43,6 @@ class FaultPlugin:
         self._watches = options.times
         self._item: pytest.Item | None = None
         """The test that runs."""
-        self._began = 0.0
         self._more = False
         """Whether a test follows."""
 
@@ -57,8 +56,8 @@ class FaultPlugin:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         run = self._run
-        self._item, self._more, self._began = item, nextitem is not None, time.perf_counter()
-        run.recorded_ns = 0.0
+        self._item, self._more = item, nextitem is not None
+        run.test_began, run.recorded_ns = time.perf_counter(), 0.0
         if run.opened is not None:
             run.opened.launches.forget()
         elif self._watches:  # from the first test that uses a GPU
@@ -136,7 +135,7 @@ class FaultPlugin:
         if hasattr(self._config, "workerinput"):  # the report goes to the controller, which starts another worker
             report = pytest.TestReport(
                 nodeid=item.nodeid, location=item.location, keywords=dict.fromkeys(item.keywords, 1),
-                outcome="failed", longrepr=words, when="call", duration=time.perf_counter() - self._began,
+                outcome="failed", longrepr=words, when="call", duration=time.perf_counter() - self._run.test_began,
             )  # fmt: skip
             item.ihook.pytest_runtest_logreport(report=report)
             os._exit(pytest.ExitCode.TESTS_FAILED)

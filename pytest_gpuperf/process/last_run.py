@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 
-SCHEMA = 3
+SCHEMA = 4
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
 LARGEST_BYTES = 64 << 20
@@ -36,10 +36,8 @@ class LastRun(Record, frozen=True):
     """UTC, ISO 8601, seconds."""
     plugin: str
     baselines: str
-    """Folder of the baselines, as an absolute path."""
+    """Folder of the baselines, as seen from pytest's root, so that a checkout may be moved or copied."""
     tests: tuple[TestEvidence, ...]
-    root: str = ""
-    """Pytest's root, as an absolute path; empty in files of earlier versions."""
 
 
 def path_below(root: Path) -> Path:
@@ -53,9 +51,8 @@ def root_of(path: Path) -> Path:
 
 
 def baselines_of(path: Path, run: LastRun) -> Path:
-    """The folder of the baselines of the run in ``path``: where its checkout was moved or copied, that of the copy."""
-    folder = Path(run.baselines)
-    return root_of(path) / folder.relative_to(run.root) if run.root and folder.is_relative_to(run.root) else folder
+    """The folder of the baselines of the run in ``path``."""
+    return root_of(path) / run.baselines
 
 
 def keep(root: Path, run: LastRun) -> None:
@@ -79,12 +76,6 @@ def keep(root: Path, run: LastRun) -> None:
 def find(start: Path) -> Path | None:
     """The last run of ``start`` or of the nearest folder above that has one, up to the top of its repository."""
     return next((path for folder in _searched(start) if (path := path_below(folder)).is_file()), None)
-
-
-def where(start: Path) -> str:
-    """The folders in which ``find`` looks, in words."""
-    top = _searched(start)[-1]
-    return f"{start}, the top of its repository" if start == top else f"{start} or above, up to {top}"
 
 
 def _searched(start: Path) -> list[Path]:

@@ -26,7 +26,6 @@ from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.read_options import from_root
-from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
@@ -44,8 +43,7 @@ def begin(config: pytest.Config, options: Options) -> Options:
     try:
         revision = check_out(config, options.against, worker.targets)
         progress_of(config)(f"running the tests of {revision.name}")
-        named = _named(config)
-        found = _evidence(config, worker, revision, named)
+        found = _evidence(config, worker, revision)
     except (RevisionError, OtherSideLost) as problem:
         raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
     lacking = found.lacking
@@ -56,21 +54,18 @@ def begin(config: pytest.Config, options: Options) -> Options:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     BaselineStore(folder).write(_update(found))
-    works = [work for test in found.tests for work in test.workloads]
-    revision = msgspec.structs.replace(
-        revision, lacking=lacking, collected=found.collected,
-        untimed={
-            str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
-            for work in works
-            if work.identity is not None and work.cache is not None
-        },
-        by_name=bool(named or config.getoption("keyword") or config.getoption("markexpr")),
-    )  # fmt: skip
+    untimed = {
+        str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
+        for test in found.tests
+        for work in test.workloads
+        if work.identity is not None and work.cache is not None
+    }
+    revision = msgspec.structs.replace(revision, lacking=lacking, collected=found.collected, untimed=untimed)
     write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
 
 
-def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tuple[str, ...]) -> RevisionFound:
+def _evidence(config: pytest.Config, worker: Run, revision: Revision) -> RevisionFound:
     """What the revision's tests run, by a process that goes on for the callables of this one.
 
     A controller of pytest-xdist ends it: each worker starts its own at its first callable.
@@ -82,7 +77,7 @@ def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tup
     held = alone and worker.has_gpu  # then this process holds the GPU for both
     with worker.device.lock() if held else contextlib.nullcontext():
         environ = worker.child_environment() if held else os.environ
-        process = RevisionProcess(config, revision, environ, named, evidence=True)
+        process = RevisionProcess(config, revision, environ, _named(config), evidence=True)
         try:
             found = process.evidence()
         except BaseException as problem:
@@ -95,7 +90,7 @@ def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tup
                 f"its tests did not come to an end: {why}. The last lines of their run:{last}"
             ) from None
     if alone:
-        keep_running(config, revision.commit, process)
+        keep_running(config, process)
     else:
         process.close()
     return found
@@ -121,9 +116,10 @@ def _update(found: RevisionFound) -> Update:
                 static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
             if work.time is not None and found.device is not None and work.key.node_id not in found.failed:
                 cubin = work.time.cubin if work.time.cubin in cubins else ""
-                times[found.device.slug, work.key] = msgspec.structs.replace(work.time, cubin=cubin, beside=work.beside)
-    sessions = {test.session.id: test.session for test in found.tests if test.session is not None}
-    return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
+                times[found.device.slug, work.key] = msgspec.structs.replace(
+                    work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
+                )
+    return Update(static=static, time=times, cubins=list(cubins.values()))
 
 
 # --- what a run says of the revision ---------------------------------------------------------------
@@ -137,16 +133,6 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
     return (
         f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
         "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
-    )
-
-
-def chosen_by_name(book: Results, revision: Revision) -> str:
-    """What to say where tests of other names did not run there, and something is new; empty where it is not so."""
-    if not revision.by_name or all(one.verdict is not Verdict.NEW for one in book.judgements):
-        return ""
-    return (
-        "tests were chosen by name, so whether what is new was renamed is not known. To do: run the whole file, "
-        "without -k, -m and names of tests"
     )
 
 

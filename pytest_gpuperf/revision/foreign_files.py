@@ -1,8 +1,8 @@
 """Whether a process that stands for one side of a comparison uses files of the other side.
 
 A module that it imports, a shared library that it loads and a file that it reads may lie in another working tree of
-the repository: it counts where its content is not what this side's own tree has in its place.  An installed copy of
-the project counts too, since both sides import it.
+the repository: it counts where its content is not what this side's own tree has in its place.  A module from elsewhere
+that this side has in a root of its own is an installed copy, which both sides import: it counts too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import run_git
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.task import RevisionTask
@@ -24,11 +23,10 @@ from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
 _PLUGIN = os.path.realpath(Path(__file__).parents[1])
 _MAPS = Path("/proc/self/maps")
-_PACKAGE = "/__init__.py"
 _ENVIRONMENT = "or name an environment of its own with --gpuperf-against-python"
 REMEDIES = {
     "imported": f"install the project by a path that can be turned (pip install -e), {_ENVIRONMENT}",
-    "loaded": "build it below each tree and name it relative to the test file (Path(__file__).parent), " + _ENVIRONMENT,
+    "loaded": f"build it below each tree and name it relative to the test file (Path(__file__).parent), {_ENVIRONMENT}",
     "read": "name it relative to the test file (Path(__file__).parent)",
 }
 
@@ -38,16 +36,14 @@ class ForeignFiles:
 
     def __init__(self, root: Path, on_path: Iterable[str], others: Sequence[Path], tree: Path) -> None:
         """``root`` is pytest's, ``on_path`` what its ini file puts on the path."""
-        self._tree, self._others = str(tree), tuple(map(str, others))
+        self._tree, self._others = tree, tuple(map(str, others))
         self._installed = installed_folders()
         self._cache = os.path.realpath(default_folder())
-        roots = [tree, tree / "src", root, root / "src", *(Path(os.path.realpath(path)) for path in on_path)]
-        self._roots = [one for one in dict.fromkeys(roots) if one.is_relative_to(tree)]
-        self._packages = _packages(tree)
+        roots = (tree, tree / "src", root, root / "src", *(Path(os.path.realpath(path)) for path in on_path))
+        self._roots = [one for one in roots if one.is_relative_to(tree)]
         self._read: list[str] = []
         self._checking = False
-        self._checked: set[tuple[str, str]] = set()
-        self._found: dict[str, str] = {}
+        self._checked: dict[tuple[str, str, str], str] = {}
 
     def note_reads(self) -> None:
         """From now on, also check files that this process opens.  There is no end to it but the process's."""
@@ -59,66 +55,47 @@ class ForeignFiles:
         sys.addaudithook(note)
 
     def lines(self) -> tuple[str, ...]:
-        """Why this process does not run this side's own code, a line each; empty if it does."""
+        """Why this process does not run this side's own code, a line for each file; empty if it does."""
         self._checking = True
-        try:
-            for name, file in imported().items():
-                self._check("imported", file, name)
-            for file in _libraries():
-                self._check("loaded", file)
-            while self._read:
-                self._check("read", self._read.pop())
-        finally:
-            self._checking = False
-        return tuple(self._found.values())
+        used = [("imported", file, name) for name, file in imported().items()]
+        used += [("loaded", file, "") for file in _libraries()] + [("read", file, "") for file in self._read]
+        self._read.clear()
+        self._checked |= {one: self._obstacle(*one) for one in dict.fromkeys(used) if one not in self._checked}
+        self._checking = False
+        return tuple(filter(None, dict.fromkeys(self._checked.values())))
 
-    def _check(self, how: str, path: str, module: str = "") -> None:
-        if (path, module) in self._checked:
-            return
-        self._checked.add((path, module))
+    def _obstacle(self, how: str, path: str, module: str) -> str:
+        """What is wrong with one file; empty for nothing."""
         file = os.path.realpath(path)
-        if within(file, self._tree):
-            return
-        if not any(within(file, one) for one in self._installed):
-            tops = [top for top in self._others if within(file, top)]
-            if tops:
-                self._compare(how, file, os.path.relpath(file, max(tops, key=len)))
-                return
-        if module:
-            self._compare_copy(file, module)
-
-    def _compare(self, how: str, file: str, inside: str) -> None:
-        """A file of another working tree with that in its place here."""
-        ours = any(within(file, one) for one in (self._cache, _PLUGIN)) or any(
-            part.startswith(".") or part == "__pycache__" for part in Path(inside).parts
+        if within(file, str(self._tree)):
+            return ""
+        tops = [top for top in self._others if within(file, top)]
+        if tops and not any(within(file, one) for one in self._installed):
+            inside = os.path.relpath(file, max(tops, key=len))
+            if (how == "read" and self._is_a_tools(file, inside)) or _is_same(Path(file), self._tree / inside):
+                return ""
+            there = f"differs from {inside}" if (self._tree / inside).is_file() else "is not in the tree"
+            return f"{file}, of another working tree, was {how} and {there} of this side: {REMEDIES[how]}"
+        own = self._home(module)
+        if own is None:
+            return ""
+        return (
+            f"{file} was imported as {module}, though this side has {own.relative_to(self._tree)}: both sides would "
+            f"run the same code; {REMEDIES['imported']}"
         )
-        if how == "read" and ours:  # pytest's, git's, or this plugin's
-            return
-        own = Path(self._tree, inside)
-        if not _is_same(Path(file), own):
-            there = f"differs from {inside} of this side" if own.is_file() else "is not in the tree of this side"
-            line = f"{file}, of another working tree, was {how} and {there}: {REMEDIES[how]}"
-            self._found.setdefault(file, line)
 
-    def _compare_copy(self, file: str, module: str) -> None:
-        """A module from outside of all working trees with those of its name here.
+    def _is_a_tools(self, file: str, inside: str) -> bool:
+        """Whether pytest, git or this plugin reads it for itself."""
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in Path(inside).parts)
+        return hidden or within(file, self._cache) or within(file, _PLUGIN)
 
-        In folders that modules are imported from, the name tells; a package elsewhere may be a library's, so that
-        only a copy of what one of the trees has counts.
-        """
-        package = module.partition(".")[0]
-        if package in sys.stdlib_module_names:
-            return
-        own = next((one for one in _homes(module, self._roots) if one.is_file()), None)
-        for home in _homes(module, self._packages.get(package, ())) if own is None else ():
-            inside = home.relative_to(self._tree)
-            trees = (self._tree, *self._others)
-            if home.is_file() and home.stat().st_size and any(_is_same(Path(file), Path(top, inside)) for top in trees):
-                own = home
-        if own is not None:
-            inside = own.relative_to(self._tree)
-            line = f"{file} was imported as {module}, though this side has {inside}: both sides would run the same code"
-            self._found.setdefault(file, f"{line}; {REMEDIES['imported']}")
+    def _home(self, module: str) -> Path | None:
+        """Where this side has a module in a folder that modules are imported from."""
+        parts = module.split(".")
+        if not module or parts[0] in sys.stdlib_module_names:
+            return None
+        names = Path(*parts[:-1], f"{parts[-1]}.py"), Path(*parts, "__init__.py")
+        return next((root / name for root in self._roots for name in names if (root / name).is_file()), None)
 
 
 FOREIGN: pytest.StashKey[ForeignFiles] = pytest.StashKey()
@@ -159,23 +136,3 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
     except OSError:
         return False
-
-
-def _packages(tree: Path) -> dict[str, set[Path]]:
-    """Folders of ``tree`` with a tracked package that is in no other; by its name."""
-    names = os.fsdecode(run_git(tree, "ls-files", "-z").stdout).split("\0")
-    packages = {tree / name.removesuffix(_PACKAGE) for name in names if name.endswith(_PACKAGE)}
-    found: dict[str, set[Path]] = {}
-    for one in packages:
-        if one.parent not in packages:
-            found.setdefault(one.name, set()).add(one.parent)
-    return found
-
-
-def _homes(module: str, roots: Collection[Path]) -> Iterator[Path]:
-    """Where the tree would have a module; a package that it lacks is not looked into."""
-    parts = module.split(".")
-    for root in roots:
-        if len(parts) == 1 or (root / parts[0]).is_dir():
-            place = root.joinpath(*parts)
-            yield from (place.with_name(f"{place.name}.py"), place / "__init__.py")

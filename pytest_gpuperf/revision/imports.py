@@ -97,14 +97,6 @@ def imported() -> dict[str, str]:
     return {name: file for name, file in files if isinstance(file, str) and name.partition(".")[0] not in apart}
 
 
-def imported_among(files: Collection[Path]) -> set[Path]:
-    """Those of ``files``, whose paths have no links, that this process has imported."""
-    names = {file.name for file in files}
-    found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    those = {file for file in found if isinstance(file, str) and os.path.basename(file) in names}  # noqa: PTH119
-    return {Path(os.path.realpath(file)) for file in those}.intersection(files)
-
-
 def within(path: str, folder: str) -> bool:
     """Whether a path is that of the folder or lies in it, by their names."""
     return path == folder or path.startswith(f"{folder}{os.sep}")

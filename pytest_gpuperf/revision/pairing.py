@@ -1,21 +1,104 @@
-"""A callable beside that of another revision, each in its process: both halves of the comparison."""
+"""A callable beside that of another revision, each in its process: which revision, and both halves of the comparison.
+
+The revision is that of ``--gpuperf-against``, or the commit of its record.  A callable has no machine code that would
+tell whether it may have changed since: the files that git calls changed do.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.task import ChildTask, ConfirmTask, Revision
 from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
-from pytest_gpuperf.revision.process import give_up, process_for
-from pytest_gpuperf.revision.recorded import NotPaired, revision_for
+from pytest_gpuperf.revision.imports import imported
+from pytest_gpuperf.revision.process import NotPaired, give_up, process_for
+from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, ProcessOpponent, Ready, serve_samples
+
+PROSE = frozenset({".md", ".rst"})
+RECORD_ANEW = "record it with pytest --update-baselines=all"
+CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
+"""Revisions of records by their commit, or why there is none."""
+CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
+"""Files that differ, by the commit; None where git cannot tell."""
+
+# --- which revision -----------------------------------------------------------------------------------
+
+
+def revision_for(worker: Run, key: Key) -> Revision:
+    """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
+    if worker.revision is not None:
+        return worker.revision
+    commit = recorded_commit(worker, key)
+    known = worker.config.stash.setdefault(CHECKED_OUT, {})
+    if commit not in known:
+        try:
+            known[commit] = check_out(worker.config, commit, worker.targets)
+        except RevisionError as problem:
+            known[commit] = f"the commit of its record cannot be checked out: {problem}"
+    found = known[commit]
+    if isinstance(found, str):
+        raise NotPaired(found)
+    return found
+
+
+def recorded_commit(worker: Run, key: Key) -> str:
+    """The commit of the record's latest rounds.  Raises ``NotPaired``."""
+    baseline = worker.store.time(worker.device.facts.slug, key)
+    latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
+    if latest is None or not latest.commit:
+        raise NotPaired(f"its record names no commit: in a git repository, after a commit, {RECORD_ANEW}")
+    if latest.dirty:
+        raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then {RECORD_ANEW}")
+    return latest.commit
+
+
+def may_have_changed(worker: Run, key: Key) -> bool:
+    """Whether the workload may run other code than the commit of its record; True where nothing tells.
+
+    A changed Python file counts if it was imported, unless it holds other tests; any other file counts, but for prose
+    and baselines.
+    """
+    try:
+        commit = recorded_commit(worker, key)
+    except NotPaired:
+        return True
+    known = worker.config.stash.setdefault(CHANGED, {})
+    if commit not in known:
+        known[commit] = changed_since(worker.config.rootpath, commit)
+    changed = known[commit]
+    return changed is None or _matters(worker, key, changed)
+
+
+def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
+    baselines = Path(os.path.realpath(worker.options.baselines))
+    code = [path for path in changed if path.suffix not in PROSE and not path.is_relative_to(baselines)]
+    python = frozenset(path for path in code if path.suffix == ".py")
+    if len(code) > len(python):
+        return True
+    finding = worker.config.stash.get(stash.FINDING, None)
+    modules = {node_id.partition("::")[0] for node_id in finding.so_far.tests} if finding is not None else set()
+    of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
+    names = {path.name for path in python}
+    loaded = {Path(os.path.realpath(file)) for file in imported().values() if Path(file).name in names}
+    return not (loaded & python) <= of_other_tests
+
 
 # --- in the process that gates -------------------------------------------------------------------
 
@@ -56,6 +139,17 @@ def _require_same_work(identity: Identity, there: Ready) -> None:
         raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
     if differs:
         raise NotPaired("; ".join(differs))
+
+
+def start_early(worker: Run, task: ChildTask) -> None:
+    """Start the partner of a confirming process, if a callable waits for one: both import and collect side by side."""
+    places = task.places if isinstance(task, ConfirmTask) else ()
+    keys = [place.key for place in places if place.kind == "time"]
+    records = [(key, worker.store.time(worker.device.facts.slug, key)) for key in keys]
+    callables = [key for key, record in records if record is not None and not record.identity.code]
+    with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
+        if callables:
+            process_for(worker, revision_for(worker, callables[0])).begin(callables[0].node_id)
 
 
 # --- in the process of the other revision --------------------------------------------------------

@@ -19,21 +19,19 @@ import pytest
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import (
-    FOUND_FILE,
-    TASK_FILE,
-    ChildTask,
-    ConfirmTask,
-    Revision,
-    RevisionFound,
-    RevisionTask,
-    write_task,
+from pytest_gpuperf.model.task import FOUND_FILE, TASK_FILE, Revision, RevisionFound, RevisionTask, write_task
+from pytest_gpuperf.process.children import (
+    LOG_LINES,
+    RunningChild,
+    errors_in,
+    given_options,
+    given_places,
+    is_module,
+    log_lines,
+    own_options,
 )
-from pytest_gpuperf.process.children import LOG_LINES, RunningChild, errors_in, log_lines
-from pytest_gpuperf.process.command import given_options, given_places, is_module, own_options
 from pytest_gpuperf.read_options import place_of
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
-from pytest_gpuperf.revision.recorded import NotPaired, revision_for
 from pytest_gpuperf.revision.worktree import renamed_since
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import Left, Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
@@ -44,6 +42,10 @@ START_S = 300.0
 """For its start, imports and collection included, and for a test to reach its workload, compilation included."""
 GRACE_S = 10.0
 """For its end."""
+
+
+class NotPaired(Exception):
+    """A callable cannot run beside its baseline: why, and what to do."""
 
 
 class RevisionProcess:
@@ -57,6 +59,7 @@ class RevisionProcess:
 
         Raises ``OtherSideLost`` if it cannot be started, and ``pytest.UsageError`` as ``_command`` does.
         """
+        self.commit = revision.commit
         self._scratch = scratch_folder("gpuperf-revision-")
         self._folder = Path(self._scratch.name)
         self._log = self._folder / "log"
@@ -145,45 +148,32 @@ class RevisionProcess:
 
 # --- the one of this process -----------------------------------------------------------------------
 
-RUNNING: pytest.StashKey[tuple[str, RevisionProcess]] = pytest.StashKey()
-"""The one that runs, and the commit that it stands for."""
+RUNNING: pytest.StashKey[RevisionProcess] = pytest.StashKey()
 
 
-def keep_running(config: pytest.Config, commit: str, process: RevisionProcess) -> None:
+def keep_running(config: pytest.Config, process: RevisionProcess) -> None:
     """Let it be this process's partner until the end of the run."""
-    config.stash[RUNNING] = commit, process
+    config.stash[RUNNING] = process
     config.add_cleanup(functools.partial(give_up, config))
 
 
 def process_for(worker: Run, revision: Revision) -> RevisionProcess:
     """This process's partner, started at its first use.  Raises ``OtherSideLost`` and ``NotPaired``."""
     config = worker.config
-    if RUNNING in config.stash and config.stash[RUNNING][0] != revision.commit:
+    if RUNNING in config.stash and config.stash[RUNNING].commit != revision.commit:
         give_up(config)
     if RUNNING not in config.stash:
         if places_there(config, revision) is None:
             raise NotPaired(f"{revision.name} has none of these test files")
-        keep_running(config, revision.commit, RevisionProcess(config, revision, worker.child_environment()))
-    return config.stash[RUNNING][1]
-
-
-def start_early(worker: Run, task: ChildTask) -> None:
-    """Start the partner of a confirming process, if a callable waits for one: both import and collect side by side."""
-    if not isinstance(task, ConfirmTask):
-        return
-    keys = [place.key for place in task.places if place.kind == "time"]
-    records = [(key, worker.store.time(worker.device.facts.slug, key)) for key in keys]
-    callables = [key for key, record in records if record is not None and not record.identity.code]
-    with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
-        if callables:
-            process_for(worker, revision_for(worker, callables[0])).begin(callables[0].node_id)
+        keep_running(config, RevisionProcess(config, revision, worker.child_environment()))
+    return config.stash[RUNNING]
 
 
 def leave_test(config: pytest.Config) -> None:
     """Let the partner end its test, at the end of this process's: it holds no memory then."""
     if RUNNING in config.stash:
         try:
-            config.stash[RUNNING][1].leave()
+            config.stash[RUNNING].leave()
         except OtherSideLost:
             give_up(config)
 
@@ -191,7 +181,7 @@ def leave_test(config: pytest.Config) -> None:
 def give_up(config: pytest.Config) -> None:
     """End the partner; the next callable starts another one."""
     if RUNNING in config.stash:
-        process = config.stash[RUNNING][1]
+        process = config.stash[RUNNING]
         del config.stash[RUNNING]
         process.close()
 

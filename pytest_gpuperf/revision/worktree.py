@@ -1,7 +1,7 @@
 """Checkouts of other revisions: git worktrees below the cache folder, for one run at a time, kept for the next.
 
 A worktree is locked while a run uses it, by the operating system: a run that is killed leaves one that the next takes
-over.  Those not used for long are removed.
+over.  There are as many as runs were under way at once.
 """
 
 from __future__ import annotations
@@ -28,13 +28,10 @@ from pytest_gpuperf.baselines.git_objects import (
     said,
 )
 from pytest_gpuperf.compile.cache import default_folder, make_private
-from pytest_gpuperf.model.task import EVIDENCE, Revision
+from pytest_gpuperf.model.task import Revision
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
-KEPT = 4
-"""Worktrees of one repository that stay when nobody uses them, the last used."""
-_SUFFIX = ".lock"
 
 
 class Repository(NamedTuple):
@@ -117,50 +114,52 @@ def renamed_since(top: Path, tree: Path) -> dict[Path, Path]:
 def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     """A worktree of this commit, for this process alone until the end: its top level, links resolved.
 
-    Nothing is in it but what the commit has, and files that git ignores of runs before.  Raises ``RevisionError``.
+    Nothing is in it but what the commit has, and files that git ignores of runs of the same commit before.
+    Raises ``RevisionError``.
     """
     repository = repository_of(folder)
     place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
-    try:
-        make_private(default_folder())
-        place.mkdir(parents=True, exist_ok=True)
-        tree, lock = _locked(place, commit)
-    except OSError as problem:
-        raise RevisionError(
-            f"no worktree of {commit[:12]} can be made in {place} ({problem.strerror or problem}): let "
-            "GPUPERF_CACHE_DIR name a folder that can be written"
-        ) from None
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            make_private(default_folder())
+            place.mkdir(parents=True, exist_ok=True)
+            tree = next(tree for number in itertools.count() if _is_free(tree := place / str(number), held))
+        except OSError as problem:
+            raise RevisionError(
+                f"no worktree of {commit[:12]} can be made in {place} ({problem.strerror or problem}): let "
+                "GPUPERF_CACHE_DIR name a folder that can be written"
+            ) from None
         _check_out(repository, tree, commit)
         update_submodules(repository.top, tree)
-        with contextlib.suppress(FileNotFoundError):  # another run removes them too
-            _remove_old(repository, place)
         yield tree.resolve()
-    finally:
-        lock.release()
 
 
-def _locked(place: Path, commit: str) -> tuple[Path, filelock.BaseFileLock]:
-    """The first folder for this commit that no other run uses."""
-    for number in itertools.count():
-        tree = place / f"{commit[:16]}-{number}"
-        lock = filelock.FileLock(tree.with_suffix(_SUFFIX))
-        with contextlib.suppress(filelock.Timeout):
-            lock.acquire(timeout=0)
-            os.utime(tree.with_suffix(_SUFFIX))
-            return tree, lock
-    raise AssertionError  # pragma: no cover
+def _is_free(tree: Path, held: contextlib.ExitStack) -> bool:
+    """Whether no other run uses it: then this one does, as long as it is ``held``."""
+    try:
+        held.enter_context(filelock.FileLock(tree.with_suffix(".lock"), timeout=0))
+    except filelock.Timeout:
+        return False
+    return True
 
 
 def _check_out(repository: Repository, tree: Path, commit: str) -> None:
-    if _is_as_committed(tree, commit):
-        return
-    _remove(repository, tree)
-    done = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", str(tree), commit)
-    if done.returncode:
-        _remove(repository, tree)
+    """A worktree that a run of the same commit left is used again.
+
+    One is not removed by ``git worktree prune``, which would forget those whose folders cannot be reached just now.
+    """
+    if (tree / ".git").is_file() and run_git(tree, "rev-parse", "HEAD").stdout.strip() == commit.encode():
+        steps = (*NO_HOOKS, "reset", "--hard", "--quiet"), ("clean", "-ffdq"), ("status", "--porcelain")
+        done = [run_git(tree, *step) for step in steps]
+        if not any(one.returncode for one in done) and not done[-1].stdout:  # as of a file in a submodule
+            return
+    run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
+    shutil.rmtree(tree, ignore_errors=True)  # what git does not take for a worktree any more
+    added = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", "--force", str(tree), commit)
+    if added.returncode:
+        shutil.rmtree(tree, ignore_errors=True)
         raise RevisionError(
-            f"git cannot check {commit[:12]} out into {tree} ({said(done)}). See that the disk has room; git worktree "
+            f"git cannot check {commit[:12]} out into {tree} ({said(added)}). See that the disk has room; git worktree "
             "list shows what git knows of it"
         )
 
@@ -185,33 +184,3 @@ def update_submodules(top: Path, tree: Path) -> None:
                 f"git -C {top / path} fetch --all"
             )
         update_submodules(top / path, tree / path)
-
-
-def _is_as_committed(tree: Path, commit: str) -> bool:
-    """Whether a run before has left a whole worktree here; what that run made and git does not ignore goes."""
-    if not (tree / ".git").is_file():
-        return False
-    head = run_git(tree, "rev-parse", "HEAD")
-    if head.stdout.decode("ascii", "replace").strip() != commit:
-        return False
-    run_git(tree, "clean", "-ffdq")
-    status = run_git(tree, "status", "--porcelain")
-    return status.returncode == 0 and not status.stdout.strip()
-
-
-def _remove(repository: Repository, tree: Path) -> None:
-    """Not by ``git worktree prune``: it would forget other worktrees too, whose folders cannot be reached just now."""
-    run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
-    if tree.exists():  # what git does not take for a worktree any more
-        shutil.rmtree(tree, ignore_errors=True)
-        run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
-
-
-def _remove_old(repository: Repository, place: Path) -> None:
-    """Remove the worktrees that nobody uses, but for the last used."""
-    locks = sorted(place.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime)
-    for path in locks[:-KEPT]:
-        with contextlib.suppress(filelock.Timeout, OSError), filelock.FileLock(path, timeout=0):
-            _remove(repository, path.with_suffix(""))
-            shutil.rmtree(path.with_suffix(EVIDENCE), ignore_errors=True)
-            path.unlink(missing_ok=True)

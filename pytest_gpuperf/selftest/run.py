@@ -137,7 +137,7 @@ class Trials:
 
     def _launch(self, binary: KernelBinary) -> Launch:
         arch, (grid, arguments) = self._device.facts.arch, self._form
-        kernel = Kernel({arch: binary}, device=self._device, native=arch, ptx=lambda _arch: "")
+        kernel = Kernel({arch: binary}, device=self._device, native=arch)
         return kernel.launch(grid, self._family.threads, arguments)
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.given_by_hooks import device_given, reader_given
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
@@ -25,27 +24,12 @@ from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.process.children import progress_of
-from pytest_gpuperf.process.command import child_command
+from pytest_gpuperf.hookspecs import device_given, reader_given
+from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
 """Time for collecting: for the start, and for each test."""
-PROGRESS_S = 5.0
-
-
-class Progress:
-    """Shows now and then how far the profiled process has come."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._shown_s = 0.0
-
-    def __call__(self, met: int, spent_s: float) -> None:
-        self._shown_s = min(self._shown_s, spent_s)  # each process begins anew
-        if spent_s - self._shown_s >= PROGRESS_S:
-            self._shown_s = spent_s
-            self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
 
 
 def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
@@ -93,36 +77,24 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
     except KeyError as unknown:
         raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
-    limit_s = START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=reader_given(config) or read_report,
-        target=lambda task: child_command(config, task, task.folder),
-        working_folder=config.invocation_params.dir, limit_s=limit_s,
-        watch=Progress(show),
+        target=lambda task: child_command(config, task),
+        working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
     stash.run_of(config).give_memory_back()
-    if not options.update:
-        show(begin)
-        return Collection(assignment, _folder(config) / "1").collect()
-    return _repeated(assignment, _folder(config), lambda number: show(f"{begin}, take {number} of {TAKES}"))
-
-
-def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]) -> Collected:
-    """Several takes, as an update wants them; what a later one cannot have does not cost the earlier ones."""
     takes: list[Collected] = []
-    note = ""
-    for number in range(1, 1 + TAKES):
-        begin(number)
+    for number in range(1, 1 + (TAKES if options.update else 1)):
+        show(f"{begin}, take {number} of {TAKES}" if options.update else begin)
         try:
-            takes.append(Collection(assignment, folder / str(number)).collect())
-        except CountersUnavailable as problem:
+            takes.append(Collection(assignment, _folder(config) / str(number)).collect())
+        except CountersUnavailable as problem:  # what a later one cannot have does not cost the earlier ones
             if not takes:
                 raise
-            note = f"taken only {number - 1} of {TAKES} times: {problem}"
-            break
-    return together(takes, note)
+            return together(takes, f"taken only {number - 1} of {TAKES} times: {problem}")
+    return together(takes) if options.update else takes[0]
 
 
 def _architecture(config: pytest.Config) -> str:

@@ -10,7 +10,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.verdict import Verdict
@@ -21,13 +21,12 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.results import Results
-from pytest_gpuperf.revision.against import chosen_by_name, with_itself
+from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import note_missing
 from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
-from pytest_gpuperf.update.accept import accept
-from pytest_gpuperf.update.removed import records_removed, removed_line
+from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
@@ -43,7 +42,7 @@ def finish(session: pytest.Session) -> None:
         return
     if run.revision is not None:
         itself = "" if run.options.against_python else with_itself(config, run.revision)
-        outcome.left_out += tuple(filter(None, (itself, chosen_by_name(results, run.revision))))
+        outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if run.options.update is not None:
@@ -93,11 +92,11 @@ def _keep(run: Run) -> None:
     tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads or evidence.unreached)
     if not any(evidence.workloads for evidence in tests):
         return
-    root = run.config.rootpath
+    root, folder = run.config.rootpath, run.options.baselines
+    baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
     found = last_run.LastRun(
-        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(run.options.baselines), tests=tests,
-        root=str(root),
-    )  # fmt: skip
+        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(baselines), tests=tests
+    )
     try:
         last_run.keep(root, found)
     except last_run.LastRunError as problem:
@@ -157,7 +156,8 @@ def _nothing_measured(run: Run, *, passed: bool) -> str:
     """
     options, results = run.options, run.results
     compared_nothing = _compared_nothing(results) if options.open == "fail" and options.update is None else ""
-    gathered = results.gathered_anything if options.gates else results.gathered_counters
+    works = [work for one in results.evidence for work in one.workloads]
+    gathered = results.gathered_anything if options.gates else any(work.counters for work in works)
     if compared_nothing or gathered or not passed:
         return compared_nothing
     count = results.tests_run

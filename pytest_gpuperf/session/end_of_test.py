@@ -12,10 +12,7 @@ import pytest
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
-from pytest_gpuperf.endings import CheckedOnly, PerformanceRegression
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
@@ -23,7 +20,7 @@ from pytest_gpuperf.report.failures import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, PerformanceRegression, TestRecord
 
 SKIPS = (pytest.skip.Exception, unittest.SkipTest, pytest.xfail.Exception)
 """How a test says that it shall not count: what the gate has against it counts all the same."""
@@ -46,7 +43,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     test.whole = problem is None and not test.subtest_stopped and run.options.gates and run.has_gpu
     loss = broken_by(item, run, problem)
     if loss is not None:
-        problem, test.faulted, test.whole = loss, True, False
+        problem, test.whole = loss, False
         run.gpu_lost = item.nodeid
     test.memory = memory_words(run, problem)
     stopped = problem is not None and stops_early(item, problem)
@@ -55,7 +52,12 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     leave_test(item.config)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception) and not isinstance(problem, SKIPS)
     _settle_pending(item, run, test, cut_short=failed_by_pytest)  # a fault too: nothing can be confirmed then
-    unreadable = _judge(item, run, test, problem, stopped=stopped) if run.options.active else ""
+    unreadable = ""
+    if run.options.active:
+        from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
+
+        early = stopped or test.subtest_stopped
+        unreadable = judge_test.judge_test(item.config, run, test, stopped=early, whole=problem is None and not early)
     if problem is not None and not stopped and not isinstance(problem, SKIPS):
         if type(problem).__module__.startswith("pytest_gpuperf."):
             said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header
@@ -65,25 +67,14 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     failed = exit_policy.failures([*test.judgements, *test.unreached], run.options)
     if failed:
-        test.red_signature, test.severity = signature(failed, _causes(test)), severity(failed)
+        test.red_signature, test.severity = signature(failed, test.advice), severity(failed)
         raise PerformanceRegression(_message(failed, run, test))
     if problem is not None and not stopped:
         raise problem
     if test.status == "static only":
         raise pytest.skip.Exception(harmless(f"static only: {test.reason}"))
-
-
-def _judge(item: pytest.Item, run: Run, test: TestRecord, problem: BaseException | None, *, stopped: bool) -> str:
-    """Judge the test by what it found.  Returns why a baseline cannot be read; empty if all can."""
-    from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
-
-    early = stopped or test.subtest_stopped
-    return judge_test.judge_test(item.config, run, test, stopped=early, whole=problem is None and not early)
-
-
-def checked_only(problem: BaseException) -> BaseException:
-    """What ends the test whose fixture stopped early, for this."""
-    return pytest.skip.Exception(harmless(f"checked only: {problem}"))
+    if phase == "setup":  # there is no test to run without its fixture
+        raise pytest.skip.Exception(harmless(f"checked only: {problem}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
@@ -167,13 +158,9 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
     return problem
 
 
-def _causes(test: TestRecord) -> dict[Key, tuple[Advice, ...]]:
-    return {work.key: work.advice for work in test.workloads.values() if work.advice}
-
-
 def _message(failed: list[Judgement], run: Run, test: TestRecord) -> str:
     revision = run.revision.name if run.revision is not None else ""
-    return harmless(exit_policy.failure_message(failed, _causes(test), revision, run.options.repeated))
+    return harmless(exit_policy.failure_message(failed, test.advice, revision, run.options.repeated))
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -37,7 +37,7 @@ NAMED = 3
 FILE_GONE = "the file is gone"
 
 
-class Cause(enum.Enum):
+class MissingCause(enum.Enum):
     """Why nothing of a record was judged."""
 
     DELETED = "its test was deleted or renamed"
@@ -48,15 +48,15 @@ class Cause(enum.Enum):
 
 
 REMEDIES = {
-    Cause.DELETED: (
+    MissingCause.DELETED: (
         "restore it, or take its records away: gpuperf baselines rm NAME; after a renaming: "
         "gpuperf baselines mv OLD NEW"
     ),
-    Cause.SKIPPED: "take the skip away, or measure before the expected failure; or delete the test",
-    Cause.NEEDED_GPU: (
+    MissingCause.SKIPPED: "take the skip away, or measure before the expected failure; or delete the test",
+    MissingCause.NEEDED_GPU: (
         "without a GPU the plugin itself ends a test after its machine code was compared: such a test needs no skip"
     ),
-    Cause.NOT_REACHED: "let it call cuda_kernel(...) or gpuperf(...) again; or delete the test",
+    MissingCause.NOT_REACHED: "let it call cuda_kernel(...) or gpuperf(...) again; or delete the test",
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Missing(NamedTuple):
 
     key: Key
     target: str
-    cause: Cause
+    cause: MissingCause
     detail: str = ""
     """The reason of a skip, as the test gives it; what is gone with a deleted test."""
 
@@ -92,32 +92,32 @@ class RunSeen:
             return None
         skipped = [why for place, why in found.skipped.items() if is_below(node, place)]
         if node in found.tests and node not in found.selected:
-            return Missing(key, target, Cause.LEFT_OUT)
+            return Missing(key, target, MissingCause.LEFT_OUT)
         if node in found.tests or skipped:
             if target not in self.targets:
                 return None
             return self._skipped(key, target, skipped[0]) if skipped else self._of_test(key, target)
         if not is_deleted(self.config, found, key):
-            return Missing(key, target, Cause.LEFT_OUT)
+            return Missing(key, target, MissingCause.LEFT_OUT)
         there = (self.config.rootpath / key.module).is_file()
-        return Missing(key, target, Cause.DELETED, "" if there else FILE_GONE)
+        return Missing(key, target, MissingCause.DELETED, "" if there else FILE_GONE)
 
     def _of_test(self, key: Key, target: str) -> Missing | None:
         """Of a test that was to run."""
         end, evidence = self.finding.ends.get(key.node_id), self.results.results.get(key.node_id)
         if end is None:
-            cause = Cause.LEFT_OUT if self.cut_short else Cause.NOT_REACHED
+            cause = MissingCause.LEFT_OUT if self.cut_short else MissingCause.NOT_REACHED
             return Missing(key, target, cause, "the run ended before it")
         stopped = evidence is not None and evidence.status != "complete"
         if end.how == "failed" or stopped or (evidence is not None and end.how == "passed"):
             return None  # the test itself says what it did not reach
         if end.how == "passed":
-            return Missing(key, target, Cause.NOT_REACHED)
+            return Missing(key, target, MissingCause.NOT_REACHED)
         return self._skipped(key, target, end.reason)
 
     def _skipped(self, key: Key, target: str, reason: str) -> Missing:
         needs_gpu = _GPU_WORDS.search(reason) is not None and not self.has_gpu
-        return Missing(key, target, Cause.NEEDED_GPU if needs_gpu else Cause.SKIPPED, reason)
+        return Missing(key, target, MissingCause.NEEDED_GPU if needs_gpu else MissingCause.SKIPPED, reason)
 
 
 _GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)
@@ -163,10 +163,12 @@ def _lines(run: Run, seen: RunSeen) -> tuple[list[str], list[str]]:
     judgements = [one for one in (*results.judgements, *results.unreached) if one.kind in ("static", "time")]
     judged = {(one.key, one.target) for one in judgements}
     states = [seen.missing(*one) for one in recorded if one not in judged]
-    missing = [one for one in states if one is not None and one.cause is not Cause.LEFT_OUT]
-    left_out = {one.key for one in states if one is not None and one.cause is Cause.LEFT_OUT}
-    gone = [one for one in missing if one.cause is Cause.DELETED and run.revision is not None]
-    fails = [one for one in missing if one not in gone and _fails(one.target, options, one.cause is Cause.NEEDED_GPU)]
+    missing = [one for one in states if one is not None and one.cause is not MissingCause.LEFT_OUT]
+    left_out = {one.key for one in states if one is not None and one.cause is MissingCause.LEFT_OUT}
+    gone = [one for one in missing if one.cause is MissingCause.DELETED and run.revision is not None]
+    fails = [
+        one for one in missing if one not in gone and _fails(one.target, options, one.cause is MissingCause.NEEDED_GPU)
+    ]
     red = _lines_by_cause(fails)
     remarks = _lines_by_cause(one for one in missing if one not in gone and one not in fails)
     renamed = {work.was for test in results.evidence for work in test.workloads}
@@ -199,13 +201,13 @@ def _fails(target: str, options: Options, needs_gpu: bool = False) -> bool:
 
 def _lines_by_cause(missing: Iterable[Missing]) -> list[str]:
     """A line for each cause: which workloads, on what, why, and what to do."""
-    by_cause: dict[Cause, list[Missing]] = {}
+    by_cause: dict[MissingCause, list[Missing]] = {}
     for one in missing:
         by_cause.setdefault(one.cause, []).append(one)
     return [_line(cause, those) for cause, those in by_cause.items()]
 
 
-def _line(cause: Cause, those: list[Missing]) -> str:
+def _line(cause: MissingCause, those: list[Missing]) -> str:
     workloads = numbered(len({one.key for one in those}), "workload")
     targets = ", ".join(dict.fromkeys(one.target for one in those))
     names = dict.fromkeys(

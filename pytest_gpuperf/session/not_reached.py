@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE_FIELDS, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.run import Run

@@ -1,19 +1,25 @@
-"""The hooks of the process that reports on an active run: the only one, or the controller of pytest-xdist."""
+"""The start of a run that measures or compares, and the hooks of the process that reports on it.
+
+That is the only process, or the controller of pytest-xdist.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+import signal
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.toolkit import choose_nvrtc
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.xdist_groups import without_group
+from pytest_gpuperf.context.tests_found import FindingTests, without_group
 from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.command import WORKER_ARGUMENTS, run_arguments
+from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
+from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
@@ -21,15 +27,33 @@ from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision import against
 from pytest_gpuperf.session import collect_counters, end_of_run
 
-MOST_TESTS = 400
-LETTERS = 240
-"""Tests of a run, beyond which its progress has no letter for each of them; letters it has then."""
-MOST_FILES = 8
-"""Files of so many tests, beyond which its progress does not name them: each would begin a line."""
+
+def begin(config: pytest.Config, options: Options) -> None:
+    """Set up what the options ask for, and register the plugins that have its hooks."""
+    end_with_parent()
+    if isinstance(options.task, RevisionTask):
+        from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
+
+        config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
+    if options.nvrtc is not None and options.active:
+        try:
+            choose_nvrtc(options.nvrtc)
+        except ToolchainMissing as problem:
+            raise pytest.UsageError(f"--gpuperf-nvrtc: {problem}") from None
+    if options.gates or options.is_child:
+        config.stash[stash.FINDING] = FindingTests()
+        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
+    if options.active:
+        config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
+        config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
+    if options.active and not hasattr(config, "workerinput"):
+        reporting = Reporting(config, options)
+        config.pluginmanager.register(reporting, "gpuperf-reporting")
+        config.pluginmanager.register(reporting.messages, "gpuperf-messages")
 
 
 class Reporting:
-    """A plugin that ``plugin`` registers where anything is measured or compared."""
+    """A plugin of the process that reports."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
@@ -37,9 +61,6 @@ class Reporting:
         self.messages = Messages()
         asked = config.option
         self._runs_tests = not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
-        self._tests_per_letter = 1
-        self._ended: Counter[str] = Counter()
-        """Tests by the letter that they would have."""
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
@@ -50,7 +71,6 @@ class Reporting:
             self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._count_tests(len(session.items), files=len({item.path for item in session.items}))
         if self.options.ncu and self._runs_tests:
             collect_counters.count_items(self.config, session.items)
 
@@ -64,7 +84,6 @@ class Reporting:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._count_tests(len(ids))
         if self.options.ncu and self._runs_tests:
             collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
 
@@ -79,22 +98,6 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._runs_tests:
             end_of_run.finish(session)
-
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Of thousands of tests, one letter in so many: the progress takes a few lines whatever their number."""
-        if self._tests_per_letter == 1 or report.when != "call" or hasattr(report, "wasxfail"):
-            return None
-        category: str = report.outcome
-        letter, word = ".", report.outcome.upper()
-        if report.failed:
-            letter = "F"
-        elif getattr(report, "gpuperf_status", "") == stash.STATIC_ONLY:
-            category, letter, word = stash.STATIC_ONLY, "c", "STATIC ONLY"
-        elif report.skipped:
-            return None
-        self._ended[letter] += 1  # the first failure is seen at once
-        due = 1 if report.failed else 0
-        return category, letter if self._ended[letter] % self._tests_per_letter == due else "", word
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
@@ -112,14 +115,6 @@ class Reporting:
         yield
         if groups:
             groups.for_short_summary()
-
-    def _count_tests(self, number: int, files: int = 1) -> None:
-        if number <= MOST_TESTS or self.config.get_verbosity() > 0:
-            return
-        self._tests_per_letter = math.ceil(number / LETTERS)
-        terminal_reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if files > MOST_FILES and terminal_reporter is not None:
-            terminal_reporter.showfspath = False
 
 
 class Messages:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.advise.advisor import weigh
-from pytest_gpuperf.advise.proven import proven_causes
+from pytest_gpuperf.advise.advisor import proven_causes, weigh
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.explain.estimates import Estimates
@@ -17,7 +16,6 @@ from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import UntimedWork
-from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.run import Run
 
@@ -109,37 +107,27 @@ def same_work(run: Run, workload: WorkloadEvidence, judged: Collection[Judgement
     identity, cache = workload.identity, workload.cache
     if run.has_gpu or identity is None or cache is None:
         return judged
-    olds = [_known(old, identity) for old in _on_record(run, workload)]
-    nearest = min(olds, key=lambda one: (bool(_differs(one, identity, cache)), one.identity.launch != identity.launch),
-                  default=None)  # fmt: skip
-    if nearest is None:
+    found = []
+    for old in _on_record(run, workload):
+        was = msgspec.structs.replace(old.identity, code=identity.code)  # the code is judged by itself
+        caches = [] if old.cache == cache else [f"the cache state changed from {old.cache} to {cache}"]
+        found.append(([*caches, *other_work(was, identity)], was))
+    if not found:
         return judged
-    return [_of_that_work(one, nearest, identity, cache, by_name=run.revision is None) for one in judged]
+    differs, was = min(found, key=lambda one: (bool(one[0]), one[1].launch != identity.launch))
+    other = "; ".join(differs) + (RECORD_BY_NAME if run.revision is None else "")
+    launch = f"{explain(was, identity)}: its time will tell"
 
+    def of_that_work(one: Judgement) -> Judgement:
+        if not (one.verdict.is_pass or one.verdict is Verdict.BETTER):
+            return one
+        if differs:
+            return msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=other)
+        if was.launch != identity.launch and (one.verdict is Verdict.UNCHANGED or one.launch_changed):
+            return msgspec.structs.replace(one, verdict=Verdict.SAME, reason=launch, launch_changed=True)
+        return one
 
-def _known(old: UntimedWork, new: Identity) -> UntimedWork:
-    """Its work, by the code of today: that is judged by itself."""
-    return msgspec.structs.replace(old, identity=msgspec.structs.replace(old.identity, code=new.code))
-
-
-def _differs(old: UntimedWork, identity: Identity, cache: CacheMode) -> tuple[str, ...]:
-    other_cache = [] if old.cache == cache else [f"the cache state changed from {old.cache} to {cache}"]
-    return (*other_cache, *other_work(old.identity, identity))
-
-
-def _of_that_work(
-    judgement: Judgement, old: UntimedWork, identity: Identity, cache: CacheMode, *, by_name: bool
-) -> Judgement:
-    if not (judgement.verdict.is_pass or judgement.verdict is Verdict.BETTER):
-        return judgement
-    if differs := _differs(old, identity, cache):
-        reason = "; ".join(differs) + (RECORD_BY_NAME if by_name else "")
-        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    same_code = judgement.verdict is Verdict.UNCHANGED or judgement.launch_changed
-    if old.identity.launch != identity.launch and same_code:
-        reason = f"{explain('launch', old.identity, identity)}: its time will tell"
-        return msgspec.structs.replace(judgement, verdict=Verdict.SAME, reason=reason, launch_changed=True)
-    return judgement
+    return [of_that_work(one) for one in judged]
 
 
 def _on_record(run: Run, workload: WorkloadEvidence) -> Iterator[UntimedWork]:

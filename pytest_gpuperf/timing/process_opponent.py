@@ -8,12 +8,9 @@ two has work in flight.  What a coin cannot randomise is the process itself: see
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import select
-import struct
-import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -25,7 +22,6 @@ from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.rounds import Workload
 
-_HEAD = struct.Struct("!I")
 MOST_BYTES = 64 << 20
 """Of one message: the samples of a call take some kilobytes."""
 SHORT_NS, PROCESS_NS = 10_000.0, 500.0
@@ -114,44 +110,29 @@ class Link:
 
     def __init__(self, reading: int, writing: int) -> None:
         """Takes both file descriptors over."""
-        self._reading, self._writing = reading, writing
+        self._reading, self._writing = Connection(reading, writable=False), Connection(writing, readable=False)
 
     def send(self, message: Record) -> None:
         """Raises ``OtherSideLost`` if nobody is there to read it."""
-        content = msgspec.json.encode(message)
-        content = _HEAD.pack(len(content)) + content
         try:
-            while content:
-                content = content[os.write(self._writing, content) :]
+            self._writing.send_bytes(msgspec.json.encode(message))
         except OSError as problem:
             raise OtherSideLost(f"the other process has ended ({problem.strerror or problem})") from None
 
     def receive(self, kind: type[Kind] | Any, timeout_s: float) -> Any:
         """The next message, of one of the types of ``kind``.  Raises ``OtherSideLost``."""
-        ends = time.monotonic() + timeout_s
-        (size,) = _HEAD.unpack(self._read(_HEAD.size, ends))
-        if size > MOST_BYTES:
-            raise OtherSideLost(f"the other process sent {size} bytes at once")
         try:
-            return msgspec.json.decode(self._read(size, ends), type=kind)
+            if not self._reading.poll(timeout_s):
+                raise OtherSideLost("the other process did not answer in time")
+            return msgspec.json.decode(self._reading.recv_bytes(MOST_BYTES), type=kind)
+        except (EOFError, OSError):
+            raise OtherSideLost("the other process has ended") from None
         except msgspec.DecodeError as problem:
             raise OtherSideLost(f"the other process sent another message than expected ({problem})") from None
 
-    def _read(self, size: int, ends: float) -> bytes:
-        found = b""
-        while len(found) < size:
-            ready, _, _ = select.select([self._reading], [], [], max(0.0, ends - time.monotonic()))
-            if not ready:
-                raise OtherSideLost("the other process did not answer in time")
-            part = os.read(self._reading, size - len(found))
-            if not part:
-                raise OtherSideLost("the other process has ended")
-            found += part
-        return found
-
     def close(self) -> None:
-        for end in (self._reading, self._writing):
-            os.close(end)
+        self._reading.close()
+        self._writing.close()
 
 
 # --- in the process that gates ---------------------------------------------------------------------

@@ -1,28 +1,30 @@
-"""The end of an update: what the run measured goes on record, everything written once."""
+"""The end of an update: what the run measured goes on record, and what no test has any more goes; one write.
+
+A run answers for the test files below its paths, as ``session.missing`` says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import msgspec
 import pytest
 
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.tests_found import is_deleted
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
-from pytest_gpuperf.model.time_record import TimeRecord, updated
+from pytest_gpuperf.model.time_record import TimeRecord
+from pytest_gpuperf.model.verdict import BESIDE
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.update.select import (
-    counters_alone,
-    figures_alone,
-    recorded_times,
-    wanted_counters,
-    wanted_figures,
-    wanted_static,
-)
+from pytest_gpuperf.update.select import recorded_times, wanted_static, with_counters, with_figures
 
 
 def accept(
@@ -38,14 +40,7 @@ def accept(
         for one in recorded_times(accepted, options)
     ]
     taken = {(one.target, one.key): one.after for one in times if isinstance(one.after, TimeRecord)}
-    figures = wanted_figures(accepted, options)
-    for one in figures:
-        if (place := (one.target, one.key)) in taken:
-            taken[place] = msgspec.structs.replace(taken[place], beside=updated(taken[place].beside, one.figures))
-    counters = _counters_alone(worker, accepted, taken)
-    kept_figures = [
-        figures_alone(one, store.time(one.target, one.key)) for one in figures if (one.target, one.key) not in taken
-    ]
+    added = _put_beside(store, accepted, options, taken)
     given = unpacked(accepted)
     static = {
         place: _with_cubin_at_hand(store, place, new, given)
@@ -56,29 +51,34 @@ def accept(
         for (arch, toolchain, key), new in static.items()
     ]
     named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
-    sessions = {one.session.id: one.session for one in accepted if one.session is not None}
-    used = {round.session for record in taken.values() for round in record.rounds}
     store.write(
         Update(
             static=static, time=taken,
-            figures=_figures([*counters, *kept_figures]),
-            sessions=[session for name, session in sessions.items() if name in used],
+            figures={(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)},
             cubins=[cubin for sha256, cubin in given.items() if sha256 in named],
-            removed=removed, profile=options.profile, asked=worker.targets,
+            removed=removed, asked=worker.targets,
         ),
         progress_of(config),
     )  # fmt: skip
-    return [*recorded, *times, *counters, *kept_figures]
+    return [*recorded, *times, *added]
 
 
-def _figures(kept: Iterable[Recorded]) -> dict[tuple[str, Key], TimeRecord]:
-    """The records that stay, with the counters and the figures that they get: counters are given first."""
-    found: dict[tuple[str, Key], TimeRecord] = {}
-    for one in kept:
-        if isinstance(one.after, TimeRecord):
-            place = one.target, one.key
-            known = found.get(place)
-            found[place] = one.after if known is None else msgspec.structs.replace(known, beside=one.after.beside)
+def _put_beside(
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, taken: dict[tuple[str, Key], TimeRecord]
+) -> list[Recorded]:
+    """Records that stay, with the counters and the figures that they get; a ``taken`` one gets its figures here."""
+    added: dict[tuple[str, Key], TimeRecord] = {}
+    found = []
+    for work in (work for test in accepted for work in test.workloads):
+        for kinds, put in ((("counters",), with_counters), (BESIDE, with_figures)):
+            judged = [one for one in work.judgements if one.kind in kinds]
+            place = (judged[0].target if judged else "", work.key)
+            if not judged or (place in taken and put is with_counters):  # which came with its time
+                continue
+            one = put(work, judged, options, taken.get(place) or added.get(place) or store.time(*place))
+            if one is not None and isinstance(one.after, TimeRecord):
+                (taken if place in taken else added)[place] = one.after
+            found += [one] if one is not None and place not in taken else []
     return found
 
 
@@ -94,15 +94,46 @@ def _with_cubin_at_hand(
     return msgspec.structs.replace(new, cubin=old.cubin if old is not None and known else "")
 
 
-def _counters_alone(
-    worker: Run, accepted: Sequence[TestEvidence], taken: Collection[tuple[str, Key]]
-) -> list[Recorded]:
-    """This run's counters, put to the times on record that stay."""
-    if not worker.options.ncu:
-        return []
-    return [
-        found
-        for one in wanted_counters(accepted, worker.options)
-        if (one.target, one.workload.key) not in taken
-        and (found := counters_alone(one, worker.store.time(one.target, one.workload.key)))
-    ]
+# --- what no test has any more --------------------------------------------------------------------
+
+
+def records_removed(
+    config: pytest.Config, store: BaselineStore, evidence: Iterable[TestEvidence]
+) -> set[tuple[str, Key]] | None:
+    """Records to remove, by target; None of a run that was not asked for everything, or did not come to its end.
+
+    Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.
+    """
+    finding = config.stash.get(stash.FINDING, None)
+    found = finding.found if finding is not None else None
+    if finding is None or found is None or config.stash[stash.OPTIONS].update != "all":
+        return None
+    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= finding.ends.keys():
+        return None
+    try:
+        records = [(target, key) for target in store.targets() for key in store.keys(target)]
+    except BaselineError:  # which the tests and the end of the run tell
+        return None
+    had = dict[tuple[str, str], set[Key]]()
+    for test in evidence:
+        archs = {arch for work in test.workloads for arch in work.static}
+        for target in archs | ({test.device.slug} if test.device is not None else set()):
+            if test.whole:
+                had[target, test.node_id] = {work.key for work in test.workloads}
+    return {
+        (target, key)
+        for target, key in records
+        if (is_deleted(config, found, key) and _without_parameters(key) not in found.tests)
+        or key not in had.get((target, key.node_id), {key})
+    }
+
+
+def _without_parameters(key: Key) -> str:
+    """The test where it has none, since they may be those of another machine."""
+    return f"{key.node_id.partition('[')[0]}[NOTSET]"
+
+
+def removed_line(removed: Collection[tuple[str, Key]]) -> str:
+    """``removed 3 records of tests that are gone: ...``"""
+    keys = sorted({key for _, key in removed})
+    return f"removed the records of {numbered(len(keys), 'workload')} that no test has any more: {first_of(keys, 3)}"

@@ -1,12 +1,13 @@
-"""Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
+"""What an update records of a run: verdicts by its mode, workloads by their verdicts, or why one is refused.
 
-Writes nothing: a run's evidence and the old baselines go in; records come out, and why one is refused.
+Writes nothing: a run's evidence and the old baselines go in, records come out.  What passed never moves a record,
+unless it is asked for by name: one that followed every SAME would drift by a fraction of the tolerance per update.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -17,9 +18,35 @@ from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, updated
-from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS
-from pytest_gpuperf.options import Options
-from pytest_gpuperf.update.modes import takes
+from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Judgement, Verdict
+from pytest_gpuperf.options import Options, UpdateMode
+
+TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
+    "new": frozenset({Verdict.NEW}),
+    "changed": frozenset({
+        Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
+        Verdict.NOT_COMPARABLE,
+    }),
+    "all": frozenset(Verdict) - {Verdict.NOT_MEASURED},
+})  # fmt: skip
+"""Verdicts against the record, on evidence of any kind."""
+
+
+def takes(judgement: Judgement, options: Options) -> bool:
+    """Whether this update records the evidence that was judged so."""
+    if options.update is None or judgement.verdict is Verdict.NOT_MEASURED:
+        return False
+    return judgement.verdict in TAKEN[options.update] or by_name(judgement.key.node_id, options)
+
+
+def by_name(node_id: str, options: Options) -> bool:
+    """Whether this update was asked for this very test: its node id is an argument, with its parameters or without.
+
+    ``new`` takes nothing by name: it adds, and moves nothing that is there.
+    """
+    if options.update in (None, "new"):
+        return False
+    return any(node_id == name or node_id.startswith(f"{name}[") for name in options.named)
 
 
 def wanted_static(
@@ -78,83 +105,56 @@ def recorded_times(accepted: Iterable[TestEvidence], options: Options) -> list[R
                 refused = f"{'; '.join(work.disturbances)}; --gpuperf-disturbed records it all the same"
                 found.append(Recorded(key=work.key, target=judged.target, refused=refused))
                 continue
-            counts = {"counters": work.counters, "counter_ranges": work.counter_ranges}
-            after = msgspec.structs.replace(work.time, **counts) if work.counters else work.time
+            after = msgspec.structs.replace(work.time, sessions=(evidence.session,) if evidence.session else ())
+            if work.counters:
+                after = msgspec.structs.replace(after, counters=work.counters, counter_ranges=work.counter_ranges)
             found.append(Recorded(key=work.key, target=judged.target, after=after))
     return found
 
 
-class FiguresTaken(NamedTuple):
-    """Figures beside the time of one workload, as an update finds them."""
+def with_figures(
+    work: WorkloadEvidence, judged: Sequence[Judgement], options: Options, before: TimeRecord | None
+) -> Recorded | None:
+    """Put the figures that this update takes by these judgements on ``before``, whose rounds stay as they are.
 
-    target: str
-    """The GPU model that they belong to."""
-    key: Key
-    figures: Beside
-
-
-def wanted_figures(accepted: Iterable[TestEvidence], options: Options) -> list[FiguresTaken]:
-    """Figures that this update takes: those whose verdict is one that it takes."""
-    found = []
-    for evidence in accepted:
-        for work in evidence.workloads:
-            judged = [one for one in work.judgements if one.kind in BESIDE and takes(one, options)]
-            if judged and work.beside is not None:
-                taken = {BESIDE_FIELDS[one.kind]: getattr(work.beside, BESIDE_FIELDS[one.kind]) for one in judged}  # type: ignore[index]
-                found.append(FiguresTaken(judged[0].target, work.key, Beside(**taken)))
-    return found
-
-
-def figures_alone(taken: FiguresTaken, before: TimeRecord | None) -> Recorded:
-    """Put figures on ``before``, a record whose rounds stay as they are."""
+    None if it takes none.
+    """
+    names = [BESIDE_FIELDS[one.kind] for one in judged if takes(one, options)]  # type: ignore[index]
+    if not names or work.beside is None:
+        return None
     if before is None:
         refused = "it needs a time on record, and this one has none"
-        return Recorded(key=taken.key, target=taken.target, refused=refused)
-    after = msgspec.structs.replace(before, beside=updated(before.beside, taken.figures))
-    return Recorded(key=taken.key, target=taken.target, before=before, after=after)
+        return Recorded(key=work.key, target=judged[0].target, refused=refused)
+    taken = Beside(**{name: getattr(work.beside, name) for name in names})
+    after = msgspec.structs.replace(before, beside=updated(before.beside, taken))
+    return Recorded(key=work.key, target=judged[0].target, before=before, after=after)
 
 
-class CountersTaken(NamedTuple):
-    """A workload's counters, as an update finds them."""
+def with_counters(
+    work: WorkloadEvidence, judged: Sequence[Judgement], options: Options, before: TimeRecord | None
+) -> Recorded | None:
+    """Put this run's counters on ``before``, whose rounds stay as they are.
 
-    target: str
-    """The GPU model that they belong to."""
-    workload: WorkloadEvidence
-    replace: bool
-    """Whether they take the place of those on record, or only metrics that the record lacks are added."""
-
-
-def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[CountersTaken]:
-    """Workloads with counters that this update may take."""
-    return [
-        CountersTaken(judgement.target, workload, takes(judgement, options))
-        for evidence in accepted
-        for workload in evidence.workloads
-        for judgement in workload.judgements
-        if judgement.kind == "counters" and workload.counters
-    ]
-
-
-def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
-    """Put this run's counters on ``before``, a record whose rounds stay as they are.
-
+    They take the place of those on record if this update takes their verdict; else those are added that it lacks.
     Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there is
     nothing to write.
     """
-    key, target, mine = taken.workload.key, taken.target, taken.workload.identity
+    if not work.counters:
+        return None
+    replace, other = takes(judged[0], options), ""
+    refused = Recorded(key=work.key, target=judged[0].target, before=before)
     if before is None:
-        return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
-    time, other = taken.workload.time, ""
-    if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
+        return msgspec.structs.replace(refused, refused="counters need a time on record, and this one has none")
+    if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
         other = "the code on record is another"
-    elif time is not None and time.cache != before.cache:
+    elif work.time is not None and work.time.cache != before.cache:
         other = f"the time on record is of a {before.cache} L2"
     if other:
-        refused = f"{other}: --update-baselines=all records its time as well"
-        return Recorded(key=key, target=target, before=before, refused=refused) if taken.replace else None
-    known, new = Counts.of(before), Counts.of(taken.workload)
-    counts = replaced(known, new) if taken.replace else replaced(new, known)
+        why = f"{other}: --update-baselines=all records its time as well"
+        return msgspec.structs.replace(refused, refused=why) if replace else None
+    known, new = Counts.of(before), Counts.of(work)
+    counts = replaced(known, new) if replace else replaced(new, known)
     if counts == known:
         return None
     after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
-    return Recorded(key=key, target=target, before=before, after=after)
+    return msgspec.structs.replace(refused, after=after)

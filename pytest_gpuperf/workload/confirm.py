@@ -7,6 +7,7 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,20 +15,19 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0
 """Least bound of a confirming process, besides what its workloads may take."""
 LIMIT_FACTOR = 3.0
-"""By so much longer than here its start, imports included, and its test may take."""
+"""By so much longer than here its test may take."""
 MOST_CONFIRMED = 20
 """Tests of a process whose regressions are confirmed: a change that slows all tests starts no process for each."""
 
@@ -96,17 +96,16 @@ def _in_another_process(
     """What another process finds of each suspect, and why it found nothing where it did not."""
     if worker.confirmed >= MOST_CONFIRMED:
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-    limit_s = TIMEOUT_S + LIMIT_FACTOR * worker.seconds_of_this_test(item)
+    limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - worker.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     with scratch_folder("gpuperf-confirm-") as name:
         task = ConfirmTask(folder=Path(name), places=tuple(one.place for one in suspects))
         problem = _run(item, worker, task, limit_s)
-        found = {}
+        found = []
         for file in task.files():
             with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # not reached, or broken off
-                one = msgspec.json.decode(file.read_bytes(), type=Confirmation)
-                found[one.place] = one
-    return found, problem
+                found.append(msgspec.json.decode(file.read_bytes(), type=Confirmation))
+    return {one.place: one for one in found}, problem
 
 
 def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> str:
@@ -115,20 +114,15 @@ def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> s
     worker.give_memory_back()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], worker.child_environment())
-    except (LockTimeout, LockUnavailable) as error:
-        problem = f"a second process did not get the GPU ({error})"
-    except OSError as error:
-        problem = f"a second process could not be started ({error})"
-    else:
-        if status == 0:
-            return "the second process did not reach this workload"
-        ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
-        problem = f"the second process {ended}"
+            status = run_task(item.config, task, log, limit_s, worker.child_environment())
+    except (LockError, OSError) as error:
+        return f"a second process could not be started ({error})"
+    if status == 0:
+        return "the second process did not reach this workload"
     lines = log_lines(log)
-    errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
-    return f"{problem}: {errors[0]}" if errors else problem
+    ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
+    return ": ".join([f"the second process {ended}", *errors_in(lines)[:1]])
 
 
 def _replace(book: TestRecord, judgement: Judgement) -> None:

@@ -20,13 +20,13 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
-from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
+from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision
-from pytest_gpuperf.revision.recorded import NotPaired, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
@@ -80,7 +80,7 @@ def gate_time(work: TimedWorkload) -> Timed:
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     cause, here, new = "", _recorded_here(work, record), work.identity
     if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
-        cause = explain(attribute(old, new), old, new)
+        cause = explain(old, new)
         cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
@@ -94,8 +94,7 @@ def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[R
     taken_alike = record is not None and (record.cache, record.timer) == (work.request.cache, work.worker.timer.name)
     if record is None or not taken_alike or work.worker.revision is not None:
         return ()
-    sessions = {one.id: one for one in work.worker.store.sessions(work.target, work.key.module)}
-    return rounds_on(work.worker.device.facts.uuid, record, sessions) or record.rounds
+    return rounds_on(work.worker.device.facts.uuid, record) or record.rounds
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -213,8 +212,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
 def _other_machine(work: TimedWorkload) -> str:
     """The driver, if it differs from that of every session on record; else empty."""
     record, driver = work.baseline, work.worker.session.driver
-    named = {one.session for one in record.rounds} if record is not None else set()
-    drivers = {one.driver for one in work.worker.store.sessions(work.target, work.key.module) if one.id in named}
+    drivers = {one.driver for one in record.sessions} if record is not None else set()
     return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
 
 

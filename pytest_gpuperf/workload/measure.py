@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_gpuperf.endings import CheckedOnly, StaticOnly
 from pytest_gpuperf.judge.counters import not_counted
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RevisionTask
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
-from pytest_gpuperf.workload.check import check_again, run_and_check
+from pytest_gpuperf.test_record import CheckedOnly, StaticOnly, TestRecord
+from pytest_gpuperf.workload.check import FreshInputs, check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import NOT_COUNTED, counted, profile
-from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 

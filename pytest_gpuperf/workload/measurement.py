@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from pytest_gpuperf.endings import CheckedOnly, CountersMissing
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, mean_time_ns
+from pytest_gpuperf.test_record import CheckedOnly, CountersMissing
 from pytest_gpuperf.workload.request import Request
 
 _Figure = TypeVar("_Figure", int, float)

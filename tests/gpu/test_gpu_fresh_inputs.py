@@ -18,8 +18,7 @@ from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.model.limits import TIMERS, TimerName
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.workload.check import WrongResult, check_again, run_and_check
-from pytest_gpuperf.workload.fresh_inputs import FreshInputs, poison
+from pytest_gpuperf.workload.check import FreshInputs, WrongResult, check_again, poison, run_and_check
 from pytest_gpuperf.workload.request import Request
 
 pytestmark = pytest.mark.gpu
@@ -85,7 +84,7 @@ def test_a_launch_has_other_inputs_in_every_run(
 ) -> None:
     arch = cuda_device.facts.arch
     binaries = compile_for(KernelSource(text=KERNELS, name=name), [arch])
-    kernel = Kernel(binaries, device=cuda_device, native=arch, ptx=str)
+    kernel = Kernel(binaries, device=cuda_device, native=arch)
     a, b = gpu.empty(N), gpu.empty(N)
     given = kernel.launch(grid=N // 256, block=256, args=(a, b, N)), lambda: gpu.assert_equal(b, 2 * a)
     if right:

@@ -34,7 +34,7 @@ def gpu(cuda_device: CudaDevice) -> Gpu:
 def compiled(device: CudaDevice, name: str, text: str) -> Kernel:
     arch = device.facts.arch
     binaries = compile_for(KernelSource(text=text, name=name), [arch])
-    return Kernel(binaries, device=device, native=arch, ptx=str)
+    return Kernel(binaries, device=device, native=arch)
 
 
 def test_variables_are_filled_before_and_after_the_first_launch(cuda_device: CudaDevice, gpu: Gpu) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("family", [LOOP, COPY], ids=["loop", "copy"])
 def test_kernels_stay_within_their_buffers(cuda_device: Any, family: Family) -> None:
     arch = cuda_device.facts.arch
-    kernel = Kernel({arch: family.compiled(1000, arch, moved=True)}, device=cuda_device, native=arch, ptx=str)
+    kernel = Kernel({arch: family.compiled(1000, arch, moved=True)}, device=cuda_device, native=arch)
     grid, arguments = family.form(cuda_device, 1000)
     kernel.launch(grid, family.threads, arguments)()
     cuda_device.synchronize()

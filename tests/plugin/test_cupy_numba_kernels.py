@@ -7,7 +7,7 @@ from evidence_tree import read_evidence
 from fat_binaries import cubin_of
 from suite_under_test import HERE, RECORD, SIMULATED
 
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 
 SAMPLES = HERE.parent / "unit" / "device"
 

@@ -235,7 +235,7 @@ def last_run(suite) -> Path:
 def test_a_run_leaves_its_evidence_whole_and_ignored_by_git(explained):
     explained.run("--gpuperf", "-n", "2", subprocess=True)
     document = json.loads(last_run(explained).read_text())
-    assert document["schema"] == 3
+    assert document["schema"] == 4
     assert {test["test"] for test in document["tests"]} == {"test_hog", "test_copy"}
     assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
     assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test
+from pytest_gpuperf.test_record import CheckedOnly
 from pytest_gpuperf.workload import confirm
 
 CASES = 1000
@@ -37,7 +37,7 @@ ENDS = {
     "raised": lambda: AssertionError("wrong"),
     "stopped": lambda: CheckedOnly("no time"),
 }
-STARTS = {"lock": LockTimeout("GPU 0 is taken"), "no lock": LockUnavailable("no folder"), "no fork": OSError("no room")}
+STARTS = {"lock": LockError("GPU 0 is taken"), "no lock": LockError("no folder"), "no fork": OSError("no room")}
 STATUSES = [None, 0, 1, 2, 3, 4, 5, 10, 139, -6, -9, -11]
 """Of the second process; None: it was ended."""
 
@@ -104,7 +104,7 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
     def play(end, start, status, answer, confirmed):
         gc.freeze()  # each case looks for garbage, for a GPU's memory: not in what Hypothesis keeps of those before
 
-        def run_task(config, task, folder, log, limit_s, extra=(), environ=None):
+        def run_task(config, task, log, limit_s, environ):
             if start:
                 raise STARTS[start]
             content = written(answer, suspect)

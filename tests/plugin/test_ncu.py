@@ -235,13 +235,3 @@ def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
 def test_collecting_only_starts_nothing(counted):
     counted.run("--gpuperf-ncu", "--collect-only")
     assert counted.ncu_calls() == []
-
-
-def test_long_collections_tell_how_far_they_are():
-    from pytest_gpuperf.session.collect_counters import Progress
-
-    told = []
-    progress = Progress(told.append)
-    for met, spent_s in ((1, 1.0), (2, 5.0), (3, 6.0), (40, 30.0)):
-        progress(met, spent_s)
-    assert told == ["counters: 2 workloads after 5 s", "counters: 40 workloads after 30 s"]

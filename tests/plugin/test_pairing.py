@@ -72,7 +72,7 @@ def gpu() -> Gpu:
 def launch_of(gpu: Gpu, *arrays: Any, instructions: int = 200) -> Launch:
     a = gpu.arrays.random(1000, seed=1)
     given = arrays or (a, gpu.arrays.empty_like(a))
-    kernel = Kernel({"sm_90": binary(instructions)}, device=gpu, native="sm_90", ptx=str)
+    kernel = Kernel({"sm_90": binary(instructions)}, device=gpu, native="sm_90")
     return kernel.launch(4, 256, (*given, 1000))
 
 
@@ -183,7 +183,7 @@ def test_one_memory_that_is_given_twice_stays_one(gpu: Gpu, other: Any) -> None:
     of_bits = msgspec.structs.replace(PARAMETERS[1], type="int*")
     parameters = (PARAMETERS[0], of_bits if other(a).dtype == np.int32 else PARAMETERS[1])
     code = msgspec.structs.replace(binary(), parameters=parameters)
-    launch = Kernel({"sm_90": code}, device=gpu, native="sm_90", ptx=str).launch(4, 256, (a, other(a)))
+    launch = Kernel({"sm_90": code}, device=gpu, native="sm_90").launch(4, 256, (a, other(a)))
     buffers, _ = MovingBuffers.of(gpu, launch)
     assert buffers is not None
     first, second = buffers.moved(random.Random(1)).arguments
@@ -229,5 +229,5 @@ def test_where_memory_runs_out_buffers_stay_in_place(gpu: Gpu, monkeypatch: pyte
 
 def test_without_arrays_there_is_nothing_to_move(gpu: Gpu) -> None:
     code = msgspec.structs.replace(binary(), parameters=PARAMETERS[2:])
-    kernel = Kernel({"sm_90": code}, device=gpu, native="sm_90", ptx=str)
+    kernel = Kernel({"sm_90": code}, device=gpu, native="sm_90")
     assert MovingBuffers.of(gpu, kernel.launch(1, 32, (5,))) == (None, "")

@@ -12,8 +12,8 @@ from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.version import toolchain
 
 PTXAS = toolchain().replace("nvrtc", "ptxas")
 SAMPLES = HERE.parent / "unit" / "device"
@@ -220,9 +220,9 @@ def test_a_cubin_for_another_gpu_is_refused(cubin_suite):
         ("from_cute(5, name=5)", "from_cute: name=5 is not valid: it takes text of one line, printable"),
         ("from_cutile(5, 5, name=5)", "from_cutile: name=5 is not valid: it takes text of one line, printable"),
         ("from_cubin(5, 'work')", "from_cubin takes a cubin's bytes or its path, not int"),
-        ('from_cubin("work.cubin", "work").ptx()', "work.cubin: it is machine code alone, there is no PTX of it for"),
-        ('from_cubin("work.cubin", "work", source=5)', "from_cubin: source is 5, of type int; it takes a string"),
-        ('from_cubin("work.cubin", "work", source="\\udc80").ptx(5)', "ptx: arch is 5, of type int; it takes a string"),
+        ('from_cubin("work.cubin", "work").ptx()', "work: it is machine code alone, there is no PTX of it for"),
+        ('from_cubin("work.cubin", "work", source=5)', "from_cubin: source=5 is not valid: it takes a string"),
+        ('from_cubin("work.cubin", "work", source="\\udc80").ptx(5)', "ptx: arch=5 is not valid: it takes a string"),
         ('from_cubin("work.cubin", "work", arch="sm_80")', "no machine code for sm_80 in it; it has sm_90. Compile it"),
         ("from_triton(5)", "from_triton takes what Triton has compiled, not int"),
     ],

@@ -125,18 +125,6 @@ def test_an_installed_copy_is_refused(project: Suite, installed: Path) -> None:
     refused(project, "*/installed/whole/* was imported as whole, though this side has src/whole/__init__.py*")
 
 
-@pytest.mark.parametrize("text", ["STEPS = 100\n", "STEPS = 200\n"], ids=["of the revision", "of the working tree"])
-def test_an_installed_copy_of_a_package_in_any_folder_is_refused(project: Suite, installed: Path, text: str) -> None:
-    changed(project, "whole")
-    (installed / "whole").mkdir()
-    for name in ("__init__.py", "numbers.py"):
-        (installed / "whole" / name).write_text(text if name == "numbers.py" else "")
-    refused(
-        project,
-        "*/numbers.py was imported as whole.numbers, though this side has code/whole/numbers.py*",
-    )
-
-
 def test_an_installed_package_of_a_name_that_the_repository_has_too_is_left_alone(
     project: Suite, installed: Path
 ) -> None:

@@ -227,16 +227,6 @@ def test_new_names_of_parameters_hide_no_loss(project: Suite) -> None:
     assert f"it has the kernel of {gone}" in said
 
 
-@pytest.mark.parametrize("chosen", [("-k", "hug"), ("test_hog.py::test_hug",)])
-def test_a_new_test_that_was_chosen_by_name_may_be_a_renamed_one(project: Suite, chosen: tuple[str, ...]) -> None:
-    test = with_hog(project)
-    commit(project.path)
-    test.write_text(hog_test(name="hug"))
-    ended, said = status(project, *chosen)
-    assert ended == 0, said
-    assert "tests were chosen by name, so whether what is new was renamed is not known" in said
-
-
 def test_a_cache_folder_in_the_project_has_no_tests(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(project.path / "cache"))
     write(project, ".gitignore", "__pycache__\n.gpuperf\n.pytest_cache\ncache\n")

@@ -10,7 +10,7 @@ import pytest
 from evidence_tree import read_evidence, write_evidence
 from suite_under_test import HOG
 
-from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.compile.nvcc import toolchain
 
 ARCH = "--gpuperf-arch=sm_90"
 GATE = ("--gpuperf", ARCH, "--gpuperf-open=fail")

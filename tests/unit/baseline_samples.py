@@ -59,15 +59,8 @@ def make_session(number: int = 1, **changes: object) -> Session:
     return Session(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def make_round(session: Session, midmean: float = 51234.25, iqr: float = 140.0) -> Round:
-    return Round(
-        session=session.id,
-        samples=40,
-        midmean=midmean,
-        quantiles=(midmean - iqr, midmean - iqr / 2, midmean, midmean + iqr / 2, midmean + iqr),
-        minimum=midmean - 2 * iqr,
-        maximum=midmean + 2 * iqr,
-    )
+def make_round(session: Session, midmean: float = 51234.25) -> Round:
+    return Round(session=session.id, samples=40, midmean=midmean)
 
 
 def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **changes: object) -> TimeRecord:
@@ -76,6 +69,7 @@ def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **chan
         "timer": "cupti",
         "cache": "cold",
         "rounds": tuple(rounds) if rounds is not None else (make_round(session), make_round(session)),
+        "sessions": (session,),
         "kernel": "transpose_padded",
         "cubin": hashlib.sha256(CUBIN).hexdigest(),
         "block": (32, 32, 1),
@@ -95,4 +89,4 @@ def static_update(record: StaticRecord | None = None, key: Key | None = None, to
 
 
 def time_update(session: Session, record: TimeRecord | None = None, key: Key | None = None) -> Update:
-    return Update(time={(H200, key or make_key()): record or make_time(session)}, sessions=[session], cubins=[CUBIN])
+    return Update(time={(H200, key or make_key()): record or make_time(session)}, cubins=[CUBIN])

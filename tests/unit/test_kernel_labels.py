@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.endings import AmbiguousKernel
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
-from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
+from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord, labelled
 
 
 def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:

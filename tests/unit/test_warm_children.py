@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import warm_python
 
-from pytest_gpuperf.model.task import AS_COMMAND, FOLDER_LAST, module_command
+from pytest_gpuperf.model.task import AS_COMMAND, module_command
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 
 
@@ -35,7 +35,7 @@ def test_a_client_that_is_ended_as_it_asks_ends_no_other(program: str, sent: byt
 @pytest.mark.parametrize(
     "words",
     [
-        ["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST],
+        ["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND],
         ["-c", BOOTSTRAP, *bootstrap_arguments((), Path("/nowhere"), as_module=False)],
     ],
 )  # fmt: skip

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
-from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.nvrtc import NVCC
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -33,8 +31,7 @@ class CupyCode(NamedTuple):
     """One kernel as CuPy was given it."""
 
     name: str
-    sources: tuple[KernelSource, ...] = ()
-    """One that has to compile; or several, one of which makes the symbol ``name``."""
+    source: KernelSource | None = None
     path: str = ""
     """Of a cubin, in the place of a source."""
     options: tuple[str, ...] = ()
@@ -64,12 +61,16 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     defaults = _FOR_NVCC if state["backend"] == NVCC else ()
     options = (*first, *defaults, *state["options"], *last)
     expressions = tuple(state["name_expressions"] or ())
-    wanted = (called,) if called in expressions else (*expressions, None)
-    sources = [
-        KernelSource(text=text, name=called, options=options, name_expression=expression, compiler=state["backend"])
-        for expression in wanted
-    ]
-    return CupyCode(called, tuple(sources), options=tuple(state["options"]), cooperative=cooperative)
+    if expressions and called.startswith("_Z"):
+        raise UnsupportedKernel(
+            f"{called}: a function of a RawModule knows no name expression of its own: give the module and that, "
+            f"from_cupy(module, {expressions[0]!r})"
+        )
+    source = KernelSource(
+        text=text, name=called, options=options, name_expression=called if called in expressions else None,
+        compiler=state["backend"],
+    )  # fmt: skip
+    return CupyCode(called, source, options=tuple(state["options"]), cooperative=cooperative)
 
 
 def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
@@ -110,13 +111,3 @@ def _folders(kernel: Any) -> tuple[list[str], list[str]]:
     if folder is None or not folder.is_dir():
         return [], []
     return [f"-I{folder / 'cupy/_cccl' / part}" for part in _CCCL], [f"-I{folder}"]
-
-
-def source_of(code: CupyCode, arch: str, cache: CompileCache | None) -> KernelSource:
-    """The one of its sources that makes the kernel: a module's function knows its symbol, not its name expression.
-
-    Raises as ``compile_kernel``.
-    """
-    *templates, last = code.sources
-    made = compile_together(templates, [arch], cache) if templates else {}
-    return next((source for source in templates if made[source, arch].symbol == code.name), last)

@@ -10,12 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import Handed, library
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 
-_KEEP = 'cute.compile(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER")'
+_KEEP = 'cute.compile(..., options="--keep-cubin --dump-dir FOLDER")'
 _SYMBOL = re.compile(r"kernel_cutlass_(.+?)(?:_(?:tensor|ptr|Tiled|Copy|Ptr|None|object|Shape|Layout)\S*)?_\d+")
 
 
@@ -26,7 +25,6 @@ def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
     """
     several = compiled if isinstance(compiled, Sequence) and not isinstance(compiled, str) else (compiled,)
     cubins: dict[str, list[bytes]] = {}
-    ptx: dict[str, str] = {}
     symbols: list[str] = []
     for one in several:
         cubin = _cubin(one)
@@ -35,21 +33,13 @@ def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
             raise UnsupportedKernel(f"from_cute was given two kernels for {found.arch}: give one for each")
         cubins[found.arch] = [cubin]
         symbols += found.kernels
-        kept = getattr(one, "__ptx__", None)
-        ptx[found.arch] = kept if isinstance(kept, str) and "\n" in kept else ""  # a path has one line
     if not cubins:
         raise UnsupportedKernel("from_cute was given an empty list: give what cute.compile returned")
     called = symbol or symbols[0]
     return Handed(
         cubins, symbol, f"{readable(called)}, compiled by the CuTe DSL", name=name or readable(called),
-        compiler=library("cutlass-dsl", "nvidia-cutlass-dsl"), ptx=lambda arch: _kept_ptx(ptx[arch], called),
+        compiler=library("cutlass-dsl", "nvidia-cutlass-dsl"),
     )  # fmt: skip
-
-
-def _kept_ptx(text: str, symbol: str) -> str:
-    if not text:
-        raise BadArgument(f"{readable(symbol)}: the CuTe DSL did not keep its PTX: --keep-ptx")
-    return text
 
 
 def _cubin(compiled: Any) -> bytes:

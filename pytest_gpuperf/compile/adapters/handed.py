@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made, ready_made_among
+from pytest_gpuperf.compile.machine_code.ready_made import cubin_with, ready_made
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8
@@ -64,15 +63,6 @@ class Handed(NamedTuple):
     """Tells kernels of one name apart."""
     logs: Mapping[str, str] = {}
     """The assembler's, by architecture, where it is known."""
-    ptx: Callable[[str], str] | None = None
-    """PTX for an architecture, where there is any."""
-
-    def ptx_for(self, arch: str) -> str:
-        """The PTX for ``arch``.  Raises ``BadArgument`` where there is none."""
-        text = self.ptx(arch) if self.ptx is not None else ""
-        if not text:
-            raise BadArgument(f"{self.place}: it is machine code alone, there is no PTX of it for {arch}")
-        return text
 
 
 def binary_for(handed: Handed, arch: str) -> KernelBinary:
@@ -82,10 +72,10 @@ def binary_for(handed: Handed, arch: str) -> KernelBinary:
     """
     cubins = handed.cubins[arch]
     symbol = handed.symbol or _only_kernel(cubins[0], handed.place)
-    if len(cubins) > 1:
-        return ready_made_among(cubins, arch, symbol, place=handed.place, name=handed.name, source=handed.source)
+    place = f"{handed.place} for {arch}" if arch else handed.place
+    cubin = cubins[0] if len(cubins) == 1 else cubin_with(cubins, symbol, place)
     made = ready_made(
-        cubins[0], symbol, place=f"{handed.place} for {arch}" if arch else handed.place, name=handed.name,
+        cubin, symbol, place=place, name=handed.name,
         source=handed.source, compiler=handed.compiler, log=handed.logs.get(arch, ""), arch=arch,
     )  # fmt: skip
     made = msgspec.structs.replace(made, config=handed.config)

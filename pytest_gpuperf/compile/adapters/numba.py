@@ -73,7 +73,6 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
         name=called,
         label=tuple(of if axes is None else f"{of}[{axes}d,{layout}]" for of, axes, layout in declared),
         logs={arch: each.log for arch, each in made.items()},
-        ptx=lambda arch: compiled(arch, "ptx").decode(),
     )
 
 

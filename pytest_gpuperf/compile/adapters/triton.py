@@ -59,7 +59,6 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
         source=f"{src.hash()} {[getattr(metadata, option, None) for option in _OPTIONS]}",
-        ptx=lambda _: str(asm.get("ptx", "")),
     )
 
 
@@ -119,12 +118,7 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
         return ""
     chosen = _chosen(config)
     for name, value in chosen.items():
-        if name not in constants and not hasattr(metadata, name):
-            raise BadArgument(
-                f"from_triton: config has {name}={value!r}, and {kernel} has neither a constant nor an option {name}: "
-                "give the best_config of the autotuner that compiled it"
-            )
-        compiled = constants[name] if name in constants else getattr(metadata, name)
+        compiled = constants[name] if name in constants else getattr(metadata, name, None)
         # Triton adds the warps of a specialised kernel's partitions to those that were asked for
         if not (compiled >= value if name == "num_warps" else compiled == value):
             raise BadArgument(

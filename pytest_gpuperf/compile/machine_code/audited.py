@@ -174,7 +174,8 @@ def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRe
     by_arch: dict[str, dict[int, Unread]] = defaultdict(dict)
     for number, one in enumerate(kernels):
         if one.cubin is not None and plain(one.arch) in ARCHITECTURES:
-            by_arch[one.arch][number] = Unread(cubins[one.cubin], one.symbol, one.record.profile)
+            cubin = cubins[one.cubin]
+            by_arch[one.arch][number] = Unread(cubin, cubin.kernels[one.symbol], one.record.profile)
     found: dict[int, StaticRecord] = {}
     for arch, codes in by_arch.items():
         with contextlib.suppress(ToolchainMissing, BadCubin):  # the figures of the ELF sections stand

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from pytest_gpuperf.compile.compiler_texts import Spills, ptx_parameter_types, read_log
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.machine_code.sass import (
@@ -23,85 +24,73 @@ from pytest_gpuperf.compile.machine_code.sass import (
 )
 from pytest_gpuperf.compile.machine_code.symbols import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
-from pytest_gpuperf.compile.ptxas_log import PtxasUsage, Report, read_log
-from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 
 Name = TypeVar("Name", bound=Hashable)
 
 Recorded = Mapping[str, StaticProfile]
 """Profiles on record, by the hash of their code."""
 NOTHING_RECORDED: Recorded = MappingProxyType({})
-
-
-class KernelAnalysis(Record, frozen=True):
-    """Evidence of one kernel besides its machine code."""
-
-    profile: StaticProfile
-    parameters: tuple[Parameter, ...]
-    max_threads_per_block: int | None = None
-    required_block: tuple[int, int, int] | None = None
+NOTHING_SPILLED: Mapping[str, Spills] = MappingProxyType({})
 
 
 class Unread(NamedTuple):
     """A kernel in a cubin whose instructions are not read yet."""
 
     cubin: Cubin
-    symbol: str
+    kernel: CubinKernel
     profile: StaticProfile
 
 
-def analyse(
-    several: Sequence[Compiled], arch: str, recorded: Recorded = NOTHING_RECORDED
-) -> list[dict[str, KernelAnalysis]]:
-    """Analyses of each cubin by symbol; what is not ``recorded`` is disassembled, in one go.
+def analyse(made: Compiled, arch: str, recorded: Recorded = NOTHING_RECORDED) -> dict[str, KernelBinary]:
+    """The kernels of a cubin by symbol, as ``described``; what is not ``recorded`` is disassembled, in one go.
 
     Of a cubin that was compiled for one instance of a template, that alone: nobody asks it for another kernel.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
-    codes: dict[tuple[int, str], Unread] = {}
-    for number, made in enumerate(several):
-        cubin, report = read_cubin(made.cubin), read_log(made.log)
-        for symbol, kernel in cubin.kernels.items():
-            if made.lowered in (None, symbol):
-                codes[number, symbol] = Unread(cubin, symbol, profile_of(cubin, kernel, report))
-    found: list[dict[str, KernelAnalysis]] = [{} for _ in several]
-    for (number, symbol), profile in with_instructions(arch, codes, recorded).items():
-        kernel = codes[number, symbol].cubin.kernels[symbol]
-        types = parameter_types(symbol) or ptx_parameter_types(several[number].ptx, symbol)
-        found[number][symbol] = analysis_of(kernel, profile, types)
-    return found
+    cubin, spills = read_cubin(made.cubin), read_log(made.log).spills
+    codes = {
+        symbol: Unread(cubin, kernel, profile_of(cubin, kernel, spills))
+        for symbol, kernel in cubin.kernels.items()
+        if made.lowered in (None, symbol)
+    }
+    return {
+        symbol: described(
+            codes[symbol].kernel, arch, profile, parameter_types(symbol) or ptx_parameter_types(made.ptx, symbol)
+        )
+        for symbol, profile in with_instructions(arch, codes, recorded).items()
+    }
 
 
-def analysis_of(
-    kernel: CubinKernel, profile: StaticProfile, types: Sequence[str | None] | None = None
-) -> KernelAnalysis:
-    """The analysis of a kernel with this ``profile``; its parameters have ``types`` where these are all known."""
+def described(
+    kernel: CubinKernel, arch: str, profile: StaticProfile, types: Sequence[str | None] | None = None
+) -> KernelBinary:
+    """The kernel by its symbol, without its cubin and what made it; its parameters have ``types`` if all are known."""
     parameters = kernel.parameters
     if types is not None and len(types) == len(parameters):
         pairs = zip(parameters, types, strict=True)
         parameters = tuple(msgspec.structs.replace(one, type=name) for one, name in pairs)
-    return KernelAnalysis(profile, parameters, kernel.max_threads_per_block, kernel.required_block)
+    return KernelBinary(
+        name=kernel.symbol, symbol=kernel.symbol, arch=arch, toolchain="", source_hash="", cubin=b"", profile=profile,
+        parameters=parameters, max_threads_per_block=kernel.max_threads_per_block,
+        required_block=kernel.required_block,
+    )  # fmt: skip
 
 
-def profile_of(cubin: Cubin, kernel: CubinKernel, report: Report | None = None) -> StaticProfile:
+def profile_of(cubin: Cubin, kernel: CubinKernel, spills: Mapping[str, Spills] = NOTHING_SPILLED) -> StaticProfile:
     """The profile without instructions; spilled bytes are known from the assembler's report alone.
 
     Raises ``BadCubin``.
     """
-    report = report or Report({}, {})
-    of_cubin = PtxasUsage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
-    usage = report.usage.get(kernel.symbol, of_cubin)
-    frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
-    own_stack = frames[0].stack_bytes if frames else kernel.stack_bytes
+    told = [spills[name] for name in (kernel.symbol, *kernel.functions) if name in spills]
     return StaticProfile(
-        registers=usage.registers,
-        stack_bytes=own_stack if usage.cumulative_stack_bytes is None else usage.cumulative_stack_bytes,
-        spill_store_bytes=sum(frame.spill_store_bytes for frame in frames) if frames else None,
-        spill_load_bytes=sum(frame.spill_load_bytes for frame in frames) if frames else None,
-        shared_bytes=usage.shared_bytes,
+        registers=kernel.registers,
+        stack_bytes=kernel.stack_bytes,
+        spill_store_bytes=sum(one.stores for one in told) if told else None,
+        spill_load_bytes=sum(one.loads for one in told) if told else None,
+        shared_bytes=kernel.shared_bytes,
         constant_bytes=kernel.constant_bytes,
-        barriers=usage.barriers,
+        barriers=kernel.barriers,
         code_bytes=kernel.code_bytes,
         instructions=0,
         opcodes={},
@@ -114,32 +103,26 @@ def with_instructions(
 ) -> dict[Name, StaticProfile]:
     """Profiles with instructions, by any name: those on record, the others by one run of nvdisasm.
 
+    Spills that no log told of are none where the code leaves local memory alone: else arrays may lie there too.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
     new = {name: one for name, one in codes.items() if one.profile.code_hash not in recorded}
-    code = disassemble(arch, {name: text_of(one.cubin.elf, one.symbol).data for name, one in new.items()})
+    code = disassemble(arch, {name: text_of(one.cubin.elf, one.kernel.symbol).data for name, one in new.items()})
     found = {}
-    for name, one in codes.items():
+    for name, (cubin, kernel, profile) in codes.items():
         if name in new:
-            executed = executable(one.cubin, one.cubin.kernels[one.symbol], code[name])
+            executed = executable(cubin, kernel, code[name])
             count, opcodes = len(executed), histogram((line.opcode, line.operands) for line in executed)
         else:
-            known = recorded[one.profile.code_hash]
+            known = recorded[profile.code_hash]
             count, opcodes = known.instructions, known.opcodes
-        found[name] = _with_mix(one.profile, count, opcodes)
+        stores, loads = profile.spill_store_bytes, profile.spill_load_bytes
+        found[name] = msgspec.structs.replace(
+            profile, instructions=count, opcodes=opcodes,
+            spill_store_bytes=0 if stores is None and "local_store" not in opcodes else stores,
+            spill_load_bytes=0 if loads is None and "local_load" not in opcodes else loads,
+        )  # fmt: skip
     return found
-
-
-def _with_mix(profile: StaticProfile, instructions: int, opcodes: dict[str, int]) -> StaticProfile:
-    """Spills that no log told of are none where the code leaves local memory alone: else arrays may lie there too."""
-    stores, loads = profile.spill_store_bytes, profile.spill_load_bytes
-    return msgspec.structs.replace(
-        profile,
-        spill_store_bytes=0 if stores is None and "local_store" not in opcodes else stores,
-        spill_load_bytes=0 if loads is None and "local_load" not in opcodes else loads,
-        instructions=instructions,
-        opcodes=opcodes,
-    )
 
 
 def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:

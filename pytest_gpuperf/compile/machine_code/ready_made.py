@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode, UnknownKernel
-from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.cubin import Cubin, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import KernelAnalysis, analyse, analysis_of, profile_of
+from pytest_gpuperf.compile.machine_code.profile import analyse, described, profile_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
@@ -41,10 +42,7 @@ def ready_made(
     CUDA 12 and before leave that out for many architectures.  The assembler's ``log`` tells spilled bytes.
     Raises ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture`` and ``ToolchainMissing``.
     """
-    try:
-        found = read_cubin(cubin)
-    except BadCubin as problem:
-        raise BadCubin(f"{place}: {problem}") from problem
+    found = _read(cubin, place)
     if arch and plain(arch) != found.arch:
         raise BadCubin(f"{place}: it was compiled for {found.arch}, and not for {arch}")
     limits_of(found.arch)
@@ -61,69 +59,48 @@ def ready_made(
     )
 
 
-def ready_made_among(
-    cubins: Sequence[bytes], arch: str, symbol: str, *, place: str, name: str = "", source: str = ""
-) -> KernelBinary:
-    """``ready_made`` for ``arch``, of the one of several cubins that has the kernel; raises alike."""
-    place = f"{place} for {arch}"
-    found: list[bytes] = []
-    available: list[str] = []
-    hint = ""
-    for cubin in cubins:
-        try:
-            kernels = read_cubin(cubin).kernels
-            find_kernel(symbol, kernels, place)
-        except BadCubin as problem:
-            raise BadCubin(f"{place}: {problem}") from problem
-        except UnknownKernel as problem:
-            available += problem.available
-            hint = problem.hint
-        else:
-            found.append(cubin)
-    if not found:
-        raise UnknownKernel(symbol, place, available or None, hint)
-    if len(set(found)) > 1:
+def cubin_with(cubins: Sequence[bytes], symbol: str, place: str) -> bytes:
+    """The one of several cubins that has the kernel; raises as ``ready_made``."""
+    kernels = [_read(cubin, place).kernels for cubin in cubins]
+    full = find_kernel(symbol, dict.fromkeys(itertools.chain.from_iterable(kernels)), place)
+    found = {cubin for cubin, own in zip(cubins, kernels, strict=True) if full in own}
+    if len(found) > 1:
         raise BadCubin(
             f"{place}: {len(found)} cubins in it have a kernel {symbol}: name the object file of one of them"
         )
-    return ready_made(found[0], symbol, place=place, name=name, source=source, arch=arch)
+    return found.pop()
 
 
 def binary_of(cubin: bytes, symbol: str, arch: str, *, log: str = "") -> KernelBinary:
     """The kernel ``symbol`` of a cubin for ``arch``, read whole (0.2 s); spilled bytes are known from the log alone.
 
-    Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel; ``ToolchainMissing``.
+    Raises ``BadCubin`` if it is no cubin, ``KeyError`` if it has no such kernel; ``ToolchainMissing``.
     """
-    _kernel_of(read_cubin(cubin), symbol, arch)
-    return _binary(cubin, symbol, arch, analyse([Compiled(cubin, lowered=symbol, log=log)], arch)[0][symbol])
+    kernels = analyse(Compiled(cubin, lowered=symbol, log=log), arch)
+    return msgspec.structs.replace(kernels[symbol], cubin=cubin)
 
 
 def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> KernelBinary:
     """The same out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
 
     Whoever can write a record can name any cubin in it.  Parameters have no types: a symbol out of a stranger's file is
-    not handed to the C++ runtime's demangler.  Raises ``OtherCode``, ``BadCubin``.
+    not handed to the C++ runtime's demangler.  Raises ``BadCubin`` for other code, and if it is no cubin, is for
+    another architecture or has no such kernel.
     """
     found = read_cubin(cubin)
-    kernel = _kernel_of(found, symbol, arch)
-    profile = profile_of(found, kernel)
-    if (own := profile.code_hash) != on_record:
-        raise OtherCode(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
-    return _binary(cubin, symbol, arch, analysis_of(kernel, profile))
-
-
-def _kernel_of(found: Cubin, symbol: str, arch: str) -> CubinKernel:
-    """Raises ``BadCubin`` unless the cubin is one for ``arch`` and has the kernel ``symbol``."""
     if plain(arch) != found.arch:
         raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
     if symbol not in found.kernels:
         raise BadCubin(f"it has no kernel {symbol}; it has {', '.join([*found.kernels][:_NAMED]) or 'none'}")
-    return found.kernels[symbol]
+    kernel = found.kernels[symbol]
+    profile = profile_of(found, kernel)
+    if (own := profile.code_hash) != on_record:
+        raise BadCubin(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
+    return msgspec.structs.replace(described(kernel, arch, profile), cubin=cubin)
 
 
-def _binary(cubin: bytes, symbol: str, arch: str, read: KernelAnalysis) -> KernelBinary:
-    return KernelBinary(
-        name=symbol, symbol=symbol, arch=arch, toolchain="", source_hash="", cubin=cubin, profile=read.profile,
-        parameters=read.parameters, max_threads_per_block=read.max_threads_per_block,
-        required_block=read.required_block,
-    )  # fmt: skip
+def _read(cubin: bytes, place: str) -> Cubin:
+    try:
+        return read_cubin(cubin)
+    except BadCubin as problem:
+        raise BadCubin(f"{place}: {problem}") from problem

@@ -1,12 +1,14 @@
-"""Memory instructions of a warp: what their addresses make the hardware do, and how much of it is new."""
+"""Instructions that a warp executed: what addresses make the hardware do, and how much of it is new."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES, Step
+from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.compile.warp_model.values import Value, lanes_of
 from pytest_gpuperf.model.warp_estimate import Access
 
@@ -30,15 +32,27 @@ class Pattern(NamedTuple):
     """Distinct 4-byte words of global memory; empty if data decide."""
 
 
-class MemoryRequest(NamedTuple):
-    """One memory instruction of the way."""
+@dataclasses.dataclass(slots=True)
+class Visit:
+    """One instruction, executed."""
 
-    address: int
-    """Of the instruction."""
-    pattern: Pattern
-    times: float
+    step: Step
     share: float
-    """Part of the warp that is there, as far as data decide."""
+    """Fraction of the lanes."""
+    data_share: float
+    """Part of that fraction that data decide."""
+    cycles: float
+    waited: float
+    waited_for: str
+    times: float = 1.0
+    pattern: Pattern | None = None
+    """Of a memory instruction."""
+    divides: bool = False
+    """It stands for a division or root with a slow path."""
+    other_way: int | None = None
+    """Target of a conditional branch that was not taken."""
+    comparison: RegisterComparison | None = None
+    """What decided the branch."""
 
 
 def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
@@ -76,20 +90,21 @@ def bank_turns(places: Sequence[int], size: int) -> int:
     return total
 
 
-def accesses_of(requests: Sequence[MemoryRequest]) -> tuple[Access, ...]:
+def accesses_of(visits: Iterable[Visit]) -> tuple[Access, ...]:
     """Memory instructions of one kind and pattern in one record, in a fixed order."""
+    requests = [(one, one.pattern) for one in visits if one.pattern is not None]
     scratch = _stores_of_scratch(requests)
     seen: dict[str, set[int]] = defaultdict(set)
     found: dict[Pattern, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for address, pattern, times, share in requests:
-        if not pattern.lanes or not times:
+    for visit, pattern in requests:
+        if not pattern.lanes or not visit.times:
             continue
         new = pattern.words - seen[pattern.op]
         seen[pattern.op] |= new
         total = found[pattern._replace(words=frozenset())]
-        total[0] += times * share
-        total[1] += WORD_BYTES * times * len(new)
-        total[2] += WORD_BYTES * times * len(new) if address in scratch else 0
+        total[0] += visit.times * visit.data_share
+        total[1] += WORD_BYTES * visit.times * len(new)
+        total[2] += WORD_BYTES * visit.times * len(new) if visit.step.address in scratch else 0
     records = [
         Access(op=kind.op, bytes=kind.bytes, times=rounded(times), lanes=kind.lanes, sectors=kind.sectors,
                turns=kind.turns, distinct=rounded(distinct), scratch=rounded(again))
@@ -98,16 +113,18 @@ def accesses_of(requests: Sequence[MemoryRequest]) -> tuple[Access, ...]:
     return tuple(sorted(records, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
 
 
-def _stores_of_scratch(requests: Iterable[MemoryRequest]) -> frozenset[int]:
+def _stores_of_scratch(requests: Sequence[tuple[Visit, Pattern]]) -> set[int]:
     """Addresses of the stores most of whose words are read again, and by the last access of the way to them."""
     last: dict[int, str] = {}
     stored: dict[int, set[int]] = defaultdict(set)
-    for address, pattern, _, _ in requests:
+    for visit, pattern in requests:
         last.update(dict.fromkeys(pattern.words, pattern.op))
         if pattern.op == "global_store":
-            stored[address] |= pattern.words
-    reread = {address: sum(last[word] == "global_load" for word in words) for address, words in stored.items()}
-    return frozenset(address for address, words in stored.items() if 2 * reread[address] > len(words))
+            stored[visit.step.address] |= pattern.words
+    return {
+        address for address, words in stored.items()
+        if 2 * sum(last[word] == "global_load" for word in words) > len(words)
+    }  # fmt: skip
 
 
 def rounded(value: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -50,60 +50,47 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
     distinct = list(dict.fromkeys(several))
     found = {one: kept for one in distinct if (kept := _kept(one, cache)) is not None}
     missing = [one for one in distinct if one not in found]
-    if missing:
-        programs = _Programs(code for versions in missing for code in versions)
-        for versions in missing:
-            found[versions] = _walked(versions, [programs.of(code.cubin, code.symbol, code.arch) for code in versions])
-            if cache is not None:
-                cache.put(_key(versions), msgspec.msgpack.encode(found[versions]))
+    readable = _disassembled(code._replace(launch=None) for versions in missing for code in versions)
+    program = functools.lru_cache(KEPT)(lambda code: _decoded(code, *readable[code]))
+
+    @functools.cache
+    def walked(code: KernelCode) -> WarpEstimate | None:
+        bare = code._replace(launch=None)
+        return dry_run(program(bare), code.launch) if bare in readable else None
+
+    for versions in missing:
+        launched = [walked(code) for code in versions]
+        if not all(one is not None and one.launched for one in launched):
+            launched = [walked(code._replace(launch=None)) for code in versions]
+        found[versions] = tuple(launched)
+        if cache is not None:
+            cache.put(_key(versions), msgspec.msgpack.encode(launched))
     return found
 
 
-def _walked(versions: Versions, programs: Sequence[DecodedKernel | None]) -> Estimates:
-    launched = [
-        dry_run(program, code.launch) if program is not None and code.launch is not None else None
-        for code, program in zip(versions, programs, strict=True)
-    ]
-    if all(one is not None and one.launched for one in launched):
-        return tuple(launched)
-    return tuple(None if program is None else dry_run(program) for program in programs)
+def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, tuple[Cubin, tuple[Instruction, ...]]]:
+    """The kernels that can be read, each once."""
+    cubins: dict[KernelCode, Cubin] = {}
+    texts: dict[str, dict[KernelCode, bytes]] = {}
+    for code in dict.fromkeys(codes):
+        try:
+            cubin = read_cubin(code.cubin)
+        except BadCubin:  # whoever would launch it says so
+            continue
+        if code.symbol in cubin.kernels and (text := text_of(cubin.elf, code.symbol).data):
+            cubins[code] = cubin
+            texts.setdefault(code.arch, {})[code] = text
+    with ThreadPoolExecutor(max_workers=len(texts) or 1) as readers:
+        read = readers.map(disassemble, texts, texts.values())
+        return {code: (cubins[code], lines) for found in read for code, lines in found.items()}
 
 
-class _Programs:
-    """Kernels that can be read, disassembled once however often they are asked for."""
-
-    def __init__(self, codes: Iterable[KernelCode]) -> None:
-        kernels = {(code.cubin, code.symbol, code.arch) for code in codes}
-        self._cubins = {content: _readable(content) for content in {content for content, _, _ in kernels}}
-        texts: dict[str, dict[bytes, bytes]] = {}
-        for content, symbol, arch in kernels:
-            if text := self._text(content, symbol):
-                texts.setdefault(arch, {})[text] = text
-        with ThreadPoolExecutor(max_workers=len(texts) or 1) as readers:
-            read = readers.map(disassemble, texts, texts.values())
-            self._instructions: dict[str, dict[bytes, tuple[Instruction, ...]]] = dict(zip(texts, read, strict=True))
-        self.of = functools.lru_cache(KEPT)(self._program)
-
-    def _text(self, content: bytes, symbol: str) -> bytes:
-        cubin = self._cubins[content]
-        return text_of(cubin.elf, symbol).data if cubin is not None and symbol in cubin.kernels else b""
-
-    def _program(self, content: bytes, symbol: str, arch: str) -> DecodedKernel | None:
-        cubin, text = self._cubins[content], self._text(content, symbol)
-        if cubin is None or not text:
-            return None
-        kernel = cubin.kernels[symbol]
-        executed = executable(cubin, kernel, self._instructions[arch][text])
-        bank = cubin.elf.section(f".nv.constant2.{symbol}")
-        constants = bank.data if bank is not None else b""
-        return DecodedKernel(executed, arch, kernel.parameters, parameter_base(kernel), constants)
-
-
-def _readable(content: bytes) -> Cubin | None:
-    try:
-        return read_cubin(content)
-    except BadCubin:  # whoever would launch it says so
-        return None
+def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> DecodedKernel:
+    kernel = cubin.kernels[code.symbol]
+    bank = cubin.elf.section(f".nv.constant2.{code.symbol}")
+    constants = bank.data if bank is not None else b""
+    executed = executable(cubin, kernel, lines)
+    return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel), constants)
 
 
 def _kept(versions: Versions, cache: CompileCache | None) -> Estimates | None:

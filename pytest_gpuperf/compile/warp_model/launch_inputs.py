@@ -7,11 +7,11 @@ stay examples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model.decode import COMPILER_BANK, WORD_BYTES
-from pytest_gpuperf.compile.warp_model.values import ARGUMENT, EXAMPLE, UNKNOWN, WARP, WORD, ZERO, Value, narrow
+from pytest_gpuperf.compile.warp_model.values import WARP, WORD, ZERO, Value, narrow
 from pytest_gpuperf.model.evidence import Parameter
 
 THREADS = (256, 8, 4)
@@ -51,80 +51,47 @@ class KnownLaunch(NamedTuple):
         """Warps of a block."""
         return -(-self.block[0] * self.block[1] * self.block[2] // WARP)
 
-    def threads(self, warp: int) -> tuple[Value, ...]:
-        """Index of each lane's thread in x, y and z."""
-        width, height, _ = self.block
-        numbers = range(warp * WARP, (warp + 1) * WARP)
-        lanes = [(n % width, n // width % height, n // (width * height)) for n in numbers]
-        return tuple(Value(narrow(axis)) for axis in zip(*lanes, strict=True))
+
+def special_registers(launch: KnownLaunch | None, warp: int = 0) -> dict[str, Value]:
+    """Indices of a warp of a block, by the special register (``SR_TID.X``) that holds them."""
+    width, height, _ = launch.block if launch is not None else THREADS
+    block = [Value(n, example=True) for n in BLOCK]
+    if launch is not None:
+        block = [Value(count // ONE_OF_BLOCKS) for count in launch.grid]
+    numbers = range(warp * WARP, (warp + 1) * WARP)
+    threads = zip(*((n % width, n // width % height, n // (width * height)) for n in numbers), strict=True)
+    found = {"SR_LANEID": Value(tuple(range(WARP))), "SR_CgaCtaId": ZERO, "SRZ": ZERO}
+    for letter, thread, of_grid in zip("XYZ", threads, block, strict=True):
+        found |= {f"SR_TID.{letter}": Value(narrow(thread)), f"SR_CTAID.{letter}": of_grid}
+    return found
 
 
-class Surroundings:
-    """Special registers and constant bank 0 of one kernel on one architecture."""
+def constant_words(
+    arch: str, parameters: Sequence[Parameter], base: int, constants: bytes, launch: KnownLaunch | None
+) -> dict[int, Value]:
+    """Words of 32 bits by their place in constant bank 0, whose parameters begin at ``base``, and in bank 2."""
+    is_new = int("".join(filter(str.isdigit, arch))) >= _FIRST_WITH_NEW_BANK
+    threads, blocks, stack = (0x360, 0x370, 0x37C) if is_new else (0x0, 0xC, 0x28)
+    words = {stack: Value(STACK, example=True)}
+    sizes, counts = (launch.block, launch.grid) if launch is not None else (THREADS, BLOCKS)
+    for axis in range(3):
+        words[threads + WORD_BYTES * axis] = Value(sizes[axis], example=launch is None)
+        words[blocks + WORD_BYTES * axis] = Value(counts[axis], example=launch is None)
+    for place, parameter in enumerate(parameters):
+        number = launch.integers[place] if launch is not None else None
+        start = base + parameter.offset & -WORD_BYTES
+        words |= {start + offset: word for offset, word in _argument(parameter, place + 1, number)}
+    for place in range(0, len(constants) - 3, WORD_BYTES):
+        words[COMPILER_BANK + place] = Value(int.from_bytes(constants[place : place + WORD_BYTES], "little"))
+    return words
 
-    def __init__(
-        self,
-        arch: str,
-        parameters: Sequence[Parameter],
-        parameter_base: int,
-        launch: KnownLaunch | None = None,
-        warp: int = 0,
-    ) -> None:
-        number = int("".join(filter(str.isdigit, arch)))
-        threads, blocks, stack = (0x360, 0x370, 0x37C) if number >= _FIRST_WITH_NEW_BANK else (0x0, 0xC, 0x28)
-        sizes, counts = (launch.block, launch.grid) if launch is not None else (THREADS, BLOCKS)
-        self._words: dict[int, int] = {stack: STACK}
-        self._known: set[int] = set()
-        """Places of words that are no examples."""
-        self._arguments: set[int] = set()
-        for axis in range(3):
-            self._words |= {threads + 4 * axis: sizes[axis], blocks + 4 * axis: counts[axis]}
-        for place, parameter in enumerate(parameters):
-            self._place(parameter_base + parameter.offset, parameter.size, place + 1)
-        if launch is not None:
-            self._known |= {bank + 4 * axis for bank in (threads, blocks) for axis in range(3)}
-            for place, parameter in enumerate(parameters):
-                self._fill(parameter_base + parameter.offset, parameter.size, launch, place)
-        index = launch.threads(warp) if launch is not None else (Value(tuple(range(WARP))), ZERO, ZERO)
-        block = [Value(n, EXAMPLE) for n in BLOCK] if launch is None else [Value(n // ONE_OF_BLOCKS) for n in counts]
-        self._special = {"SR_LANEID": Value(tuple(range(WARP))), "SR_CgaCtaId": ZERO, "SRZ": ZERO}
-        for letter, thread, of_grid in zip("XYZ", index, block, strict=True):
-            self._special |= {f"SR_TID.{letter}": thread, f"SR_CTAID.{letter}": of_grid}
 
-    def _place(self, offset: int, size: int, index: int) -> None:
-        """An example of an argument: pointers and 64-bit sizes of 8 bytes, sizes of 4."""
-        if size == 8:
-            self._words |= {offset: index * POINTER_STEP, offset + 4: index}
-            return
-        for start in range(0, size, 4):
-            self._words[(offset & ~3) + start] = (index + start) * SIZE_STEP
-            self._arguments.add((offset & ~3) + start)
-
-    def _fill(self, offset: int, size: int, launch: KnownLaunch, place: int) -> None:
-        """An integer as it was passed."""
-        number = launch.integers[place]
-        for word in range(0, size, 4) if number is not None and offset % 4 == 0 and size in (4, 8) else ():
-            assert number is not None
-            self._words[offset + word] = number >> 8 * word & WORD
-            self._known.add(offset + word)
-
-    def add_constants(self, content: bytes) -> None:
-        """Constants that the compiler made, in bank 2."""
-        for place in range(0, len(content) - 3, WORD_BYTES):
-            self._words[COMPILER_BANK + place] = int.from_bytes(content[place : place + WORD_BYTES], "little")
-            self._known.add(COMPILER_BANK + place)
-
-    def special(self, name: str) -> Value:
-        """``SR_TID.X``: unknown for what is not an index."""
-        return self._special.get(name, UNKNOWN)
-
-    def constant(self, offset: int, words: int) -> Value:
-        """Content of 32-bit words of constant bank 0, as one number; unknown beyond launch and arguments."""
-        first = offset & ~3
-        places = [first + 4 * word for word in range(words)]
-        if not all(place in self._words for place in places):
-            return UNKNOWN
-        number = sum(self._words[place] << 32 * word for word, place in enumerate(places))
-        if self._known.issuperset(places):
-            return Value(number)
-        return Value(number, EXAMPLE | (ARGUMENT if words == 1 and first in self._arguments else 0))
+def _argument(parameter: Parameter, index: int, number: int | None) -> Iterator[tuple[int, Value]]:
+    """Words of an argument: the ``number`` that was passed, else an example, of 8 bytes a pointer, of others sizes."""
+    for offset in range(0, parameter.size, WORD_BYTES):
+        if number is not None and parameter.size in (4, 8):
+            yield offset, Value(number >> 8 * offset & WORD)
+        elif parameter.size == 8:
+            yield offset, Value(index if offset else index * POINTER_STEP, example=True)
+        else:
+            yield offset, Value((index + offset) * SIZE_STEP, example=True)

@@ -8,13 +8,11 @@ whose rounds are all walked: no two of them are alike.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 
-from pytest_gpuperf.compile.warp_model.accesses import Pattern
-from pytest_gpuperf.compile.warp_model.decode import Step
+from pytest_gpuperf.compile.warp_model.accesses import Visit
 from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.compile.warp_model.values import WORD, Value, lanes_of, signed
 
@@ -32,28 +30,6 @@ EVEN = 3
 """Rounds that tell whether a counter moves evenly."""
 MOST_STEPS = 40
 """Rounds of a tree that are walked: a counter of 32 bits doubles no more often."""
-
-
-@dataclasses.dataclass(slots=True)
-class Visit:
-    """One instruction, executed."""
-
-    step: Step
-    share: float
-    """Fraction of the lanes."""
-    data_share: float
-    """Part of that fraction that data decide."""
-    times: float = 1.0
-    cycles: float = 0.0
-    waited: float = 0.0
-    waited_for: str = ""
-    pattern: Pattern | None = None
-    divides: bool = False
-    """It stands for a division or root with a slow path."""
-    other_way: int | None = None
-    """Target of a conditional branch that was not taken."""
-    comparison: RegisterComparison | None = None
-    """RegisterComparison that decided the branch."""
 
 
 def exit_of(body: Sequence[Visit]) -> Visit | None:

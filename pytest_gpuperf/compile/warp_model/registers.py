@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
-from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 
 CONSTANT = ZEROS | TRUE
@@ -27,10 +27,10 @@ class RegisterComparison(NamedTuple):
 class Machine:
     """Registers and predicates of a warp."""
 
-    def __init__(self, surroundings: Surroundings, *, flags_off: bool) -> None:
-        self._surroundings = surroundings
-        self._flags_off = flags_off
-        """Whether an argument that is asked for nothing but whether it is zero is taken to be."""
+    def __init__(self, special: Mapping[str, Value], constants: Mapping[int, Value]) -> None:
+        """``special`` registers by name, and words of ``constants`` by their place; what is in neither is unknown."""
+        self._special = special
+        self._constants = constants
         self._values: dict[str, Value] = dict.fromkeys(ZEROS, ZERO) | dict.fromkeys(TRUE, ONE)
         self.comparisons: dict[str, RegisterComparison] = {}
         """What each predicate was made of."""
@@ -87,7 +87,7 @@ class Machine:
         if not isinstance(place, int) or step.bytes < WORD_BYTES:
             return ()
         words = [self._stack.get(place + offset, UNKNOWN) for offset in range(0, step.bytes, WORD_BYTES)]
-        return (combine(lambda *known: sum(word << 32 * at for at, word in enumerate(known)), *words),)
+        return (_joined(words),)
 
     def _compute(self, step: Step) -> tuple[Value, ...]:
         """The results, as far as they are known; notes what a predicate is made of."""
@@ -102,7 +102,7 @@ class Machine:
         carries = step.operation == "IADD3"
         numbers = tuple([self._read(one, carries=carries) for one in step.numbers])
         if step.operation == "ISETP":
-            numbers = self._compared(step, numbers)
+            self._note_comparison(step, RegisterComparison(*numbers[:2]))
         return rule(step, numbers, tuple([self.predicate(one) for one in step.predicates]))
 
     def _handed_on(self, step: Step) -> RegisterComparison | None:
@@ -110,20 +110,13 @@ class Machine:
         made_of = {source.text for source in step.predicates} - TRUE
         return self.comparisons.get(made_of.pop()) if len(made_of) == 1 else None
 
-    def _compared(self, step: Step, numbers: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The sides of a comparison, with flags off; notes them, or of a comparison in two words the lower ones."""
-        left, right = numbers[:2]
-        found: RegisterComparison | None = RegisterComparison(left, right)
+    def _note_comparison(self, step: Step, sides: RegisterComparison) -> None:
+        """Note the sides of a comparison, or of one in two words the lower ones."""
+        found: RegisterComparison | None = sides
         if "EX" in step.modifiers:
             found = self.comparisons.get(step.predicates[-1].text) if step.predicates else None
-        elif self._flags_off and step.modifiers & {"EQ", "NE"}:
-            if left.argument and right == ZERO:
-                left = ZERO
-            elif right.argument and left == ZERO:
-                right = ZERO
         if found is not None and step.flags:
             self.comparisons[step.flags[0]] = found
-        return (left, right, *numbers[2:])
 
     def _read(self, operand: Operand, *, carries: bool) -> Value:
         """A source, with its sign, in as many bits as the instruction takes.
@@ -136,9 +129,9 @@ class Machine:
         elif operand.kind == "number":
             value = Value(operand.number & (1 << 32 * words) - 1)
         elif operand.kind == "constant":
-            value = self._surroundings.constant(operand.number, words)
+            value = self._constant(operand.number & -WORD_BYTES, words)
         else:
-            value = self._surroundings.special(operand.text)
+            value = self._special.get(operand.text, UNKNOWN)
         if operand.inverted:
             return combine(lambda bits: bits ^ WORD, value)
         if operand.negative:
@@ -149,9 +142,17 @@ class Machine:
 
     def _pair(self, first: str) -> Value:
         names = registers_from(first, 2)
-        if len(names) < 2:
-            return self.register(first)
-        return combine(lambda low, high: low | high << 32, *map(self.register, names))
+        return _joined([self.register(name) for name in names])
+
+    def _constant(self, place: int, words: int) -> Value:
+        return _joined([self._constants.get(place + WORD_BYTES * word, UNKNOWN) for word in range(words)])
+
+
+def _joined(words: Sequence[Value]) -> Value:
+    """Words of 32 bits, the lowest first, as one number."""
+    if len(words) == 1:
+        return words[0]
+    return combine(lambda *known: sum(word << 32 * place for place, word in enumerate(known)), *words)
 
 
 def _merged(guard: Value, new: Value, old: Value) -> Value:

@@ -14,25 +14,13 @@ WORD = 0xFFFFFFFF
 Bits = int | tuple[int, ...] | None
 """A number, one for each lane, or None if it is unknown."""
 
-EXAMPLE, ARGUMENT = 1, 2
-
 
 class Value(NamedTuple):
     """Content of a register or predicate."""
 
     bits: Bits
-    marks: int = 0
-    """``EXAMPLE``: it depends on arguments or on a launch that nobody knows.  ``ARGUMENT``: it is such an argument."""
-
-    @property
-    def example(self) -> bool:
-        """Its number is an example."""
-        return bool(self.marks & EXAMPLE)
-
-    @property
-    def argument(self) -> bool:
-        """It is an argument as it was passed, whose number is an example."""
-        return bool(self.marks & ARGUMENT)
+    example: bool = False
+    """It depends on arguments or on a launch that nobody knows."""
 
 
 UNKNOWN = Value(None)
@@ -61,14 +49,13 @@ def narrow(lanes: tuple[int, ...]) -> int | tuple[int, ...]:
 
 def combine(function: Callable[..., int], *values: Value) -> Value:
     """Apply a function of numbers lane by lane; unknown if one of them is."""
-    marks, alike, known = 0, True, []
+    example, alike, known = False, True, []
     for bits, own in values:
         if bits is None:
             return UNKNOWN
-        marks |= own
+        example = example or own
         known.append(bits)
         alike = alike and isinstance(bits, int)
-    marks &= EXAMPLE
     if alike:
-        return Value(function(*known), marks)
-    return Value(narrow(tuple(map(function, *map(lanes_of, known)))), marks)
+        return Value(function(*known), example)
+    return Value(narrow(tuple(map(function, *map(lanes_of, known)))), example)

@@ -10,28 +10,27 @@ The first warp of a block stands for all of them, unless the thread's index deci
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
-from pytest_gpuperf.compile.warp_model.accesses import MEMORY, MemoryRequest, accesses_of, pattern_of, rounded
+from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
 from pytest_gpuperf.compile.warp_model.clock import Clock
 from pytest_gpuperf.compile.warp_model.control_flow import Splits, condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
-from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
-from pytest_gpuperf.compile.warp_model.loops import Visit, exit_of, rounds_of
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
+from pytest_gpuperf.compile.warp_model.loops import exit_of, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
 from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 14
+MODEL_VERSION = 15
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-
-
 MOST_WARPS = 7
 """Walked beside the first one of a block, if they go different ways; each stands for those around it."""
 BLOCK_VISITS = 20_000
@@ -50,12 +49,12 @@ class DecodedKernel:
         constants: bytes = b"",
     ) -> None:
         """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
-        self.constants = constants
         self.steps = with_jumps({line.address: decode(line) for line in instructions})
         self.meets = meeting_points(self.steps)
         self.arch = arch
         self.parameters = parameters
         self.parameter_base = parameter_base
+        self.constants = constants
 
 
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
@@ -67,30 +66,19 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     """
     if launch is not None and not launch.fits(program.parameters):
         return None
-    first = _walked(program, launch, flags_off=True)
-    if not first.writes and not first.too_long:
-        first = _walked(program, launch, flags_off=False)
+    first = Walk(program, launch)
     if first.too_long or (launch is not None and not first.writes):
         return None
-    rest = launch.warps - 1 if launch is not None and first.warps_differ else 0
-    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(first.visits))
-    visits = list(first.visits)
-    for place in range(planned):
-        other = _walked(program, launch, flags_off=first.flags_off, warp=1 + place * rest // planned)
-        if other.too_long:
+    visits, rest = first.visits, launch.warps - 1 if launch is not None and first.warps_differ else 0
+    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(visits))
+    if planned:
+        others = [Walk(program, launch, 1 + place * rest // planned) for place in range(planned)]
+        if any(other.too_long for other in others):
             return None
-        _let_stand_for(other.visits, rest / planned)
-        visits += other.visits
-    _let_stand_for(visits, 1 / (1 + rest) if planned else 1)
+        _let_stand_for(visits, 1 / (1 + rest))
+        visits = [*visits, *itertools.chain.from_iterable(other.visits for other in others)]
+        _let_stand_for(visits[len(first.visits) :], rest / planned / (1 + rest))
     return _summary(visits, launch)
-
-
-def _walked(program: DecodedKernel, launch: KnownLaunch | None, *, flags_off: bool, warp: int = 0) -> Walk:
-    surroundings = Surroundings(program.arch, program.parameters, program.parameter_base, launch, warp)
-    surroundings.add_constants(program.constants)
-    walk = Walk(program, Machine(surroundings, flags_off=flags_off), flags_off=flags_off)
-    walk.go()
-    return walk
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -108,33 +96,29 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
         waits={name: rounded(count) for name, count in sorted(waits.items()) if count},
         lanes=rounded(WARP * sum(visit.times * visit.share for visit in visits) / issued) if issued else WARP,
         divisions=rounded(sum(visit.times for visit in visits if visit.divides)),
-        accesses=accesses_of([
-            MemoryRequest(one.step.address, one.pattern, one.times, one.data_share) for one in visits if one.pattern
-        ]),
+        accesses=accesses_of(visits),
         launched=launch is not None,
         warps=launch.warps * math.prod(launch.grid) if launch is not None else 0,
     )  # fmt: skip
 
 
 class Walk:
-    """The way so far."""
+    """The way of one warp of a block."""
 
-    def __init__(self, program: DecodedKernel, machine: Machine, *, flags_off: bool) -> None:
+    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0) -> None:
+        """Walk to the end."""
         self.visits: list[Visit] = []
-        self.flags_off = flags_off
         self.warps_differ = False
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
-        self._machine = machine
+        words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
+        self._machine = Machine(special_registers(launch, warp), words)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
         self._splits = Splits()
         self._returns: list[int] = []
-
-    def go(self) -> None:
-        """Walk to the end."""
         place: int | None = 0
         while place is not None and place in self._steps and len(self.visits) < MOST_VISITS:
             place = self._splits.arrive(place)
@@ -153,10 +137,9 @@ class Walk:
         """Execute one instruction; returns the address of the next."""
         guard = self._machine.predicate(step.guard)
         self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
-        visit = Visit(step, self._splits.share, self._splits.data_share)
+        visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
         if step.klass in MEMORY:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
-        visit.cycles, visit.waited, visit.waited_for = self._clock.advance(step)
         self._machine.execute(step, guard)
         self.visits.append(visit)
         if step.klass == "branch":
@@ -183,7 +166,7 @@ class Walk:
         return following  # who leaves by data or arguments is the exception
 
     def _call(self, target: int, visit: Visit, following: int) -> int:
-        if self._splits.by_data:
+        if self._splits.lanes.by_data:
             visit.divides = True
             return following
         self._returns.append(following)
@@ -193,8 +176,8 @@ class Walk:
         named = condition_of(step)
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
-        forward = target > step.address
         self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
+        forward = target > step.address
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:
             condition = ONE  # arguments are examples: the loop goes round at least twice

@@ -14,9 +14,9 @@ CAUSES = [found for found in vars(causes).values() if isinstance(found, causes.C
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.key)
-def test_every_cause_is_in_the_manual_with_remedy_example_and_source(cause: causes.Cause) -> None:
+def test_every_cause_is_in_the_manual_with_remedy_and_example(cause: causes.Cause) -> None:
     example = f"[{cause.family}](../../example_suite/kernels/{cause.family}.cu)"
-    assert f"| {cause.key} | {cause.says} | {cause.remedy} | {example} | {cause.source} |" in TEXT
+    assert f"| {cause.key} | {cause.says} | {cause.remedy} | {example} | " in TEXT
     assert (ROOT / "example_suite" / "kernels" / f"{cause.family}.cu").is_file()
 
 

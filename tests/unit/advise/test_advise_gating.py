@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from advise_samples import COPY, case, dry, load, record, side
 
+from pytest_gpuperf.advise import compute_rules as compute
+from pytest_gpuperf.advise import memory_rules as memory
+from pytest_gpuperf.advise import waiting_rules as waiting
 from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise
-from pytest_gpuperf.advise.rules import compute, memory, waiting
 
 STORE = load(op="global_store", times=1)
 QUIET = {"fp32": 2000.0, "global_load": 4.0, "global_store": 1.0}

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from advise_samples import dry, load, record, side
 
+from pytest_gpuperf.advise.advisor import proven_causes
 from pytest_gpuperf.advise.comparison import Side
-from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.model.warp_estimate import Access
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from baseline_samples import static_update
 from git_samples import commit, git
 
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
+from pytest_gpuperf.baselines.store import BaselineStore, FolderFiles
 
 
 @pytest.fixture
@@ -67,3 +69,34 @@ def test_a_machine_without_git_is_told_so(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(RevisionError, match="Install git"):
         GitFolder(folder)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Committed baselines of one workload."""
+    BaselineStore(tmp_path / "baselines").write(static_update())
+    commit(tmp_path)
+    return tmp_path / "baselines"
+
+
+def test_the_mapping_of_a_revision_is_that_of_the_folder(root: Path) -> None:
+    folder = GitFolder(root)
+    files = folder.files(folder.commit("HEAD"))
+    assert files == {**FolderFiles(root), "manifest.json": (root / "manifest.json").read_bytes()}
+    assert GitFolder(root.parent / "none").files(folder.commit("HEAD")) == {}
+    git(root.parent, "rm", "-rq", "baselines")
+    assert folder.files(folder.commit("HEAD")) == files
+
+
+def test_the_folder_may_be_the_repository_and_links_are_left_out(tmp_path: Path) -> None:
+    BaselineStore(tmp_path).write(static_update())
+    (tmp_path / "sm_90" / "link.jsonl").symlink_to("/etc/passwd")
+    commit(tmp_path)
+    assert sorted(GitFolder(tmp_path).files("HEAD")) == ["manifest.json", "sm_90/example_suite/test_transpose.jsonl"]
+
+
+def test_files_that_the_sdist_leaves_out_are_there(root: Path) -> None:
+    """``git archive`` of the repository would leave out what has the attribute export-ignore."""
+    (root.parent / ".gitattributes").write_text("baselines export-ignore\n")
+    commit(root.parent)
+    assert GitFolder(root).files("HEAD")

@@ -25,7 +25,7 @@ def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     assert record_file("sm_90", "MAX/test_x.v2.py") == "sm_90/MAX/test_x.v2.jsonl"
     assert place_of("sm_90/MAX/test_x.v2.jsonl") == ("sm_90", "MAX/test_x.v2.py")
     assert evidence_path(tmp_path, "sm_90", "a/test_x.py") == tmp_path / "sm_90/a/test_x.jsonl"
-    assert cubin_path(tmp_path, "3f" * 32) == tmp_path / "cubins/3f" / f"{'3f' * 32}.cubin.z"
+    assert cubin_path(tmp_path, "3f" * 32) == tmp_path / "cubins" / f"{'3f' * 32}.cubin.z"
 
 
 @pytest.mark.parametrize(

@@ -104,5 +104,5 @@ def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(root: Path
 def test_one_that_is_taken_off_is_named_by_no_kernel_either(root: Path) -> None:
     written = {**json.loads((root / manifest.FILE).read_text()), "named_by_kernels": ["sm_90"]}
     (root / manifest.FILE).write_text(json.dumps(written))
-    ((_, content),) = manifest.without(root, ["sm_90"])
+    ((_, content),) = manifest.without(root, "sm_90")
     assert "sm_90" not in content.decode()

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
-from pytest_gpuperf.baselines.files import _MOST_VALUES, MAX_FILE_BYTES
+from pytest_gpuperf.baselines.records import _MOST_VALUES, MAX_FILE_BYTES
 from pytest_gpuperf.baselines.store import BaselineStore
 
 ROOT = Path(__file__).parents[3]

@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Path:
     store = BaselineStore(tmp_path / "baselines")
     other = make_key("test_other", "k", "example_suite/test_other.py")
     keys = {("sm_90", NVRTC, make_key()), ("sm_80", NVRTC, other), ("sm_90", "nvrtc 12.9.86", other)}
-    store.write(Update(static={key: make_static() for key in keys}, profile="tight"))
+    store.write(Update(static={key: make_static() for key in keys}))
     store.write(time_update(make_session()))
     return store.root
 
@@ -37,7 +37,7 @@ def say(root: Path, capsys: pytest.CaptureFixture[str]):
 def test_targets_and_compilers_are_listed_with_their_workloads(say, root: Path) -> None:
     assert say() == (
         "sm_80          1 workload\nsm_90          2 workloads\nnvidia-h200    1 workload\n"
-        "nvrtc 12.9.86  1 workload\nnvrtc 13.0.88  2 workloads\nprofile tight\n"
+        "nvrtc 12.9.86  1 workload\nnvrtc 13.0.88  2 workloads\n"
     )
     (root / "sm_80/example_suite/test_other.jsonl").unlink()
     assert "sm_80          0 workloads  it has no records\n" in say("list", status=1)

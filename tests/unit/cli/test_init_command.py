@@ -180,7 +180,6 @@ def test_a_parameter_that_python_or_the_test_has_a_use_for_gets_another_name(tmp
 @pytest.mark.parametrize(
     "text",
     [
-        "__global__ void scale(float* x, int n) {}\nint main() { return 0; }\n",
         "__global__ void scale(float* x, int n) {}\nvoid run(float* x) { scale<<<1, 1>>>(x, 1); }\n",
         "template <typename T> __global__ void scale(T* x, int n) {}\n",
     ],
@@ -221,9 +220,9 @@ def test_without_a_compiler_a_kernel_is_taken_as_it_is_found(tmp_path, monkeypat
         raise ToolchainMissing("no NVRTC")
 
     monkeypatch.setattr(init_command, "compile_kernel", missing)
-    (tmp_path / "scale.cu").write_text(SCALE.replace("void", "void __launch_bounds__(64)"))
+    (tmp_path / "scale.cu").write_text(SCALE)
     assert main(["init", str(tmp_path)]) == 0
-    assert "block=(64,)" in (tmp_path / "test_scale.py").read_text()
+    assert "block=(256,)" in (tmp_path / "test_scale.py").read_text()
 
 
 def test_what_is_called_as_a_source_and_is_no_file_is_passed_over(tmp_path):

@@ -50,18 +50,6 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     assert [cache.get(key) is not None for key in keys] == [True, False, True, True]
 
 
-def test_forgotten_parts_of_killed_writers_are_swept(tmp_path: Path) -> None:
-    cache = CompileCache(tmp_path)
-    cache.put(KEY, b"payload")
-    part, fresh = tmp_path / "ab" / "left.part", tmp_path / "ab" / "fresh.part"
-    part.write_bytes(b"half")
-    fresh.write_bytes(b"half")
-    os.utime(part, (1_600_000_000, 1_600_000_000))
-    CompileCache(tmp_path).put("cd" + KEY[2:], b"payload")
-    assert not part.exists()
-    assert fresh.exists()
-
-
 def _write_and_read(folder: str, seed: int) -> int:
     cache = CompileCache(Path(folder), max_bytes=40_000)
     for step in range(60):

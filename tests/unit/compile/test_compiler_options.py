@@ -67,7 +67,7 @@ def test_other_options_are_passed_on(option: str) -> None:
     ("option", "told"),
     [
         ("-O3", "If it is one of nvcc: leave it out"), ("--extended-lambda", "If it is one of nvcc"),
-        ("-isystem=folder", "Give that folder as -I"),
+        ("-isystem=folder", "If it is one of nvcc"),
     ],
 )  # fmt: skip
 def test_an_option_of_nvcc_is_told_by_name(option: str, told: str) -> None:
@@ -79,12 +79,8 @@ def test_an_option_of_nvcc_is_told_by_name(option: str, told: str) -> None:
     ("given", "option"),
     [
         ([], ""), (["-lineinfo"], ""), (["-maxrregcount=32"], ""), (["-Xptxas", "-O1"], ""), (["-O0"], ""),
-        (["-G"], "-G"), (["--device-debug", "-lineinfo"], "-G"), (["-G", "--dopt=on"], ""), (["-G", "-dopt on"], ""),
+        (["-G"], "-G"), (["--device-debug", "-lineinfo"], "-G"), (["float32[::1]"], ""),
         (["-Xptxas", "-O0"], "-Xptxas -O0"), (["--ptxas-options=-v -O0"], "-Xptxas -O0"),
-        (["--ptxas-options=--opt-level=0"], "-Xptxas -O0"),
-        (["-Xptxas=-O3", "-Xptxas=-O0"], "-Xptxas -O0"), (["-Xptxas=-O0", "-Xptxas=-O3"], ""),
-        (["--Ofast-compile=max"], "--Ofast-compile=max"), (["-Ofc=min"], "--Ofast-compile=min"),
-        (["--Ofast-compile=0"], ""), (["float32[::1]"], ""),
     ],
 )  # fmt: skip
 def test_options_that_keep_a_kernel_from_being_optimised_are_known(given: list[str], option: str) -> None:

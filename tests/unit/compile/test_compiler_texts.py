@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.compile.compiler_texts import Spills, read_log
 from pytest_gpuperf.compile.machine_code.sass import (
     CLASSES,
     Instruction,
@@ -12,7 +13,6 @@ from pytest_gpuperf.compile.machine_code.sass import (
     target_of,
     without_padding,
 )
-from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
 
 LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]
 ptxas info    : Compiling entry function '_Z2k2PdPi' for 'sm_90'
@@ -31,8 +31,8 @@ ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loa
 
 def test_the_assemblers_log_is_read() -> None:
     report = read_log(LOG)
-    assert report.usage == {"_Z2k2PdPi": PtxasUsage(48, 2, 1024, 776), "plain": PtxasUsage(8, 0, 0, None)}
-    assert report.frames == {"_Z2k2PdPi": Frame(768, 980, 1004), "plain": Frame(0, 0, 0), "helper": Frame(8, 4, 4)}
+    assert report.shared_bytes == {"_Z2k2PdPi": 1024, "plain": 0}
+    assert report.spills == {"_Z2k2PdPi": Spills(980, 1004), "plain": Spills(0, 0), "helper": Spills(4, 4)}
 
 
 def test_a_log_of_warnings_alone_says_nothing() -> None:

@@ -12,7 +12,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from dsl_samples import cubin, cute_compiled
 
-from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters import handed
 from pytest_gpuperf.compile.adapters.cute import read_cute, readable
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
@@ -21,7 +20,7 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary
 
-KEEP = r'cute.compile\(..., options="--keep-cubin --keep-ptx --dump-dir FOLDER"\)'
+KEEP = r'cute.compile\(..., options="--keep-cubin --dump-dir FOLDER"\)'
 TWO = 'extern "C" __global__ void one(int* x) { *x = 1; }\nextern "C" __global__ void two(int* x) { *x = 2; }'
 
 
@@ -36,7 +35,6 @@ def test_each_version_s_kernel_is_known_by_its_function_s_name(version: str) -> 
     binary = binary_for(one, "sm_90")
     assert (binary.name, binary.arch, binary.required_block) == ("add_kernel", "sm_90", (256, 1, 1))
     assert [(one.offset, one.size) for one in binary.parameters] == [(0, 16), (16, 16), (32, 16), (48, 4)]
-    assert one.ptx_for("sm_90") == f"//\n// PTX of cute-add-{version}-sm_90a"
 
 
 @pytest.mark.parametrize(
@@ -99,12 +97,6 @@ def test_one_of_several_kernels_has_to_be_named() -> None:
     assert only(read_cute(both, "two")).symbol == "two"
     with pytest.raises(UnknownKernel):
         only(read_cute(both, "three"))
-
-
-def test_ptx_that_is_the_path_of_a_file_is_none() -> None:
-    one = read_cute(cute_compiled("cute-add-4.8.1-sm_80", __ptx__="/no/a.ptx"))
-    with pytest.raises(BadArgument, match="add_kernel: the CuTe DSL did not keep its PTX: --keep-ptx"):
-        one.ptx_for("sm_80")
 
 
 def test_a_kernel_s_hash_is_its_code_s_not_its_version_s() -> None:

@@ -191,7 +191,7 @@ def test_what_it_refuses(stand_in: StandInNvcc, words: str, kind: type[Exception
 
 def test_without_an_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
     found_as(monkeypatch, lambda: None)
-    with pytest.raises(ToolchainMissing, match=r'compiler="nvcc": there is no nvcc on this machine: install a CUDA'):
+    with pytest.raises(ToolchainMissing, match=r'compiler="nvcc": there is no nvcc on this machine. Install a CUDA'):
         compile_kernel(whole("scale"), "sm_90")
 
 

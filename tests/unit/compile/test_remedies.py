@@ -44,22 +44,6 @@ def refused(text: str, *options: str, **more: object) -> str:
     return str(problem.value)
 
 
-@pytest.mark.parametrize("option", ["-DT=8", "-DT", "--define-macro=T=8"])
-def test_a_macro_that_is_a_name_in_the_compilers_own_header_is_called_otherwise(option: str) -> None:
-    text = "__global__ void work(float* x) { x[0] = T + 0; }\n"
-    told = refused(text, option)
-    assert told.endswith("T is a macro of options=, and a name in __nv_nvrtc_builtin_header.h too: call the macro "
-                         "otherwise.")  # fmt: skip
-    assert compiles(text.replace("T", "TILE"), option.replace("-DT", "-DTILE").replace("=T", "=TILE"))
-
-
-def test_a_macro_that_stands_in_a_mistake_of_the_users_is_not_blamed(tmp_path: Path) -> None:
-    text = "__global__ void work(float* x) { x[0] = TILE }\n"
-    assert "is a macro of" not in refused(text, "-DTILE=8")
-    (tmp_path / "part.h").write_text(text)
-    assert "is a macro of" not in refused('#include "part.h"\n', "-DTILE=8", folder=tmp_path)
-
-
 def test_a_part_of_another_file_is_compiled_with_what_that_declares(compiler: str, tmp_path: Path) -> None:
     told = refused(PART, compiler=compiler)
     assert told.startswith('whole.cu:1: identifier "LENGTH" is undefined')
@@ -85,13 +69,7 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "length.h").write_text("#define LENGTH 3\n")
     assert compiles(text, headers=(tmp_path,), compiler=compiler)
-    assert (
-        told.rstrip(".")
-        .rpartition("One of another library: ")[2]
-        .startswith(
-            "install that and add its folder, or write one of that name that declares what the kernels take of it"
-        )
-    )
+    assert "or write one of that name that declares what the kernels take of it." in told
 
 
 @pytest.mark.parametrize(
@@ -106,9 +84,9 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
 )
 def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
     mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
-    assert remedy(mistake, mistake.what, "nvrtc").endswith(f"pip install {package}, or install a CUDA toolkit.")
+    assert f"pip install {package}, or install a CUDA toolkit." in remedy(mistake, mistake.what, "nvrtc")
     by_nvcc = remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
-    assert f"{header} was searched in the source's own folder, headers=, -I folders and nvcc's own." in by_nvcc
+    assert f"{header} was searched in the source's own folder, headers=, -I folders and the compiler's own." in by_nvcc
     assert f"pip install {package}" in by_nvcc
 
 
@@ -117,13 +95,6 @@ def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
     log = f"a.cu:1:10: fatal error: {header}: No such file or directory"
     told = remedy(Mistake("a.cu", 1, "", own=True), log, "nvcc")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
-
-
-def test_a_type_of_another_file_is_named_behind_what_follows_from_its_lack(compiler: str) -> None:
-    told = refused("__global__ void\nwork(Node* nodes, float* x) { x[0] = nodes->cost; }\n", compiler=compiler)
-    assert told.startswith("whole.cu:")
-    assert "If Node is of a file that includes this one: compile that one" in told
-    assert compiles("struct Node { float cost; };\n" + WORK.format("sizeof(Node)"), compiler=compiler)
 
 
 @pytest.mark.parametrize("name", ["strlen", "strcmp", "strncpy", "pthread_create"])
@@ -142,30 +113,6 @@ def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
-def test_nobody_is_told_to_change_a_header_of_cuda() -> None:
-    text = "#include <thrust/device_vector.h>\n" + WORK.format(1)
-    told = refused(text)
-    assert "Guard the #include in your code\nthat leads to " in told
-    assert " guard such code" not in told
-    assert compiles(f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}")
-
-
-@pytest.mark.usefixtures("real")
-@pytest.mark.parametrize(
-    "host",
-    [
-        "void host() { cudaThreadSynchronize(); }\n",
-        "int host() { cudaDeviceProp facts; return facts.clockRate; }\n",
-        "void host(float* x) { cudaMemPrefetchAsync(x, 4, 0, 0); }\n",
-    ],
-)
-def test_a_runtime_of_another_version_is_none_of_the_kernels_business(host: str) -> None:
-    told = refused(WORK.format(1) + host, compiler="nvcc")
-    assert "nvcc's CUDA runtime does not have that: it is of another version, or of a header that is not incl" in told
-    assert told.endswith("and leave compiler= out: NVRTC compiles kernels alone.")
-    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
-
-
 @pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required", "This header requires C++20"])
 def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "later.h").write_text(f"#if __cplusplus < 202002L\n#error {words}\n#endif\n")
@@ -177,18 +124,8 @@ def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_
 @pytest.mark.parametrize("line", ["template <typename T> concept Any = true;", "__device__ char8_t two = 2;"])
 def test_a_word_of_a_later_standard(compiler: str, line: str) -> None:
     text = f"{line}\n{WORK.format(1)}"
-    assert refused(text, compiler=compiler).endswith(' is a word of C++20: options=["-std=c++20"].')
+    assert refused(text, compiler=compiler).endswith(' is a C++20 keyword: options=["-std=c++20"].')
     assert compiles(text, "-std=c++20", compiler=compiler)
-
-
-def test_an_exchange_within_a_warp_names_its_threads(compiler: str) -> None:
-    told = refused(WORK.format("__shfl(x[1], 0)"), compiler=compiler)
-    assert told.endswith("__shfl_sync(0xffffffff, ...) names those that take part.")
-    assert compiles(WORK.format("__shfl_sync(0xffffffff, x[1], 0)"), compiler=compiler)
-    by_hand = '__global__ void work(unsigned* x) { asm("vote.%s.b32 %%0, %s;" : "=r"(x[0])); }\n'
-    told = refused(by_hand % ("ballot", "1"), compiler=compiler)
-    assert told.endswith("vote.sync, or __shfl_sync and its like, names those that take part.")
-    assert compiles(by_hand % ("sync.ballot", "1, 0xffffffff"), compiler=compiler)
 
 
 def test_what_may_be_code_of_the_host_is_told_with_doubt() -> None:
@@ -226,28 +163,6 @@ def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
     assert compiles(text, flag, compiler="nvcc")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "header"),
-    [("Max", "cuda::maximum", "cuda/functional"), ("Sum", "cuda::std::plus", "cuda/std/functional")],
-)
-def test_an_operator_of_cub_s_own_is_told_to_be_gone(old: str, new: str, header: str) -> None:
-    reduce = (
-        "#include <cub/block/block_reduce.cuh>\n#include <{}>\nusing R = cub::BlockReduce<float, 128>;\n"
-        "__global__ void work(float* x) {{ __shared__ R::TempStorage t; x[0] = R(t).Reduce(x[threadIdx.x], {}); }}\n"
-    )
-    told = refused(reduce.format(header, f"cub::{old}()"))
-    assert told.startswith(f'whole.cu:4: namespace "cub" has no member "{old}"')
-    assert f"It went with version 3 of CCCL, which CUB is part of: take {new}<>{{}} of <{header}>." in told
-    assert compiles(reduce.format(header, f"{new}<>{{}}"))
-
-
-def test_a_texture_reference_is_told_to_be_gone(compiler: str) -> None:
-    told = refused("texture<float> table;\n" + WORK.format("tex1Dfetch(table, 0)"), compiler=compiler)
-    assert told.endswith("Pass a texture object (cudaTextureObject_t) to the kernel, or an array.")
-    taken = "__global__ void work(float* x, cudaTextureObject_t table) { x[0] = tex1Dfetch<float>(table, 0); }\n"
-    assert compiles(taken, compiler=compiler)
-
-
 def test_an_instance_is_named_with_its_namespaces(compiler: str) -> None:
     text = "namespace ns { template <int N> __global__ void work(float* x) { x[0] = N; } }\n"
     with pytest.raises(UnknownKernel, match=r"It is C\+\+ as at the end of the file: namespaces and all arguments"):
@@ -282,19 +197,6 @@ def test_a_function_of_another_file_is_linked(tmp_path: Path) -> None:
     assert ready_made((tmp_path / "linked.cubin").read_bytes(), "work", place="linked.cubin").profile.registers > 0
 
 
-@pytest.mark.usefixtures("real")
-def test_a_header_that_does_not_compile_gives_way_to_an_own_one(tmp_path: Path) -> None:
-    for folder in ("theirs", "own"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "theirs" / "both.h").write_text("typedef int length;\ntypedef float length;\n")
-    text = "#include <both.h>\n" + WORK.format("(length)x[1]")
-    told = refused(text, compiler="nvcc", headers=(tmp_path / "theirs",))
-    assert f"If the kernels take little of {tmp_path / 'theirs' / 'both.h'}: write a header of that name that" in told
-    assert told.endswith("in a folder that headers= names before the other one.")
-    (tmp_path / "own" / "both.h").write_text("typedef int length;\n")
-    assert compiles(text, compiler="nvcc", headers=(tmp_path / "own", tmp_path / "theirs"))
-
-
 @pytest.mark.parametrize(
     ("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_90a"), ("setmaxnreg.inc", "sm_120a")]
 )
@@ -310,10 +212,3 @@ def test_an_error_that_says_that_a_macro_is_undefined() -> None:
     text = '#ifndef WIDE\n#error "WIDE is undefined. The build defines it."\n#endif\n' + WORK.format(1)
     assert refused(text).endswith('options=["-DWIDE=VALUE"].')
     assert compiles(text, "-DWIDE=2")
-
-
-def test_complex_numbers_are_those_of_libcu() -> None:
-    text = "#include <{0}/complex{1}>\n__global__ void work({2}::complex<float>* x) {{ x[0] *= x[1]; }}\n"
-    told = refused(text.format("thrust", ".h", "thrust"))
-    assert told.endswith("NVRTC does not compile thrust::complex: take cuda::std::complex of <cuda/std/complex>.")
-    assert compiles(text.format("cuda/std", "", "cuda::std"))

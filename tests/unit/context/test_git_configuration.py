@@ -8,7 +8,7 @@ import pytest
 from git_samples import commit, git
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.history import commits_of
+from pytest_gpuperf.cli.history_command import commits_of
 from pytest_gpuperf.process.repository import branch_of, changed_since, commit_of
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 

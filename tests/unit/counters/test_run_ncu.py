@@ -29,7 +29,7 @@ def alive(pid: int) -> bool:
 def test_a_run_leaves_its_status_and_its_words(tmp_path):
     (tmp_path / LOG).write_text("==PROF== from the log\n", encoding="utf-8")
     script = "print('==ERROR== early'); print('of the tests'); raise SystemExit(7)"
-    done = run(python(script), tmp_path, tmp_path, limit_s=30, watch=lambda spent: None)
+    done = run(python(script), tmp_path, tmp_path, limit_s=30)
     assert done.status == 7
     assert "==PROF== from the log" in done.words
     assert "==ERROR== early" in done.words
@@ -52,19 +52,12 @@ def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monke
         "time.sleep(60)\n"
     )
     with pytest.raises(CountersUnavailable, match=r"was not done after 2 s; .*--gpuperf-ncu=default"):
-        run(python(script), tmp_path, tmp_path, limit_s=2, watch=lambda spent: None)
+        run(python(script), tmp_path, tmp_path, limit_s=2)
     pids = [int(pid) for pid in started.read_text().split()]
     deadline = time.monotonic() + 30
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids))
-
-
-def test_the_time_so_far_is_told_while_it_runs(tmp_path):
-    told: list[float] = []
-    run(python("import time; time.sleep(0.5)"), tmp_path, tmp_path, limit_s=30, watch=told.append)
-    assert len(told) >= 2
-    assert told == sorted(told)
 
 
 def test_the_command_leaves_the_clocks_alone_and_profiles_ranges_only(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from device_samples import DeviceArray
 from dsl_samples import RecordedSignature, install_recorded_cutile
 
-from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -104,8 +103,3 @@ def test_launches_are_formed_without_a_gpu() -> None:
 def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         cutile_kernel("softmax").launch(64, args)
-
-
-def test_there_is_no_ptx() -> None:
-    with pytest.raises(BadArgument, match="cuTile: it is machine code alone, there is no PTX of it for sm_90"):
-        cutile_kernel("scale").ptx()

@@ -38,7 +38,6 @@ def test_the_state_is_what_nvml_says() -> None:
 @pytest.mark.parametrize(
     "library",
     [
-        None,
         FakeNvml("GPU-11", nvmlInit=REFUSED),
         FakeNvml("GPU-another"),
         FakeNvml("GPU-11", nvmlDeviceGetPowerUsage=REFUSED, nvmlDeviceGetTemperature=REFUSED),
@@ -49,13 +48,6 @@ def test_what_nvml_does_not_tell_is_none_and_no_error(library: Any) -> None:
     assert state.power_w is None
     assert state.temperature_c is None
     assert state.other_processes == ()
-
-
-def test_nothing_is_known_without_nvml() -> None:
-    nvml = Nvml(None, "11")
-    assert nvml.state() == DeviceState()
-    assert nvml.settings() == {}
-    assert nvml.uuid == "GPU-11"
 
 
 def test_a_function_that_this_nvml_has_not_is_no_error() -> None:

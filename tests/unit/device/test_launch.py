@@ -34,13 +34,15 @@ class HostDevice(PlaceholderDevice):
 def make_kernel(*parameters: str | int, device: Any = None, native: str | None = None, **binary: Any) -> Kernel:
     archs = ("sm_80", "sm_90")
     binaries = {arch: make_binary(*parameters, arch=arch, **binary) for arch in archs}
-    return Kernel(binaries, device=device or PlaceholderDevice(), native=native, ptx=lambda arch: f"PTX for {arch}")
+    kernel = Kernel(binaries, device=device or PlaceholderDevice(), native=native)
+    kernel.ptx_of = lambda arch: f"PTX for {arch}"
+    return kernel
 
 
 def test_a_kernel_shows_the_evidence_of_this_gpu_or_of_the_first_target() -> None:
     binaries = {"sm_80": make_binary(arch="sm_80", registers=40), "sm_90": make_binary(registers=30)}
-    absent = Kernel(binaries, device=PlaceholderDevice(), native=None, ptx=str)
-    present = Kernel(binaries, device=PlaceholderDevice(), native="sm_90", ptx=str, targets=["sm_80"])
+    absent = Kernel(binaries, device=PlaceholderDevice(), native=None)
+    present = Kernel(binaries, device=PlaceholderDevice(), native="sm_90", targets=["sm_80"])
     assert (absent.registers, present.registers) == (40, 30)
     assert absent.name == "work"
     assert list(absent.profiles) == ["sm_80", "sm_90"]

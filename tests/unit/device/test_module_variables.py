@@ -55,7 +55,7 @@ def device() -> Noting:
 
 @pytest.fixture
 def kernel(device: Noting) -> Kernel:
-    return Kernel({"sm_90": compiled()}, device=device, native="sm_90", ptx=str)
+    return Kernel({"sm_90": compiled()}, device=device, native="sm_90")
 
 
 def test_it_is_written_when_the_module_is_loaded_and_at_once_after(kernel: Kernel, device: Noting) -> None:
@@ -106,7 +106,7 @@ def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> No
 
 
 def test_a_kernel_without_variables_says_so() -> None:
-    kernel = Kernel({"sm_90": compiled(text=PLAIN)}, device=Noting(), native="sm_90", ptx=str)
+    kernel = Kernel({"sm_90": compiled(text=PLAIN)}, device=Noting(), native="sm_90")
     with pytest.raises(LaunchError, match="it has none"):
         kernel.set_constant("weights", WEIGHTS)
 
@@ -128,7 +128,7 @@ def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel
         LaunchError, match="its variable weights of 64 bytes was set when it was recorded, and 36 bytes are"
     ):
         kernel.variables.check_other(compiled(16), recorded)
-    other = Kernel({"sm_90": compiled()}, device=Noting(), native="sm_90", ptx=str)
+    other = Kernel({"sm_90": compiled()}, device=Noting(), native="sm_90")
     with pytest.raises(
         LaunchError, match="its variable weights of 36 bytes was set when it was recorded, and no bytes are"
     ):
@@ -136,7 +136,7 @@ def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel
 
 
 def test_without_a_gpu_names_and_sizes_are_checked_all_the_same() -> None:
-    kernel = Kernel({"sm_90": compiled()}, device=PlaceholderDevice(), native=None, ptx=str)
+    kernel = Kernel({"sm_90": compiled()}, device=PlaceholderDevice(), native=None)
     kernel.set_constant("weights", WEIGHTS)
     with pytest.raises(LaunchError, match="scalar of 36"):
         kernel.set_constant("weights", WEIGHTS[:1])

@@ -25,7 +25,7 @@ def array(address: int, shape: int | tuple[int, ...] = 64, dtype: str = "float32
 
 
 def launch_on(parameters: Sequence[str | int], *args: Any) -> Launch:
-    kernel = Kernel({"sm_90": make_binary(*parameters)}, device=PlaceholderDevice(), native=None, ptx=str)
+    kernel = Kernel({"sm_90": make_binary(*parameters)}, device=PlaceholderDevice(), native=None)
     return kernel.launch(1, 32, args)
 
 

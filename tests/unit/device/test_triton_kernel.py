@@ -76,10 +76,6 @@ def test_static_evidence_is_that_of_the_machine_code() -> None:
     assert (profile.stack_bytes, profile.instructions, profile.opcodes["global_store"]) == (0, 209, 8)
 
 
-def test_ptx_is_triton_s_own() -> None:
-    assert kernel_of(compiled("add-3.6.0")).ptx() == "// PTX of add-3.6.0"
-
-
 def test_the_source_changes_with_the_function_and_with_the_options() -> None:
     one, same, warps, other = (
         triton_binary(read_triton(triton)).source_hash

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_gpuperf.doctor import probes
-from pytest_gpuperf.doctor.findings import is_ready
-from pytest_gpuperf.doctor.machine import HostMachine
+from pytest_gpuperf.doctor.findings import HostMachine, is_ready
 from pytest_gpuperf.errors import GpuperfError
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.endings import CountersMissing
+from pytest_gpuperf.test_record import CountersMissing
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()

@@ -142,8 +142,9 @@ def test_new_gone_and_moved_workloads() -> None:
 
 
 def test_records_of_a_target_more_are_no_new_workload() -> None:
-    known = WorkloadRecords({("sm_120", NVRTC): static_of()}, {H200: time_of()})
-    assert compare_evidence({}, {KEY: known}, RULES, elsewhere={KEY}) == EvidenceDiff((), {}, {})
+    code = {("sm_90", NVRTC): static_of()}
+    old, new = WorkloadRecords(code, {}), WorkloadRecords({**code, ("sm_120", NVRTC): static_of()}, {H200: time_of()})
+    assert compare_evidence({KEY: old}, {KEY: new}, RULES) == EvidenceDiff((), {}, {})
 
 
 def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:

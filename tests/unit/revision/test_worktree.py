@@ -102,7 +102,7 @@ def test_a_killed_run_leaves_one_that_the_next_takes_over(repository: Path) -> N
 def test_worktrees_that_cannot_be_reached_just_now_stay(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "drive/other"))
     (tmp_path / "drive").rename(tmp_path / "unplugged")
-    for number in range(worktree.KEPT + 2):
+    for number in range(3):
         with worktree_of(repository, next_state(repository, str(number))) as tree:
             pass
     (tree / ".git").unlink()
@@ -112,14 +112,27 @@ def test_worktrees_that_cannot_be_reached_just_now_stay(repository: Path, tmp_pa
     assert git(tmp_path / "drive/other", "status", "--porcelain") == ""
 
 
-def test_those_not_used_for_long_are_removed(repository: Path) -> None:
-    trees = []
-    for number in range(worktree.KEPT + 3):
-        with worktree_of(repository, next_state(repository, str(number))) as tree:
-            trees.append(tree)
-            os.utime(tree.with_suffix(".lock"), (number, number))
-    assert [tree.exists() for tree in trees] == [False] * 3 + [True] * worktree.KEPT
-    assert registered(repository) == worktree.KEPT
+def test_a_file_that_a_run_leaves_in_a_submodule_goes(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library/part.cuh").write_text("1")
+    commit(tmp_path / "library")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "library"), "library")
+    head = commit(repository, "Add the library")
+    with worktree_of(repository, head) as tree:
+        (tree / "library/left.py").write_text("of a run")
+    with worktree_of(repository, head) as again:
+        assert sorted(path.name for path in (again / "library").iterdir()) == [".git", "part.cuh"]
+
+
+def test_another_commit_takes_the_place_of_the_last(repository: Path) -> None:
+    (repository / ".gitignore").write_text("built\n")
+    with worktree_of(repository, next_state(repository, "second")) as first:
+        (first / "built").write_text("of that commit")
+    with worktree_of(repository, next_state(repository, "third")) as tree:
+        assert tree == first
+        assert (tree / "kernel.cu").read_text() == "third"
+        assert not (tree / "built").exists()
+    assert registered(repository) == 1
 
 
 def test_the_merge_base_is_where_the_branch_began(repository: Path) -> None:

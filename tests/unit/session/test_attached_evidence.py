@@ -11,12 +11,12 @@ from run_samples import Run, judgement, workload
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.endings import CheckedOnly
 from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_test
+from pytest_gpuperf.test_record import CheckedOnly
 
 
 def report(**fields: Any) -> Any:
@@ -89,8 +89,8 @@ def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Ru
     assert isinstance(raised, pytest.fail.Exception)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
     book = stash.record_of(item)
-    assert (book.faulted, book.whole, run.state.gpu_lost) == (True, False, item.nodeid)
     assert book.red_signature == ""
+    assert (book.whole, run.state.gpu_lost) == (False, item.nodeid)
 
 
 def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> None:
@@ -121,6 +121,6 @@ def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list
 def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
     left: list[str] = []
     ended(run.item())
-    run.config.stash[RUNNING] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
+    run.config.stash[RUNNING] = SimpleNamespace(leave=lambda: left.append("the test"))
     ended(run.item("test_b"))
     assert left == ["the test"]

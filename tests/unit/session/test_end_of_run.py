@@ -262,8 +262,7 @@ def test_the_evidence_is_kept_for_explanations(run: Run) -> None:
     finished(run)
     kept = last_run.read(last_run.path_below(run.config.rootpath))
     assert [one.test for one in kept.tests] == [TEST]
-    assert kept.baselines == str(run.options.baselines)
-    assert kept.root == str(run.config.rootpath)
+    assert kept.baselines == "baselines"
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", kept.date)
 
 

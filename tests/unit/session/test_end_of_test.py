@@ -15,14 +15,13 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
-from pytest_gpuperf.endings import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.judge.time_verdict import Suspect
 from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test, not_reached
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, CountersMissing, StaticOnly, TestRecord
 from pytest_gpuperf.workload import confirm as confirmation
 
 Raised = BaseException | None

@@ -20,7 +20,7 @@ from pytest_gpuperf.session.exit_policy import (
     failure_message,
     failures,
 )
-from pytest_gpuperf.update.modes import takes
+from pytest_gpuperf.update.select import takes
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"

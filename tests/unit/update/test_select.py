@@ -14,19 +14,17 @@ from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.update.select import (
-    CountersTaken,
-    FiguresTaken,
-    counters_alone,
-    figures_alone,
+    by_name,
     recorded_times,
-    wanted_counters,
-    wanted_figures,
+    with_counters,
+    with_figures,
 )
 
 KEY = Key(module="test_a.py", test="test_a", workload="work")
 GPU = "nvidia-h200"
 NEW, CHANGED, ALL = (Options(update=mode) for mode in ("new", "changed", "all"))
 FOUND = Beside(memory_bytes=2048, accuracy=1.5, host=HostTime(ratios=(0.5,), time_ns=900.0, cpu="c", made_by="p"))
+OLD = HostTime(ratios=(0.4,), time_ns=800.0, cpu="c", made_by="p")
 
 
 def judged(kind: EvidenceKind, verdict: Verdict) -> Judgement:
@@ -83,25 +81,20 @@ def counted(value: float, **fields: Any) -> WorkloadEvidence:
     return WorkloadEvidence(key=KEY, judgements=(judged("counters", Verdict.WORSE),), **{**usual, **fields})
 
 
-def with_counters(before: TimeRecord | None, *, replace: bool, **fields: Any) -> Recorded | None:
-    return counters_alone(CountersTaken(GPU, counted(512.0, **fields), replace), before)
-
-
-def test_counters_are_wanted_with_whether_they_replace() -> None:
-    run = [TestEvidence(module=KEY.module, test=KEY.test, workloads=(counted(512.0), counted(1.0, counters={})))]
-    assert wanted_counters(run, CHANGED) == [CountersTaken(GPU, counted(512.0), True)]
-    assert wanted_counters(run, NEW) == [CountersTaken(GPU, counted(512.0), False)]
+def put(before: TimeRecord | None, *, replace: bool, **fields: Any) -> Recorded | None:
+    work = counted(512.0, **fields)
+    return with_counters(work, work.judgements, CHANGED if replace else NEW, before)
 
 
 def test_counters_are_put_on_a_record_of_the_same_code() -> None:
     before = time_of(counters={"dram__bytes.sum": 64.0, "sm__cycles.sum": 1.0})
-    found = with_counters(before, replace=True)
+    found = put(before, replace=True)
     assert found is not None
     assert isinstance(found.after, TimeRecord)
     assert found.after.counters == {"dram__bytes.sum": 512.0, "sm__cycles.sum": 1.0}
     assert found.after.rounds == before.rounds
-    assert with_counters(before, replace=False) is None  # nothing that the record lacks
-    added = with_counters(time_of(counters={"sm__cycles.sum": 1.0}), replace=False)
+    assert put(before, replace=False) is None  # nothing that the record lacks
+    added = put(time_of(counters={"sm__cycles.sum": 1.0}), replace=False)
     assert added is not None
     assert isinstance(added.after, TimeRecord)
     assert added.after.counters == {"dram__bytes.sum": 512.0, "sm__cycles.sum": 1.0}
@@ -113,14 +106,14 @@ def test_counters_are_put_on_a_record_of_the_same_code() -> None:
     ({"time": msgspec.structs.replace(time_of(), cache="warm")}, "the time on record is of a cold L2"),
 ])  # fmt: skip
 def test_counters_of_other_work_are_refused(fields: dict[str, Any], why: str) -> None:
-    found = with_counters(time_of(), replace=True, **fields)
+    found = put(time_of(), replace=True, **fields)
     assert found is not None
     assert (found.after, found.refused) == (None, f"{why}: --update-baselines=all records its time as well")
-    assert with_counters(time_of(), replace=False, **fields) is None
+    assert put(time_of(), replace=False, **fields) is None
 
 
 def test_counters_need_a_time_on_record() -> None:
-    found = with_counters(None, replace=True)
+    found = put(None, replace=True)
     assert found is not None
     assert found.refused == "counters need a time on record, and this one has none"
 
@@ -129,26 +122,43 @@ def test_counters_need_a_time_on_record() -> None:
 
 
 @pytest.mark.parametrize(("options", "taken"), [
-    (NEW, Beside(accuracy=1.5)), (CHANGED, Beside(memory_bytes=2048, accuracy=1.5)), (ALL, FOUND),
+    (NEW, Beside(memory_bytes=1024, accuracy=1.5, host=OLD)),
+    (CHANGED, Beside(memory_bytes=2048, accuracy=1.5, host=OLD)), (ALL, FOUND),
 ])  # fmt: skip
 def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, taken: Beside) -> None:
     verdicts = judged("memory", Verdict.WORSE), judged("accuracy", Verdict.NEW), judged("host", Verdict.SAME)
-    assert wanted_figures(run_of(*verdicts, beside=FOUND), options) == [FiguresTaken(GPU, KEY, taken)]
+    work = WorkloadEvidence(key=KEY, judgements=verdicts, beside=FOUND)
+    before = time_of(beside=Beside(memory_bytes=1024, accuracy=1.0, host=OLD))
+    found = with_figures(work, verdicts, options, before)
+    assert found is not None
+    assert found.after == time_of(beside=taken)
+    refused = with_figures(work, verdicts, options, None)
+    assert refused is not None
+    assert (refused.after, refused.refused) == (None, "it needs a time on record, and this one has none")
 
 
 def test_nothing_is_taken_of_what_the_test_does_not_ask_for() -> None:
-    run = run_of(judged("memory", Verdict.NOT_MEASURED), judged("time", Verdict.SLOWER), beside=Beside())
-    assert wanted_figures(run, ALL) == []
+    verdict = judged("memory", Verdict.NOT_MEASURED)
+    work = WorkloadEvidence(key=KEY, judgements=(verdict,), beside=Beside())
+    assert with_figures(work, (verdict,), ALL, time_of()) is None
 
 
-def test_other_secondary_metrics_of_the_record_stay() -> None:
-    before = time_of(beside=Beside(memory_bytes=1024, host=FOUND.host))
-    found = figures_alone(FiguresTaken(GPU, KEY, Beside(memory_bytes=2048)), before)
-    assert isinstance(found.after, TimeRecord)
-    assert (found.before, found.after.beside) == (before, Beside(memory_bytes=2048, host=FOUND.host))
-    assert found.after.rounds == before.rounds
+# --- by name -------------------------------------------------------------------------------------
+
+NODE = "test_a.py::test_copy[8]"
 
 
-def test_secondary_metrics_need_a_time_on_record() -> None:
-    found = figures_alone(FiguresTaken(GPU, KEY, FOUND), None)
-    assert (found.after, found.refused) == (None, "it needs a time on record, and this one has none")
+@pytest.mark.parametrize(
+    ("named", "is_named"),
+    [
+        ("test_a.py::test_copy[8]", True),
+        ("test_a.py::test_copy", True),
+        ("test_a.py::test_copy[16]", False),
+        ("test_a.py::test_cop", False),
+        ("test_a.py", False),
+    ],
+)
+def test_a_test_is_named_by_its_node_id_with_its_parameters_or_without(named: str, is_named: bool) -> None:
+    assert by_name(NODE, Options(update="changed", named=(named,))) is is_named
+    assert not by_name(NODE, Options(update="new", named=(named,)))
+    assert not by_name(NODE, Options(named=(named,)))

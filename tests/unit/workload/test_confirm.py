@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.device.device_errors import LockTimeout
-from pytest_gpuperf.endings import CheckedOnly
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -20,7 +19,7 @@ from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import TestRecord
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.workload import confirm
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
@@ -60,7 +59,7 @@ class Test:
         self.worker.device = SimpleNamespace(lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
-    def _run(self, config: object, task: ConfirmTask, folder: object, log: Any, *_: object) -> int | None:
+    def _run(self, config: object, task: ConfirmTask, log: Any, *_: object) -> int | None:
         self.tasks.append(task)
         log.write_text(self.log)
         for one in self.left.pop(0) if self.left else ():
@@ -139,10 +138,10 @@ def test_a_process_that_does_not_end_is_not_waited_for(test: Test) -> None:
 
 def test_a_gpu_that_is_not_free_confirms_nothing(test: Test) -> None:
     def taken() -> Any:
-        raise LockTimeout("it is taken")
+        raise LockError("it is taken")
 
     test.lock = taken
-    assert test.settled().reason == "not confirmed: a second process did not get the GPU (it is taken); proven slower"
+    assert test.settled().reason == "not confirmed: a second process could not be started (it is taken); proven slower"
 
 
 def test_a_gain_does_not_stand_where_no_second_process_speaks(test: Test) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.machine_code.sass import Instruction
 from pytest_gpuperf.compile.warp_model.decode import decode
-from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
+from pytest_gpuperf.compile.warp_model.launch_inputs import special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine
 from pytest_gpuperf.compile.warp_model.values import Value
 
@@ -16,7 +16,7 @@ words = st.integers(0, WORD)
 
 
 def machine(**registers: int) -> Machine:
-    made = Machine(Surroundings("sm_90", (), 0), flags_off=True)
+    made = Machine(special_registers(None), {})
     for name, number in registers.items():
         run(made, ("MOV", f"{name}, {number:#x}"))
     return made
