@@ -27,7 +27,7 @@ from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 15
+MODEL_VERSION = 16
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -181,7 +181,7 @@ class Walk:
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:
             condition = ONE  # arguments are examples: the loop goes round at least twice
-        if condition.bits == 0 or (forward and _is_bound(visit.comparison)):
+        if condition.bits == 0:
             visit.other_way = target
             return following
         if forward and condition.bits != 1:
@@ -232,16 +232,6 @@ class Walk:
         head."""
         for loop in [(inner, last) for inner, last in self._arrivals if inner in body and (inner > head or last < end)]:
             del self._arrivals[loop]
-
-
-def _is_bound(sides: RegisterComparison | None) -> bool:
-    """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
-
-    The branch leads around the work then; arguments are examples, and may be too small for the example of a block.
-    """
-    if sides is None or not sides.example:
-        return False
-    return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
 
 
 def _let_stand_for(visits: Sequence[Visit], rounds: float) -> None:
