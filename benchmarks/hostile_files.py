@@ -428,7 +428,7 @@ def built_baselines(size: int = MAX_FILE_BYTES) -> Iterator[Hostile]:
 def read_as_baseline(file: Hostile) -> None:
     """As the store reads it."""
     if file.target != "manifest":
-        decode(file.content, "file.jsonl", file.target)
+        decode(file.content, "file.jsonl", file.target, "test_file.py")
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)

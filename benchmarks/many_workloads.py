@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 SUITES = ((1_000, 1), (3_000, 1), (10_000, 1), (10_000, 100))
 """Workloads, and modules that they are in."""
-MOST_MS, MOST_MB = 2.0, 350.0
+MOST_MS, MOST_MB = 1.2, 350.0
 PLAIN = """
 import pytest
 

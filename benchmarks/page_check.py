@@ -56,7 +56,11 @@ def recorded() -> Iterator[tuple[Key, TimeRecord, dict[str, Any]]]:
         codes = store.load("sm_90", module)
         for test, works in store.time_tests("nvidia-h200", module).items():
             for name, record in works.items():
-                static = dict([("sm_90", code) for of, code in codes.items() if of[:2] == (test, name)][-1:])
+                static = dict(
+                    [("sm_90", code) for (key, _), code in codes.items() if (key.test, key.workload) == (test, name)][
+                        -1:
+                    ]
+                )
                 yield Key(module, test, name), record, static
 
 

@@ -6,8 +6,6 @@ updates and guards to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 import pytest
 
@@ -27,7 +25,6 @@ class Results:
         """By the node id of a test that failed: why, in a line."""
         self.failed_as_expected: set[str] = set()
         """Tests that pytest calls xfailed: green, and wrong all the same."""
-        self._seconds: dict[str, float] = {}
         self._heavy: dict[str, pytest.TestReport] = {}
         """Reports with the evidence of a test that not every plugin has seen."""
 
@@ -36,7 +33,6 @@ class Results:
         payload = getattr(report, "gpuperf", None)
         if report.when == "call" or (report.when == "setup" and payload is not None):
             self.tests_run += 1  # evidence of a setup: it ended the test
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if payload is not None:
             self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
             self._heavy[report.nodeid] = report
@@ -50,10 +46,6 @@ class Results:
         report = self._heavy.pop(node_id, None)
         if report is not None:
             report.gpuperf = ""  # type: ignore[attr-defined]
-
-    def seconds(self, node_ids: Iterable[str]) -> float:
-        """Wall-clock time that these tests took, set-up and teardown included."""
-        return sum(self._seconds.get(node, 0.0) for node in node_ids)
 
     @property
     def evidence(self) -> list[TestEvidence]:
@@ -74,17 +66,5 @@ class Results:
         return [one for node, one in self.results.items() if node not in not_passed]
 
     @property
-    def any_failed(self) -> bool:
-        return bool(self.failures)
-
-    @property
     def gathered_anything(self) -> bool:
         return any(work.static or work.time or work.counters for one in self.evidence for work in one.workloads)
-
-    @property
-    def gathered_counters(self) -> bool:
-        return any(work.counters for one in self.evidence for work in one.workloads)
-
-    @property
-    def judged_times(self) -> bool:
-        return any(judgement.kind == "time" for judgement in self.judgements)

@@ -156,7 +156,7 @@ class Run:
         """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.
 
         What a test does on the GPU besides its workloads would disturb what another process times.
-        Raises ``LockTimeout`` and ``LockUnavailable``.
+        Raises ``LockError``.
         """
         if self._hold is None and self.options.active and self.has_gpu:
             hold = ExitStack()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.counters.derived import derive
+from pytest_gpuperf.counters.metric_request import derive
 
 
 def counters_in(report: Path) -> dict[str, dict[str, dict[str, Any]]]:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from pytest_gpuperf.baselines.layout import is_arch
-from pytest_gpuperf.baselines.records import Name, decode, encode
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.baselines.records import decode, encode
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 
@@ -19,10 +19,10 @@ def read_evidence(path: Path) -> dict[str, Any]:
     target = msgspec.json.decode(content.partition(b"\n")[0])["target"]
     tests: dict[str, Any] = {}
     sessions: dict[str, Any] = {}
-    for name, record in decode(content, path, target).items():
-        workloads = tests.setdefault(name.toolchain, {}).setdefault(name.test, {})
-        workloads[name.workload] = msgspec.to_builtins(record)
-        sessions |= {one["id"]: one for one in workloads[name.workload].pop("sessions", ())}
+    for (key, toolchain), record in decode(content, path, target, "").items():
+        workloads = tests.setdefault(toolchain, {}).setdefault(key.test, {})
+        workloads[key.workload] = msgspec.to_builtins(record)
+        sessions |= {one["id"]: one for one in workloads[key.workload].pop("sessions", ())}
     if is_arch(target):
         return {"target": target, "toolchains": tests}
     by_date = sorted(sessions.values(), key=lambda one: one["date"])
@@ -33,15 +33,15 @@ def write_evidence(path: Path, tree: dict[str, Any]) -> None:
     """The inverse."""
     kind = StaticRecord if is_arch(tree["target"]) else TimeRecord
     records = {
-        Name(test, workload, toolchain): msgspec.convert(record, kind)
+        (Key(module="", test=test, workload=workload), toolchain): msgspec.convert(record, kind)
         for toolchain, tests in tree.get("toolchains", {"": tree.get("tests", {})}).items()
         for test, workloads in tests.items()
         for workload, record in workloads.items()
     }
     sessions = [msgspec.convert(one, Session) for one in tree.get("sessions", ())]
-    for name, record in records.items():
+    for place, record in records.items():
         if isinstance(record, TimeRecord):
             named = {one.session for one in record.rounds}
             own = tuple(one for one in sessions if one.id in named)
-            records[name] = msgspec.structs.replace(record, sessions=own)
+            records[place] = msgspec.structs.replace(record, sessions=own)
     path.write_bytes(encode(records, tree["target"]))

@@ -75,7 +75,7 @@ class Bench:
     def launch(self, family: str, count: int, most: int, *, behind: bool = False) -> Any:
         """``count`` of a family, in a grid and on buffers for ``most``; ``behind`` another function in its module."""
         from pytest_gpuperf.compile.cache import CompileCache
-        from pytest_gpuperf.compile.compiler import compile_together
+        from pytest_gpuperf.compile.compiler import compile_kernel
         from pytest_gpuperf.compile.source import KernelSource
         from pytest_gpuperf.device.launch import Kernel
 
@@ -83,7 +83,7 @@ class Bench:
             name, arch = f"gpuperf_{family}_{count}", self.device.facts.arch
             text = f'extern "C" __global__ void {name}{TEXTS[family]}'.replace("COUNT", str(count))
             source = KernelSource(text=AHEAD + text if behind else text, name=name)
-            binary = compile_together([source], [arch], CompileCache())[source, arch]
+            binary = compile_kernel(source, arch, cache=CompileCache())
             kernel = Kernel({arch: binary}, device=self.device, native=arch)
             grid, arguments = self._form(family, most)
             threads = 128 if family == "loop" else 256

@@ -41,7 +41,7 @@ def read_baseline(content: bytes) -> None:
         manifest.decoded(content, Path("manifest.json"))
         return
     target = _TARGET.search(content)
-    decode(content, "file.jsonl", target[1].decode() if target else "sm_90")
+    decode(content, "file.jsonl", target[1].decode() if target else "sm_90", "test_file.py")
 
 
 def read_machine_code(content: bytes) -> None:

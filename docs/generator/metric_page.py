@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from source_text import NOTE, table
 
 from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS, STALLS
-from pytest_gpuperf.counters.derived import DERIVED
+from pytest_gpuperf.counters.metric_request import DERIVED
 from pytest_gpuperf.judge.counters import Metric
 
 HEAD = f"""\

@@ -256,13 +256,11 @@ class KernelCompiler:
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._worker.targets
-        if isinstance(arch, str):
-            return (plain_text(arch),)
-        require_list("cuda_kernel", "arch", arch, str)
-        targets = tuple(map(plain_text, arch))
-        if not targets:
+        given = [arch] if isinstance(arch, str) else arch
+        require_list("cuda_kernel", "arch", given, str)
+        if not given:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
-        return targets
+        return tuple(map(plain_text, given))
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
         """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""

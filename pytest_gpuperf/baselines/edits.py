@@ -10,7 +10,6 @@ import msgspec
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.records import Name
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.writing import Say, silent
 from pytest_gpuperf.model.evidence import Key
@@ -64,15 +63,15 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: 
         plan: list[tuple[Path, bytes]] = []
         for target in store.targets() if old != new else ():
             records = dict(store.load(target, module))
-            goes = {name: key for name in records if (key := renamed(name.key(module), old, new)) is not None}
+            goes = {place: key for place in records if (key := renamed(place[0], old, new)) is not None}
             if not goes:
                 continue
-            moved += [Edited(target, name.key(module), key) for name, key in goes.items()]
-            came = {Name(key.test, key.workload, name.toolchain): records.pop(name) for name, key in goes.items()}
+            moved += [Edited(target, place[0], key) for place, key in goes.items()]
+            came = {(key, place[1]): records.pop(place) for place, key in goes.items()}
             there = records if other == module else store.load(target, other)
             if not force and (taken := next(iter(came.keys() & there.keys()), None)) is not None:
                 raise BaselineError(
-                    f"{target}: {taken.key(other)} has a record of its own. Nothing was moved: --force overwrites it"
+                    f"{target}: {taken[0]} has a record of its own. Nothing was moved: --force overwrites it"
                 )
             plan.append(store.rewritten(target, other, {**there, **came}))
             if other != module:
@@ -92,17 +91,16 @@ def remove(store: BaselineStore, name: str, *, say: Say = silent) -> list[Edited
     with store.exclusive(say):
         removed: list[Edited] = []
         plan: list[tuple[Path, bytes]] = []
-        for target in store.targets():
-            for module in store.modules(target):
-                records = store.load(target, module)
-                gone = {
-                    one for one in records
-                    if name in (target, one.toolchain) or renamed(one.key(module), name, name) is not None
-                }  # fmt: skip
-                if gone:
-                    removed += [Edited(target, one.key(module)) for one in records if one in gone]
-                    kept = {one: record for one, record in records.items() if one not in gone}
-                    plan.append(store.rewritten(target, module, kept))
+        for target, module in store.places():
+            records = store.load(target, module)
+            gone = [
+                (key, toolchain) for key, toolchain in records
+                if name in (target, toolchain) or renamed(key, name, name) is not None
+            ]  # fmt: skip
+            if gone:
+                removed += [Edited(target, key) for key, _ in gone]
+                kept = {place: records[place] for place in records.keys() - gone}
+                plan.append(store.rewritten(target, module, kept))
         listed = manifest.without(store.root, name)
         if not removed and not listed:
             raise _nothing(store, name)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.records import Name, Records
+from pytest_gpuperf.baselines.records import Place, Records
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Beside, RecordedRound, Session, TimeRecord, updated
@@ -52,11 +52,11 @@ class Update:
         """The parts of it by target and module."""
         found: defaultdict[tuple[str, str], FileUpdate] = defaultdict(FileUpdate)
         for (arch, toolchain, key), record in self.static.items():
-            found[arch, key.module].new[Name(key.test, key.workload, toolchain)] = record
+            found[arch, key.module].new[key, toolchain] = record
         for (device, key), timed in self.time.items():
-            found[device, key.module].new[Name(key.test, key.workload)] = timed
+            found[device, key.module].new[key, ""] = timed
         for (device, key), timed in self.figures.items():
-            found[device, key.module].figures[Name(key.test, key.workload)] = timed
+            found[device, key.module].figures[key, ""] = timed
         for target, key in self.removed or ():
             found[target, key.module].removed.add(key)
         return dict(sorted(found.items()))
@@ -66,19 +66,19 @@ class Update:
 class FileUpdate:
     """The part of an update for one file."""
 
-    new: dict[Name, StaticRecord | TimeRecord] = dataclasses.field(default_factory=dict)
-    figures: dict[Name, TimeRecord] = dataclasses.field(default_factory=dict)
+    new: dict[Place, StaticRecord | TimeRecord] = dataclasses.field(default_factory=dict)
+    figures: dict[Place, TimeRecord] = dataclasses.field(default_factory=dict)
     removed: set[Key] = dataclasses.field(default_factory=set)
 
 
-def merged(old: Records, update: FileUpdate, module: str) -> Records:
+def merged(old: Records, update: FileUpdate) -> Records:
     """The records of one target and module after the update.  Raises ``BaselineError``."""
     records = dict(old)
-    for name, record in update.new.items():
-        records[name] = record if isinstance(record, StaticRecord) else _joined(records.get(name), _rounded(record))
-    for name, record in update.figures.items():
-        records[name] = _with_figures(records.get(name), record)
-    return {name: record for name, record in records.items() if name.key(module) not in update.removed}
+    for place, record in update.new.items():
+        records[place] = record if isinstance(record, StaticRecord) else _joined(records.get(place), _rounded(record))
+    for place, record in update.figures.items():
+        records[place] = _with_figures(records.get(place), record)
+    return {place: record for place, record in records.items() if place[0] not in update.removed}
 
 
 def _with_figures(known: TimeRecord | None, given: TimeRecord) -> TimeRecord:

@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -64,23 +64,9 @@ class TimeLine(Record, frozen=True):
     """Without its rounds and sessions, which the line has."""
 
 
-class Name(NamedTuple):
-    """What tells the records of a file apart."""
-
-    test: str
-    workload: str
-    toolchain: str = ""
-    """Empty for a time."""
-
-    def key(self, module: str) -> Key:
-        """The workload."""
-        return Key(module=module, test=self.test, workload=self.workload)
-
-    def __str__(self) -> str:
-        return f"{self.test} [{self.workload}]"
-
-
-Records = Mapping[Name, Any]
+Place = tuple[Key, str]
+"""What tells the records of a file apart: the workload and the toolchain, which is empty for a time."""
+Records = Mapping[Place, Any]
 """Of a file: ``StaticRecord`` for an architecture, ``TimeRecord`` for a GPU model."""
 
 
@@ -103,11 +89,11 @@ def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:
 def encode(records: Records, target: str) -> bytes:
     """UTF-8 with a trailing newline, sorted by test and workload.  Raises ``BaselineError`` as ``decode`` would."""
     head = Head(schema=SCHEMA_VERSION, target=target)
-    lines = [head, *(_line(name, record) for name, record in sorted(records.items(), key=lambda one: one[0]))]
+    lines = [head, *(_line(*place, records[place]) for place in sorted(records))]
     plain = (_plain(msgspec.to_builtins(line, order="deterministic")) for line in lines)
     try:
         content = b"\n\n".join(map(msgspec.json.encode, plain))
-        _decoded(content, target)
+        _decoded(content, target, "")
     except (ValueError, OverflowError) as error:
         raise BaselineError(f"this evidence cannot become a baseline for {target}: {error}") from error
     if len(content) >= MAX_FILE_BYTES:
@@ -118,9 +104,9 @@ def encode(records: Records, target: str) -> bytes:
     return content + b"\n"
 
 
-def _line(name: Name, record: StaticRecord | TimeRecord) -> StaticLine | TimeLine:
+def _line(key: Key, toolchain: str, record: StaticRecord | TimeRecord) -> StaticLine | TimeLine:
     if isinstance(record, StaticRecord):
-        return StaticLine(test=name.test, workload=name.workload, toolchain=name.toolchain, record=record)
+        return StaticLine(test=key.test, workload=key.workload, toolchain=toolchain, record=record)
     sessions = tuple(
         msgspec.structs.replace(
             session, midmeans=tuple(one.midmean for one in record.rounds if one.session == session.id)
@@ -128,7 +114,7 @@ def _line(name: Name, record: StaticRecord | TimeRecord) -> StaticLine | TimeLin
         for session in record.sessions
     )
     bare = msgspec.structs.replace(record, rounds=(), sessions=())
-    return TimeLine(test=name.test, workload=name.workload, sessions=sessions, record=bare)
+    return TimeLine(test=key.test, workload=key.workload, sessions=sessions, record=bare)
 
 
 def _plain(value: Any) -> Any:
@@ -140,22 +126,20 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
-def decode(content: bytes, place: object, target: str) -> dict[Name, Any]:
-    """The records of a file of ``target``; ``place`` names it in messages.  Raises ``BaselineError``."""
-    refuse_conflict(content, place)
+def decode(content: bytes, path: object, target: str, module: str) -> Records:
+    """The records of a file; ``path`` names it in messages.  Raises ``BaselineError``."""
+    refuse_conflict(content, path)
     try:
-        return _decoded(content, target)
+        return _decoded(content, target, module)
     except ValueError as error:
-        raise unreadable(place, quoted(str(error), 400)) from error
+        raise unreadable(path, quoted(str(error), 400)) from error
 
 
-def _decoded(content: bytes, target: str) -> dict[Name, Any]:
+def _decoded(content: bytes, target: str, module: str) -> Records:
     """Raises ``ValueError``, which names the line, for whatever no file of records has."""
     at = 1
-    decoder: msgspec.json.Decoder[StaticLine | TimeLine] = msgspec.json.Decoder(
-        StaticLine if is_arch(target) else TimeLine
-    )
-    records: dict[Name, Any] = {}
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(StaticLine if is_arch(target) else TimeLine)
+    records: dict[Place, Any] = {}
     sessions: dict[Session, Session] = {}
     try:
         _check_text(content)
@@ -163,24 +147,27 @@ def _decoded(content: bytes, target: str) -> dict[Name, Any]:
         _check_head(lines[0], target)
         for at, line in enumerate(lines[1:], 2):  # noqa: B007 errors name the line
             if line and not line.isspace():
-                name, record = _record(decoder.decode(line), sessions)
-                if name in records:
+                found = decoder.decode(line)
+                place = Key(module=module, test=found.test, workload=found.workload), getattr(found, "toolchain", "")
+                name = f"{found.test} [{found.workload}]"
+                if place in records:
                     raise ValueError(f"the record of {name} is there twice")
-                _check(name, record)
-                records[name] = record
+                records[place] = _record(found, sessions)
+                _check(name, records[place])
     except (ValueError, RecursionError) as error:  # of msgspec and of Unicode too
         raise ValueError(f"line {at}: {error}") from error
     return records
 
 
-def _record(line: StaticLine | TimeLine, known: dict[Session, Session]) -> tuple[Name, StaticRecord | TimeRecord]:
-    """The name and the record of a line; equal sessions of several are one object in memory."""
+def _record(line: StaticLine | TimeLine, known: dict[Session, Session]) -> StaticRecord | TimeRecord:
+    """The record of a line; equal sessions of several are one object in memory."""
     if isinstance(line, StaticLine):
-        return Name(line.test, line.workload, line.toolchain), line.record
+        return line.record
     rounds = tuple(RecordedRound(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
     bare = (msgspec.structs.replace(one, midmeans=()) for one in line.sessions)
-    sessions = tuple(known.setdefault(one, one) for one in bare)
-    return Name(line.test, line.workload), msgspec.structs.replace(line.record, rounds=rounds, sessions=sessions)
+    return msgspec.structs.replace(
+        line.record, rounds=rounds, sessions=tuple(known.setdefault(one, one) for one in bare)
+    )
 
 
 def refuse_conflict(content: bytes, place: object) -> None:
@@ -210,7 +197,7 @@ def _check_head(line: bytes, target: str) -> None:
         raise ValueError(f"its target is '{found}', and it lies in the folder of '{target}'")
 
 
-def _check(name: Name, record: StaticRecord | TimeRecord) -> None:
+def _check(name: str, record: StaticRecord | TimeRecord) -> None:
     """Raises ``ValueError`` for what judges could not compute with."""
     if record.cubin and not is_sha256(record.cubin):
         raise ValueError(f"{name}: its cubin is no SHA-256")

@@ -106,10 +106,12 @@ class Baselines:
         """All that is recorded, but for files ``without``, by their targets and modules."""
         found: dict[Key, WorkloadRecords] = {}
         for target, module in self.places():
-            for name, record in self.load(target, module).items() if (target, module) not in without else ():
-                known = found.setdefault(name.key(module), WorkloadRecords({}, {}))
+            for (key, toolchain), record in (
+                self.load(target, module).items() if (target, module) not in without else ()
+            ):
+                known = found.setdefault(key, WorkloadRecords({}, {}))
                 if isinstance(record, StaticRecord):
-                    known.static[target, name.toolchain] = record
+                    known.static[target, toolchain] = record
                 else:
                     known.times[target] = record
         return found
@@ -140,27 +142,25 @@ class Baselines:
 
     def keys(self, target: str, toolchain: str | None = None) -> tuple[Key, ...]:
         """Every workload with a baseline for a target, of all compilers or of one, sorted."""
-        return tuple(sorted({
-            name.key(module)
-            for module in self.modules(target)
-            for name in self.load(target, module)
-            if toolchain in (None, name.toolchain)
-        }))  # fmt: skip
+        places = (place for module in self.modules(target) for place in self.load(target, module))
+        return tuple(sorted({key for key, compiler in places if toolchain in (None, compiler)}))
 
     def load(self, target: str, module: str) -> Records:
         """The records of a target and module, read once; without a file there are none."""
         if (target, module) not in self._loaded:
             path = layout.record_file(target, module)
             content = self.files.get(path)
-            self._loaded[target, module] = {} if content is None else decode(content, f"{self.name}/{path}", target)
+            self._loaded[target, module] = (
+                {} if content is None else decode(content, f"{self.name}/{path}", target, module)
+            )
         return self._loaded[target, module]
 
     def _by_compiler(self, target: str, module: str) -> dict[str, dict[str, dict[str, Any]]]:
         """The records of a file by toolchain (empty for times), test and workload."""
         if (target, module) not in self._tests:
             found: dict[str, dict[str, dict[str, Any]]] = {}
-            for name, record in self.load(target, module).items():
-                found.setdefault(name.toolchain, {}).setdefault(name.test, {})[name.workload] = record
+            for (key, toolchain), record in self.load(target, module).items():
+                found.setdefault(toolchain, {}).setdefault(key.test, {})[key.workload] = record
             self._tests[target, module] = found
         return self._tests[target, module]
 
@@ -240,13 +240,12 @@ class BaselineStore(Baselines):
 
         The caller holds the lock.  Returns the files that were written.
         """
-        written = writing.write_all(self.root, [(path, content) for path, content in plan if content])
-        writing.remove_all(self.root, [path for path, content in plan if not content and path.exists()])
+        written = writing.replace_all(self.root, plan)
         if sweep:
             self.forget()
             named = {record.cubin for place in self.places() for record in self.load(*place).values()}
-            unused = [path for path, sha256 in stored_cubins(self.root).items() if sha256 not in named]
-            writing.remove_all(self.root, unused)
+            stored = stored_cubins(self.root).items()
+            writing.replace_all(self.root, [(path, b"") for path, sha256 in stored if sha256 not in named])
         return written
 
     def rewritten(self, target: str, module: str, records: Records) -> tuple[Path, bytes]:
@@ -259,8 +258,8 @@ class BaselineStore(Baselines):
         given = {sha256: (path, content) for sha256, path, content in placed_cubins}
         plan = [given[sha256] for sha256 in sorted(given) if not self.has_cubin(sha256)]
         for (target, module), part in update.by_file().items():
-            for name, record in part.new.items():
+            for (key, _), record in part.new.items():
                 if record.cubin and record.cubin not in given and not self.has_cubin(record.cubin):
-                    raise BaselineError(f"{name.key(module)}: its cubin is neither in this update nor in the store")
-            plan.append(self.rewritten(target, module, merged(self.load(target, module), part, module)))
+                    raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
+            plan.append(self.rewritten(target, module, merged(self.load(target, module), part)))
         return plan

@@ -66,17 +66,20 @@ def _acquire(lock: filelock.BaseFileLock, root: Path, say: Say, timeout_s: float
         lock.acquire(timeout=timeout_s - first_s)
 
 
-def write_all(root: Path, contents: Iterable[tuple[Path, bytes]]) -> list[Path]:
+def replace_all(root: Path, plan: Iterable[tuple[Path, bytes]]) -> list[Path]:
     """Writes files of ``root``: all of them to one side, then each to its place, in the order given.
 
-    Files that have these bytes already are left out.  Returns those that were written.  The caller holds the lock.
-    Raises ``BaselineError``; no file is half written then.
+    Files without content are deleted at the end, with the folders that this leaves empty; those that have these bytes
+    already stay.  Returns those that were written.  The caller holds the lock.  Raises ``BaselineError``; no file is
+    half written then.
     """
-    work, parts = root / WORK, list[tuple[Path, Path]]()
+    work, parts, gone = root / WORK, list[tuple[Path, Path]](), list[Path]()
     path = root
     try:
-        for path, content in contents:
-            if path.exists() and path.read_bytes() == content:
+        for path, content in plan:
+            if path.exists() and not content:
+                gone.append(path)
+            if not content or (path.exists() and path.read_bytes() == content):
                 continue
             part = work / f"{len(parts)}{_PART}"
             with part.open("wb") as file:
@@ -88,25 +91,16 @@ def write_all(root: Path, contents: Iterable[tuple[Path, bytes]]) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             part.replace(path)
         _sync({path.parent for _, path in parts})
+        for path in gone:
+            path.unlink()
+            for folder in path.relative_to(root).parents[:-1]:
+                if not any((root / folder).iterdir()):
+                    (root / folder).rmdir()
     except OSError as error:
         raise unwritten(path, error) from error
     finally:
         _clean(work)
     return [path for _, path in parts]
-
-
-def remove_all(root: Path, paths: Iterable[Path]) -> None:
-    """Deletes files of ``root`` and the folders that this leaves empty.  Raises ``BaselineError``."""
-    path = root
-    try:
-        for path in paths:
-            path.unlink(missing_ok=True)
-            folder = path.parent
-            while folder != root and not any(folder.iterdir()):
-                folder.rmdir()
-                folder = folder.parent
-    except OSError as error:
-        raise unwritten(path, error) from error
 
 
 def _clean(work: Path) -> None:

@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,21 +15,18 @@ from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, FolderFiles
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
-from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import (
     NO_DIFFERENCE,
+    ModuleDiff,
     diff_lines,
     diff_markdown,
     modules_of,
     remarks_of,
     summary_of,
 )
-from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.render import rendered
 
-ENDINGS = (".html", ".md")
 NOT_COMPARED = "not compared: "
 
 
@@ -38,17 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="REV", nargs="?", default="HEAD", help="what to compare with (default: HEAD)")
     parser.add_argument("after", metavar="REV", nargs="?", help="what is compared (default: the working tree)")
     parser.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
-    add_output(parser, "a file that ends in .html or .md; may be given again (default: text to the terminal)")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Say what differs between two commits, or a commit and the working tree, in every form that is asked for.
+    """Say what differs between two commits, or a commit and the working tree, as text or Markdown.
 
     Returns the exit status: 0, also where something differs; 1 if a file could not be read, which is named.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    refuse_other_endings(parsed.files, ENDINGS)
     folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
     git = GitFolder(folder)
     before, after = _at_revision(git, parsed.before), Baselines(FolderFiles(folder), str(folder))
@@ -60,18 +54,13 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             f"there are no baselines in {folder}, neither at {parsed.before} nor in {after_name}: name their folder "
             "with --baselines DIR"
         )
-    told = _difference(before, after)
-    told["title"] = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
-    for file in parsed.files:
-        content = diff_markdown(**told) if file.suffix == ".md" else rendered("diff.html", **told)
-        write_file("difference", file, content.encode())
-        write(f"difference written to {file}\n")
-    if parsed.markdown and not parsed.files:
-        write(diff_markdown(**told))
-    elif not parsed.files:
-        title = told.pop("title")
-        write("\n".join([title, "", *diff_lines(**told)]) + "\n")
-    return 1 if any(remark.startswith(NOT_COMPARED) for remark in told["remarks"]) else 0
+    title = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
+    modules, remarks, summary = _difference(before, after)
+    if parsed.markdown:
+        write(diff_markdown(title, modules, remarks, summary))
+    else:
+        write("\n".join([title, "", *diff_lines(modules, remarks, summary)]) + "\n")
+    return 1 if any(remark.startswith(NOT_COMPARED) for remark in remarks) else 0
 
 
 def _at_revision(git: GitFolder, revision: str) -> Baselines:
@@ -79,8 +68,8 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
     return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
 
 
-def _difference(before: Baselines, after: Baselines) -> dict[str, Any]:
-    """What every form of a difference says: ``modules``, ``remarks`` and ``summary``.
+def _difference(before: Baselines, after: Baselines) -> tuple[list[ModuleDiff], list[str], str]:
+    """What every form of a difference says: its modules, remarks and summary.
 
     A file that cannot be read is left out on both sides, and named.
     """
@@ -104,7 +93,7 @@ def _difference(before: Baselines, after: Baselines) -> dict[str, Any]:
     if unread and summary == NO_DIFFERENCE:
         compared = len(unread) < len(places)
         summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    return {"modules": modules_of(diff), "remarks": [*unread.values(), *remarks], "summary": summary}
+    return modules_of(diff), [*unread.values(), *remarks], summary
 
 
 def _not_compared(problem: BaselineError) -> str:

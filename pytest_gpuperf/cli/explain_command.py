@@ -15,8 +15,7 @@ from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.explanation import explained
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all, explained
 from pytest_gpuperf.explain.workload_comparison import recorded_side
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
@@ -71,8 +70,8 @@ def _from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], 
     path = last_run.find(start)
     if path is None:
         raise GpuperfError(
-            f"no run has left its evidence in {last_run.where(start)} ({last_run.FOLDER}/{last_run.FILE}): run pytest "
-            "--gpuperf first, or read the baselines: gpuperf explain --baseline"
+            f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
+            "run pytest --gpuperf first, or read the baselines: gpuperf explain --baseline"
         )
     run, wanted = last_run.read(path), wanted.seen_from(start, last_run.root_of(path))
     found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +13,10 @@ from pytest_gpuperf.baselines.layout import place_of
 from pytest_gpuperf.baselines.records import Records, decode
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
-from pytest_gpuperf.cli.report_command import add_output, read_report, refuse_other_endings
+from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
-from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of
 
@@ -32,8 +31,6 @@ class PastCommit(NamedTuple):
     date: str
     """ISO 8601, with its time zone."""
     subject: str
-    is_run: bool = False
-    """What a run found at this commit, and no record of it."""
 
 
 class PastRecord(NamedTuple):
@@ -49,10 +46,6 @@ class PastRecord(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
     add_output(parser, "a file that ends in .html or .csv")
-    parser.add_argument(
-        "--report", dest="reports", metavar="JSON", type=Path, action="append", default=[],
-        help="a report of --gpuperf-report, as one more point; may be given again",
-    )  # fmt: skip
     add_folder(parser)
 
 
@@ -63,17 +56,17 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """
     refuse_other_endings(parsed.files, ENDINGS)
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
-    runs = [one for path in parsed.reports for one in _reported(read_report(path))]
     past = records_of(GitFolder(folder), commits_of(folder))
     wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
-    series = [one for one in series_of([*past, *runs]) if not node_id or wanted.includes(one.key) or
+    series = [one for one in series_of(past) if not node_id or wanted.includes(one.key) or
               one.key.module.startswith(node_id.rstrip("/") + "/")]  # fmt: skip
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
     for file in parsed.files:
-        write_file("history", file, _content(file, series))
+        content = as_csv(series) if file.name.endswith(".csv") else as_history_page(series)
+        write_file("history", file, content.encode())
         write(f"history written to {file}\n")
     return 0
 
@@ -96,12 +89,11 @@ def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRec
             target, module = place
             if path not in known or known[path][0] != content:
                 try:
-                    known[path] = content, decode(content, f"{commit.name}:{path}", target)
+                    known[path] = content, decode(content, f"{commit.name}:{path}", target, module)
                 except BaselineError:
                     continue
-            for name, record in known[path][1].items():
-                where = f"{target}, {name.toolchain}" if name.toolchain else target
-                yield PastRecord(commit, name.key(module), where, record)
+            for (key, toolchain), record in known[path][1].items():
+                yield PastRecord(commit, key, f"{target}, {toolchain}" if toolchain else target, record)
 
 
 def series_of(records: Iterable[PastRecord]) -> list[Series]:
@@ -116,23 +108,5 @@ def series_of(records: Iterable[PastRecord]) -> list[Series]:
             continue
         last[key, target] = record
         for measure, value in figures_of(record).items():
-            points.setdefault((key, target, measure), []).append(Point(*commit[:3], value, commit.is_run))
+            points.setdefault((key, target, measure), []).append(Point(*commit, value))
     return [Series(*name, tuple(those)) for name, those in sorted(points.items())]
-
-
-def _reported(report: RunReport) -> Iterator[PastRecord]:
-    """What a run found, as one more commit."""
-    changes = ", with changes" if report.dirty else ""
-    commit = PastCommit(report.commit or "a run", report.date, f"run of {report.date}{changes}", is_run=True)
-    for test in report.tests:
-        for work in test.workloads:
-            for arch, static in work.static.items():
-                yield PastRecord(commit, work.key, f"{arch}, {work.toolchain}", static)
-            if work.time is not None and test.device is not None:
-                yield PastRecord(commit, work.key, test.device.slug, work.time)
-
-
-def _content(file: Path, series: Sequence[Series]) -> bytes:
-    if file.name.endswith(".csv"):
-        return as_csv(series).encode()
-    return as_history_page(series).encode()

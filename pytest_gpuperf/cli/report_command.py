@@ -12,7 +12,6 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.options import REPORT_ENDINGS
-from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import write_report
@@ -21,8 +20,8 @@ from pytest_gpuperf.report.markdown import as_markdown
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "reports", metavar="JSON", nargs="*", type=Path,
-        help="what --gpuperf-report=FILE.json wrote; of several jobs, one each (default: the last run here)",
+        "reports", metavar="JSON", nargs="+", type=Path,
+        help="what --gpuperf-report=FILE.json wrote; of several jobs, one each",
     )  # fmt: skip
     add_output(parser, f"a file that ends in {', '.join(REPORT_ENDINGS)}; may be given again (default: Markdown)")
 
@@ -41,9 +40,7 @@ def refuse_other_endings(files: Iterable[Path], endings: Sequence[str]) -> None:
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Write every file in the form of its ending; without any, Markdown.  Returns 0.  Raises ``GpuperfError``."""
     refuse_other_endings(parsed.files, REPORT_ENDINGS)
-    document = (
-        joined([(path, read_report(path)) for path in parsed.reports]) if parsed.reports else _of_last_run(Path.cwd())
-    )
+    document = joined([(path, read_report(path)) for path in parsed.reports])
     if not parsed.files:
         write(as_markdown(document))
     for file in parsed.files:
@@ -98,16 +95,3 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
 
 def _once(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for some in lines for line in some))
-
-
-def _of_last_run(start: Path) -> Document:
-    path = last_run.find(start)
-    if path is None:
-        raise GpuperfError(
-            f"there is no last run in {last_run.where(start)}: run pytest --gpuperf first, or name a report"
-        )
-    found = last_run.read(path)
-    return document_of(
-        found.tests, date=found.date, plugin=found.plugin, task="the last run", exit_status=0, problems=(),
-        warnings=("of the last run, which keeps no exit status and no remarks",), machines=(),
-    )  # fmt: skip

@@ -82,15 +82,11 @@ class BadOption(CompileProblem):
 
 
 class BadCubin(CompileProblem):
-    """These bytes are not a cubin, or one that is cut short or contradicts itself."""
+    """These bytes are not a cubin, or one that is cut short, contradicts itself or its record."""
 
 
 class BadContainer(BadCubin):
     """A file that holds cubins, or should, cannot be taken apart."""
-
-
-class OtherCode(CompileProblem):
-    """A cubin on record holds other machine code than its record says."""
 
 
 class UnsupportedKernel(CompileProblem):

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -29,7 +29,7 @@ from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import Recorded, analyse
+from pytest_gpuperf.compile.machine_code.profile import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
@@ -64,44 +64,26 @@ def compile_kernel(source: KernelSource, arch: str, *, cache: CompileCache | Non
 
 
 def compile_for(
-    source: KernelSource, archs: Sequence[str], cache: CompileCache | None = None, recorded: Recorded | None = None
+    source: KernelSource, archs: Sequence[str], cache: CompileCache | None = None, recorded: Recorded = NOTHING_RECORDED
 ) -> dict[str, KernelBinary]:
     """``compile_kernel`` for several architectures, on as many threads as there are cores; raises alike.
 
     Machine code that is ``recorded`` is not read again.
     """
-    made = compile_together([source], archs, cache, recorded)
-    return {arch: binary for (_, arch), binary in made.items()}
-
-
-def compile_together(
-    sources: Iterable[KernelSource],
-    archs: Sequence[str],
-    cache: CompileCache | None = None,
-    recorded: Recorded | None = None,
-) -> dict[tuple[KernelSource, str], KernelBinary]:
-    """``compile_for`` for several sources; one run of nvdisasm an architecture reads all.  Raises alike."""
     archs = list(dict.fromkeys(archs))
     for arch in archs:
         limits_of(arch)
-    prepared = {source: _prepare(source) for source in sources}
-    for compiler in {source.compiler for source in prepared}:
-        toolchain(compiler)  # loads the compiler before threads race for it
+    one = _prepare(source)
+    toolchain(source.compiler)  # loads the compiler before threads race for it
 
-    def of_arch(arch: str) -> list[tuple[Compiled, _KERNELS]]:
-        made = [_compiled(one, arch, cache) for one in prepared.values()]
-        return list(zip(made, _read(made, arch, cache, recorded or {}), strict=True))
+    def of_arch(arch: str) -> KernelBinary:
+        made = _compiled(one, arch, cache)
+        return _binary(one, made, _read(made, arch, cache, recorded))
 
     if len(archs) == 1:
-        found = [of_arch(archs[0])]
-    else:
-        with ThreadPoolExecutor(max_workers=min(len(archs), os.cpu_count() or 1)) as threads:
-            found = list(threads.map(of_arch, archs))
-    return {
-        (one.source, arch): _binary(one, *results[number])
-        for number, one in enumerate(prepared.values())
-        for arch, results in zip(archs, found, strict=True)
-    }
+        return {archs[0]: of_arch(archs[0])}
+    with ThreadPoolExecutor(max_workers=min(len(archs), os.cpu_count() or 1)) as threads:
+        return dict(zip(archs, threads.map(of_arch, archs), strict=True))
 
 
 def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:
@@ -173,16 +155,15 @@ def _compile(program: Program, arch: str) -> Compiled:
     )
 
 
-def _read(made: Sequence[Compiled], arch: str, cache: CompileCache | None, recorded: Recorded) -> list[_KERNELS]:
-    """Evidence of the kernels of each cubin: from the cache, the records, or the machine code."""
-    keys = [_evidence_key(one, arch) for one in made]
-    found = {key: _kept(cache, key, _KERNELS) for key in keys}
-    missing = {key: one for key, one in zip(keys, made, strict=True) if found[key] is None}
-    read = dict(zip(missing, analyse(list(missing.values()), arch, recorded), strict=True)) if missing else {}
-    for key, kernels in read.items():
+def _read(made: Compiled, arch: str, cache: CompileCache | None, recorded: Recorded) -> _KERNELS:
+    """Evidence of the kernels of a cubin: from the cache, the records, or the machine code."""
+    key = _evidence_key(made, arch)
+    kernels = _kept(cache, key, _KERNELS)
+    if kernels is None:
+        kernels = analyse(made, arch, recorded)
         if cache is not None:
             cache.put(key, msgspec.msgpack.encode(kernels))
-    return [read.get(key) or found[key] or {} for key in keys]
+    return kernels
 
 
 def _evidence_key(made: Compiled, arch: str) -> str:

@@ -52,11 +52,9 @@ def _bindings() -> ModuleType:
     """``cuda.bindings.nvjitlink`` with its library loaded.  Raises ``ToolchainMissing``."""
     try:
         from cuda.bindings import nvjitlink  # noqa: PLC0415 an extra
-    except ImportError as problem:
-        raise ToolchainMissing(f"no cuda-bindings to run nvJitLink with ({problem}). {INSTALL}") from problem
-    try:
+
         nvjitlink.version()
-    except (RuntimeError, OSError) as problem:  # what the bindings raise if there is no library to load
-        raise ToolchainMissing(f"no nvJitLink to assemble PTX with. {INSTALL}") from problem
+    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
+        raise ToolchainMissing(f"cuda-bindings and nvJitLink cannot be loaded ({problem}). {INSTALL}") from problem
     module: ModuleType = nvjitlink
     return module

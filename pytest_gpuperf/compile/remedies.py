@@ -46,28 +46,21 @@ class _Remedy(NamedTuple):
     """The pattern is looked for in the whole log, and not in the first mistake alone."""
 
 
-_SEARCHED = "{1} was searched in the source's own folder, headers=, -I folders and "
-_PLACES = {"nvrtc": "the installed CUDA headers. ", "nvcc": "nvcc's own. "}
-_OTHER_HEADER = (
-    "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
-    "nvidia-cuda-cccl, or install a CUDA toolkit. One of another library: install that and add its folder, "
-    "or write one of that name that declares what the kernels take of it."
-)
+_SEARCHED = "{1} was searched in the source's own folder, headers=, -I folders and the compiler's own. "
 _HEADERS = (
-    (r"((cublas|cufft|curand|cusparse|cusolver|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*?))", {
-        "nvrtc": "It is of a library of CUDA: pip install nvidia-{2}, or install a CUDA toolkit.",
-        "nvcc": "It is of a library of CUDA: install it in nvcc's own toolkit, or pip install nvidia-{2} and name the "
-                "folder of that header: headers=[...].",
-    }),
+    (r"((cublas|cufft|curand|cusparse|cusolver|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*?))",
+     "It is of a library of CUDA: pip install nvidia-{2}, or install a CUDA toolkit. nvcc finds those of its own "
+     "toolkit by itself, and others in headers=[...]."),
     (r"(cuda_profiler_api\.h)", "It is of CUDA: pip install nvidia-cuda-profiler-api, or install a CUDA toolkit."),
     (r"((?:ATen|c10|torch|pybind11)/\S*?|Python\.h)",
      "It is of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
      f"which is for nvcc: {_BY_NVCC}."),
-    (r"([^\s:\"]+)", {
-        "nvrtc": f"{_OTHER_HEADER} A header of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
-                 f"or compile by nvcc: {_BY_NVCC}.",
-        "nvcc": _OTHER_HEADER,
-    }),
+    (r"([^\s:\"]+)",
+     "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
+     "nvidia-cuda-cccl, or install a CUDA toolkit. One of another library: install that and add its folder, "
+     "or write one of that name that declares what the kernels take of it. "
+     "One of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
+     f"or compile by nvcc: {_BY_NVCC}."),
 )  # fmt: skip
 _UNLINKED = (
     "{1}: declared and nowhere defined. Include the source that defines it, or link both:\n"
@@ -79,8 +72,7 @@ _GUARD = (
 )
 
 _TABLE = (
-    *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + _PLACES[one] + (text if isinstance(text, str) else text[one]), one,
-              in_log=True) for pattern, text in _HEADERS for one in _PLACES),
+    *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text, in_log=True) for pattern, text in _HEADERS),
     _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc",
             in_log=True),
     _Remedy(r"device-side kernel launch could not be processed",

@@ -58,15 +58,11 @@ def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
     try:
         from cuda.bindings import nvrtc  # noqa: PLC0415 an extra
-    except ImportError as problem:
-        raise ToolchainMissing(
-            f"no CUDA compiler: the package cuda-bindings cannot be imported ({problem}). Install it: {STATIC_EXTRA}"
-        ) from problem
-    try:
+
         nvrtc.nvrtcVersion()
-    except (RuntimeError, OSError) as problem:  # what the bindings raise if there is no library to load
+    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
         raise ToolchainMissing(
-            f"no CUDA compiler: NVRTC's library was not found ({_first_line(problem)}). "
+            f"no CUDA compiler: cuda-bindings and NVRTC cannot be loaded ({_first_line(problem)}). "
             f"Install it: {STATIC_EXTRA}, or point CUDA_PATH at a CUDA toolkit"
         ) from problem
     module: ModuleType = nvrtc

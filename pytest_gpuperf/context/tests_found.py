@@ -6,14 +6,14 @@ controller does not: they hand over what they found when they end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.evidence import Key, Record
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
@@ -28,65 +28,57 @@ class Ended(NamedTuple):
     """Why it was skipped, or expected to fail."""
 
 
-class TestsFound(Record, frozen=True):
+class TestsFound(msgspec.Struct):
     """What was collected; ids as in node ids."""
 
     __test__ = False
 
-    tests: frozenset[str] = frozenset()
+    tests: set[str] = msgspec.field(default_factory=set)
     """Every test, those included that were deselected afterwards."""
-    selected: frozenset[str] = frozenset()
-    modules: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
+    selected: set[str] = msgspec.field(default_factory=set)
+    modules: set[str] = msgspec.field(default_factory=set)
+    failed: set[str] = msgspec.field(default_factory=set)
     """Files, folders and classes that could not be collected."""
-    skipped: Mapping[str, str] = {}
+    skipped: dict[str, str] = msgspec.field(default_factory=dict)
     """Those that skipped themselves, with their reason."""
-    models: frozenset[str] = frozenset()
+    models: set[str] = msgspec.field(default_factory=set)
     """GPU models of the processes whose tests opened theirs, timed or not."""
-    archs: frozenset[str] = frozenset()
+    archs: set[str] = msgspec.field(default_factory=set)
     """Architectures of the same GPUs."""
 
-    def joined(self, other: TestsFound) -> TestsFound:
-        """What either of two processes found."""
-        return TestsFound(
-            tests=self.tests | other.tests, selected=self.selected | other.selected,
-            modules=self.modules | other.modules,
-            failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
-            models=self.models | other.models, archs=self.archs | other.archs,
-        )  # fmt: skip
+    def join(self, other: TestsFound) -> None:
+        """Add what another process found."""
+        for name in self.__struct_fields__:
+            getattr(self, name).update(getattr(other, name))
 
 
 class FindingTests:
-    """A plugin that ``plugin`` registers in every process of a gated run.
+    """A plugin that ``session.reporting`` registers in every process of a gated run.
 
     ``found`` is None before a collection, and of one that was cut short.
     """
 
     def __init__(self) -> None:
         self.found: TestsFound | None = None
-        self.tests: set[str] = set()
-        """Those collected so far."""
+        self.so_far = TestsFound()
         self.gated: set[str] = set()
-        """Those of them that may measure something."""
+        """Tests that may measure something."""
         self.ends: dict[str, Ended] = {}
         self._chosen = False
         """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
-        self._modules: set[str] = set()
-        self._failed: set[str] = set()
-        self._skipped: dict[str, str] = {}
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        self.tests.add(item.nodeid)
+        self.so_far.tests.add(item.nodeid)
         if "gpuperf" in getattr(item, "fixturenames", ()):
             self.gated.add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._failed.add(report.nodeid)
+            self.so_far.failed.add(report.nodeid)
         elif report.skipped:
-            self._skipped[report.nodeid] = skip_reason(report)
+            self.so_far.skipped[report.nodeid] = skip_reason(report)
         elif report.nodeid.endswith(".py"):
-            self._modules.add(report.nodeid)
+            self.so_far.modules.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self) -> None:
@@ -94,12 +86,9 @@ class FindingTests:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        if not self._chosen or session.config.pluginmanager.hasplugin("dsession"):
-            return
-        self.found = TestsFound(
-            tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
-            modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
-        )  # fmt: skip
+        if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
+            self.found = self.so_far
+            self.found.selected = {item.nodeid for item in session.items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if is_of_subtest(report):
@@ -120,9 +109,7 @@ class FindingTests:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
         opened = stash.run_of(session.config).opened
         if opened is not None and self.found is not None:
-            self.found = msgspec.structs.replace(
-                self.found, models=frozenset({opened.facts.slug}), archs=frozenset({opened.facts.arch})
-            )  # fmt: skip
+            self.found.models, self.found.archs = {opened.facts.slug}, {opened.facts.arch}
         if handed_over is not None and self.found is not None:
             handed_over[HANDED_OVER] = msgspec.json.encode(self.found).decode()
 
@@ -130,9 +117,9 @@ class FindingTests:
     def pytest_testnodedown(self, node: Any) -> None:
         text = getattr(node, "workeroutput", {}).get(HANDED_OVER)
         if text is not None:
-            theirs = msgspec.json.decode(text, type=TestsFound)
-            self.found = theirs if self.found is None else self.found.joined(theirs)
-            stash.run_of(node.config).archs_of_workers = self.found.archs
+            self.found = self.found or TestsFound()
+            self.found.join(msgspec.json.decode(text, type=TestsFound))
+            stash.run_of(node.config).archs_of_workers = frozenset(self.found.archs)
 
 
 def is_of_subtest(report: pytest.TestReport) -> bool:

@@ -170,11 +170,11 @@ class CudaDevice:
         return self._nvml.state()
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Raises ``LockTimeout`` and ``LockUnavailable``."""
+        """Raises ``LockError``."""
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
+        """Measured at first use, under the lock."""
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)

@@ -34,12 +34,8 @@ class UnseenMemory(RuntimeError):
     """An allocator gives out the GPU's memory, and nobody can count what."""
 
 
-class LockTimeout(GpuperfError, RuntimeError):
-    """Another process kept the GPU for longer than this one waits."""
-
-
-class LockUnavailable(GpuperfError, RuntimeError):
-    """The lock file of a GPU cannot be used."""
+class LockError(GpuperfError, RuntimeError):
+    """Another process kept the GPU for longer than this one waits, or the GPU's lock file cannot be used."""
 
 
 class TimerUnavailable(GpuperfError):

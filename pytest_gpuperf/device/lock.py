@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockError
 
 LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
 HELD_VARIABLE = "GPUPERF_HELD_GPU"
@@ -45,7 +45,7 @@ class GpuLock:
     def held(self) -> AbstractContextManager[Any]:
         """Hold the GPU from now to the end of the context that is returned.
 
-        Raises ``LockTimeout``, and ``LockUnavailable`` if the lock file cannot be used.
+        Raises ``LockError`` where others keep it for longer than this one waits, or the lock file cannot be used.
         """
         if self._held_for_us:
             return contextlib.nullcontext()
@@ -60,12 +60,12 @@ class GpuLock:
             with contextlib.nullcontext() if lock.is_locked else door.acquire(timeout=self._wait_s):
                 return lock.acquire(timeout=self._wait_s)
         except Timeout:
-            raise LockTimeout(
+            raise LockError(
                 f"other processes have held this GPU for {self._wait_s:g} s (lock {self.path}): wait until they are "
                 "done or end them, then run again"
             ) from None
         except OSError as problem:
-            raise LockUnavailable(
+            raise LockError(
                 f"the lock of this GPU, {self.path}, cannot be used ({problem}): let {LOCK_VARIABLE} name a folder "
                 "that is writable for all who measure on this machine"
             ) from problem

@@ -6,16 +6,13 @@ import dataclasses
 import importlib
 import json
 import os
-import subprocess
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from pytest_gpuperf.counters.run_ncu import find_program
-from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.options import USUAL_FOLDER
+from pytest_gpuperf.counters.run_ncu import Ncu, find_ncu
 
 Area = Literal["static", "time", "counters"]
 Status = Literal["ok", "missing", "warn"]
@@ -79,15 +76,9 @@ def as_json(findings: Sequence[ProbeResult], version: str) -> str:
 
 # --- the machine ---------------------------------------------------------------------------------
 
-RUN_LIMIT_S = 30
-
-
-class ProgramError(GpuperfError):
-    """A program could not be started, did not end in time, or ended with an error; the message says which."""
-
 
 class HostMachine:
-    """Packages, files and programs: probes ask only this, so a test hands them a machine of its own."""
+    """Packages, files and ncu: probes ask only this, so a test hands them a machine of its own."""
 
     def version(self, distribution: str) -> str | None:
         """Version of an installed Python distribution, None if it is not installed."""
@@ -107,24 +98,9 @@ class HostMachine:
         except OSError:
             return None
 
-    def baselines(self) -> Path | None:
-        """The folder of the baselines in the current folder or above; None without one."""
-        here = Path.cwd()
-        return next((path for one in (here, *here.parents) if (path := one / USUAL_FOLDER).is_dir()), None)
-
     def environ(self, name: str) -> str | None:
         return os.environ.get(name)
 
-    def find(self, program: str, folders: tuple[str, ...] = ()) -> str | None:
-        """Path of a program on PATH or, newest name first, in folders given as glob patterns from the root."""
-        return find_program(program, folders)
-
-    def run(self, *command: str) -> str:
-        """Standard output of a program.  Raises ``ProgramError``."""
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise ProgramError(str(problem)) from problem
-        if done.returncode != 0:
-            raise ProgramError(f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}")
-        return done.stdout
+    def ncu(self) -> Ncu:
+        """Raises ``CountersUnavailable``."""
+        return find_ncu()

@@ -1,4 +1,4 @@
-"""Probes for the driver and its GPUs, through NVML, for what times need, CuPy and CUPTI, and for what a team gates.
+"""Probes for the driver and its GPUs, through NVML, and for what times need: CuPy and CUPTI.
 
 No CUDA context is made, so this process is on none of the GPUs.
 """
@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from pytest_gpuperf.baselines import manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
-from pytest_gpuperf.device.facts import slug
-from pytest_gpuperf.doctor.findings import Area, HostMachine, ProbeResult, missing
-from pytest_gpuperf.doctor.probes import VERSION, package
+from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, missing
+from pytest_gpuperf.doctor.probes import package
 
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 NO_DRIVER_ADVICE = (
@@ -148,63 +144,3 @@ def _cupti(machine: HostMachine) -> ProbeResult:
         advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
         return ProbeResult("time", "CUPTI", "warn", detail, advice)
     return ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")
-
-
-# --- what the team gates -------------------------------------------------------------------------
-
-
-def probe_team(machine: HostMachine) -> list[ProbeResult]:
-    """The compilers and GPU models of ``baselines/manifest.json`` beside this machine's, and targets without records.
-
-    Nothing where there is no manifest.
-    """
-    folder = machine.baselines()
-    try:
-        found = manifest.read(folder) if folder is not None else None
-        gone = found.gone_from(folder) if found is not None and folder is not None else ()
-    except BaselineError as problem:
-        return [ProbeResult("static", "manifest", "warn", str(problem).splitlines()[0], "see to that file")]
-    if found is None:
-        return []
-    results = [*_team_compilers(found, machine), *_team_gpus(found, machine)]
-    if gone:
-        advice = "restore them from version control, or take them off: gpuperf baselines rm NAME"
-        results.append(ProbeResult("static", "targets", "warn", f"without records: {', '.join(gone)}", advice))
-    return results
-
-
-def _team_compilers(found: Manifest, machine: HostMachine) -> Iterator[ProbeResult]:
-    declared = [name for name in found.toolchains if name.startswith("nvrtc ")]
-    if declared:
-        own = []
-        with contextlib.suppress(Exception):  # the probe of the compiler says what keeps it from compiling
-            own = [machine.load(VERSION).toolchain()]
-        advice = (
-            f"pip install nvidia-cuda-nvrtc=={declared[-1].split()[1]}, or record with this one too: "
-            "pytest --update-baselines=new"
-        )
-        yield _of_team("static", "team's NVRTC", "declares", declared, own, advice)
-
-
-def _team_gpus(found: Manifest, machine: HostMachine) -> Iterator[ProbeResult]:
-    if found.gpu_models:
-        here: list[str] = []
-        with contextlib.suppress(Exception), _started(machine) as nvml:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-            here = sorted({slug(nvml.nvmlDeviceGetName(handle)) for handle in handles})
-        advice = (
-            "times of another model are NEW here: record them with pytest --update-baselines=new if the team wants them"
-        )
-        yield _of_team("time", "team's GPUs", "has times of", found.gpu_models, here, advice)
-
-
-def _of_team(
-    area: Area, name: str, verb: str, declared: Sequence[str], here: Sequence[str], advice: str
-) -> ProbeResult:
-    """What this machine has beside what the team declares; nothing is wrong with a machine that has none of it."""
-    detail = f"the team {verb} {', '.join(declared)}"
-    if not here:
-        return ProbeResult(area, name, "ok", detail)
-    other = [one for one in here if one not in declared]
-    detail += f"; this machine has {', '.join(other or here)}"
-    return ProbeResult(area, name, "warn" if other else "ok", detail, advice if other else "")

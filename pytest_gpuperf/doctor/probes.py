@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.counters.failures import PERMISSION_REMEDY
-from pytest_gpuperf.doctor.findings import Area, HostMachine, ProbeResult, ProgramError, missing
+from pytest_gpuperf.counters.failures import PERMISSION_REMEDY, CountersUnavailable
+from pytest_gpuperf.doctor.findings import Area, HostMachine, ProbeResult, missing
 from pytest_gpuperf.errors import GpuperfError
 
 BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
@@ -101,18 +100,11 @@ def probe_ncu(machine: HostMachine) -> list[ProbeResult]:
 
 
 def _ncu(machine: HostMachine) -> ProbeResult:
-    own = {name: value for name in run_ncu.VARIABLES if (value := machine.environ(name))}
-    path = machine.find("ncu", run_ncu.folders(own))
-    if path is None:
-        return missing("counters", "ncu", "not on PATH, nor in a CUDA toolkit", run_ncu.INSTALL)
     try:
-        version = run_ncu.version_of(machine.run(path, "--version"))
-    except ProgramError as problem:
-        advice = f"run '{path} --version' by hand and repair the installation"
-        return missing("counters", "ncu", f"{path} does not run: {problem}", advice)
-    if old := run_ncu.too_old(version):
-        return missing("counters", "ncu", f"{path}: {old}", run_ncu.UPGRADE)
-    return ProbeResult("counters", "ncu", "ok", f"{'.'.join(map(str, version)) or 'unknown version'} at {path}")
+        found = machine.ncu()
+    except CountersUnavailable as problem:
+        return missing("counters", "ncu", problem.reason, problem.remedy)
+    return ProbeResult("counters", "ncu", "ok", f"{str(found).removeprefix('ncu ')} at {found.path}")
 
 
 def _permission(machine: HostMachine) -> ProbeResult:

@@ -58,7 +58,15 @@ def code_differences(store: BaselineStore, tests: Sequence[TestEvidence]) -> tup
         except ToolchainMissing:
             return ()
         codes.update({(arch, text): without_padding(code) for text, code in found.items()})
-    return tuple(_difference(pair, codes[pair.arch, pair.old], codes[pair.arch, pair.new]) for pair in pairs)
+    differences = []
+    for pair in pairs:
+        old, new = codes[pair.arch, pair.old], codes[pair.arch, pair.new]
+        lines = compare_instructions(old, new)
+        differences.append(CodeDifference(
+            key=pair.key, kernel=pair.kernel, arch=pair.arch, instructions=(len(old), len(new)),
+            lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
+        ))  # fmt: skip
+    return tuple(differences)
 
 
 def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pair]:
@@ -93,14 +101,6 @@ def _code(store: BaselineStore, cubins: Mapping[str, bytes], record: StaticRecor
     return code if len(code) <= LONGEST * INSTRUCTION_BYTES else b""
 
 
-def _difference(pair: _Pair, old: Sequence[Instruction], new: Sequence[Instruction]) -> CodeDifference:
-    lines = compare_instructions(old, new)
-    return CodeDifference(
-        key=pair.key, kernel=pair.kernel, arch=pair.arch, instructions=(len(old), len(new)),
-        lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
-    )  # fmt: skip
-
-
 def compare_instructions(old: Sequence[Instruction], new: Sequence[Instruction]) -> list[CodeLine]:
     """Lines side by side, matched by opcode; equal ones are left out but for ``CONTEXT`` around each change.
 
@@ -111,11 +111,8 @@ def compare_instructions(old: Sequence[Instruction], new: Sequence[Instruction])
     )
     lines: list[CodeLine] = []
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
-        pairs = max(i_end - i, j_end - j)
-        for step in range(pairs):
-            before = old[i + step] if i + step < i_end else None
-            after = new[j + step] if j + step < j_end else None
-            lines.append(_line(before, after, matched=tag == "equal"))
+        pairs = itertools.zip_longest(old[i:i_end], new[j:j_end])
+        lines += [_line(before, after, matched=tag == "equal") for before, after in pairs]
     return _shortened(lines)
 
 
@@ -142,17 +139,10 @@ def _text(instruction: Instruction | None, *, jump: bool = True) -> str:
 
 
 def _shortened(lines: Sequence[CodeLine]) -> list[CodeLine]:
-    near = [False] * len(lines)
-    for place, line in enumerate(lines):
-        if line.mark != "same":
-            for at in range(max(0, place - CONTEXT), min(len(lines), place + CONTEXT + 1)):
-                near[at] = True
+    changed = [place for place, line in enumerate(lines) if line.mark != "same"]
+    shown = {place + step for place in changed for step in range(-CONTEXT, CONTEXT + 1)}
     kept: list[CodeLine] = []
-    skipped = 0
-    for line, shown in zip(lines, near, strict=True):
-        if shown and skipped:
-            kept.append(CodeLine("left out", lines=skipped))
-        skipped = 0 if shown else skipped + 1
-        if shown:
-            kept.append(line)
-    return [*kept, CodeLine("left out", lines=skipped)] if skipped and kept else kept
+    for is_shown, stretch in itertools.groupby(range(len(lines)), key=shown.__contains__):
+        found = [lines[place] for place in stretch]
+        kept += found if is_shown else [CodeLine("left out", lines=len(found))]
+    return kept if changed else []

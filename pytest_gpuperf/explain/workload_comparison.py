@@ -10,8 +10,7 @@ from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.explain.estimates import Estimates, VersionPair
-from pytest_gpuperf.explain.known_launch import known_launch
+from pytest_gpuperf.explain.estimates import Estimates, VersionPair, known_launch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts

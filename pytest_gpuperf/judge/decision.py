@@ -8,7 +8,6 @@ inequality), however often one looks.  See docs/explanation/statistics.md.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 from collections.abc import Sequence
@@ -144,29 +143,17 @@ class Comparison(Record, frozen=True):
         return log_e_slower(self.r, limits, self.means) > 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """The ratio of two times, candidate over baseline."""
+def interval(r: Sequence[float]) -> tuple[float, float] | None:
+    """95 % interval of the median ratio that holds whenever one stops; None for too few blocks.
 
-    ratio: float
-    """exp of the median of the blocks' log ratios."""
-    interval: tuple[float, float] | None
-    """95 % interval of it that holds whenever one stops; None for too few blocks."""
-
-
-def estimate(r: Sequence[float]) -> Estimate | None:
-    """The ratio that blocks show; None without any.
-
-    The interval is made of order statistics: two one-sided e-values of signs, each at half of 5 %, are inverted.
+    It is made of order statistics: two one-sided e-values of signs, each at half of 5 %, are inverted.
     """
     values = np.sort(np.asarray(r, dtype=np.float64))
-    if not values.size:
-        return None
-    ratio, size = math.exp(float(np.median(values))), values.size
+    size = values.size
     for agreeing in range(size // 2, size + 1):
         if log_e(np.repeat([1.0, -1.0], [agreeing, size - agreeing])) >= math.log(2 / 0.05):
-            return Estimate(ratio, (math.exp(values[size - agreeing]), math.exp(values[agreeing - 1])))
-    return Estimate(ratio, None)
+            return math.exp(values[size - agreeing]), math.exp(values[agreeing - 1])
+    return None
 
 
 def over_processes(ratios: Sequence[float], limits: Limits, alpha: float) -> Decision | None:

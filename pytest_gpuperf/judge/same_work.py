@@ -7,12 +7,9 @@ are the same work, however it is launched.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from pytest_gpuperf.model.evidence import is_known, same_toolchain
 from pytest_gpuperf.model.time_record import Identity
-
-Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
 RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
@@ -24,28 +21,17 @@ _CALLABLE = "callable"
 """The launch of what is no single launch."""
 
 
-def attribute(old: Identity, new: Identity) -> Cause:
-    """What made it differ: the source, the compiler, the launch alone or none of them."""
-    if not old.code or not new.code:
-        return "unknown"
-    if old.code == new.code:
-        changed: Cause = "arguments" if other_arguments(old, new) else "environment"
-        return changed if old.launch == new.launch else "launch"
-    if old.source and old.source == new.source:
-        return "compiler"
-    return "code" if same_toolchain(old.toolchain, new.toolchain) else "code or compiler"
-
-
-def explain(cause: Cause, old: Identity, new: Identity) -> str:
-    """The attribution as a sentence, with the arguments that differ."""
+def explain(old: Identity, new: Identity) -> str:
+    """What made it differ, as a sentence: the source, the compiler, the launch, the arguments or none of them."""
     launch = "" if old.launch == new.launch else f"{LAUNCH_CHANGED} from {old.launch} to {new.launch}"
-    if cause == "environment":
-        clauses = [f"{SAME_CODE}: a difference in time comes from the environment"]
-    elif cause in ("arguments", "launch"):
-        clauses = [SAME_CODE, launch]
+    arguments = other_arguments(old, new)
+    if old.code != new.code:
+        clauses = [tuned_otherwise(old.config, new.config), _of_code(old, new)]
+    elif launch or arguments:
+        clauses = [SAME_CODE]
     else:
-        clauses = [tuned_otherwise(old.config, new.config), _of_code(cause, old, new), launch]
-    return "; ".join(filter(None, [*clauses, *other_arguments(old, new)]))
+        clauses = [f"{SAME_CODE}: a difference in time comes from the environment"]
+    return "; ".join(filter(None, [*clauses, launch, *arguments]))
 
 
 def other_arguments(old: Identity, new: Identity) -> tuple[str, ...]:
@@ -65,21 +51,20 @@ def tuned_otherwise(old: str, new: str) -> str:
     return f"the configuration was {old} and is {new}" if old and new and old != new else ""
 
 
-def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
-    if cause == "unknown":
-        return "a callable has no machine code to compare: a difference may come from the code or from the environment"
-    sources_known = bool(old.source and new.source) and not tuned_otherwise(old.config, new.config)  # which is in them
-    if cause == "code":
-        return "the source and its machine code changed" if sources_known else "the machine code changed"
-    unsaid = not (is_known(old.toolchain) or is_known(new.toolchain))
-    if cause == "code or compiler":
+def _of_code(old: Identity, new: Identity) -> str:
+    """Source or compiler of other machine code; a configuration is in the source."""
+    unsaid = "" if is_known(old.toolchain) or is_known(new.toolchain) else f"; {_UNSAID}"
+    compilers = ""
+    if not unsaid and not same_toolchain(old.toolchain, new.toolchain):
+        compilers = f"from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+    if old.source and old.source == new.source:
+        changed = f"; the compiler changed {compilers}" if compilers else f", the machine code is not{unsaid}"
+        return f"the source is that of the baseline{changed}"
+    sources_known = old.source and new.source and not tuned_otherwise(old.config, new.config)
+    if compilers or unsaid:
         what = "source" if sources_known else "machine code"
-        compilers = f"{old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
-        return f"the {what} changed; {_UNSAID}" if unsaid else f"the {what} changed, and the compiler from {compilers}"
-    if same_toolchain(old.toolchain, new.toolchain) or unsaid:
-        code = "the source is that of the baseline, the machine code is not"
-        return f"{code}; {_UNSAID}" if unsaid else code
-    return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
+        return f"the {what} changed, and the compiler {compilers}" if compilers else f"the {what} changed{unsaid}"
+    return "the source and its machine code changed" if sources_known else "the machine code changed"
 
 
 def other_work(old: Identity, new: Identity) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from pytest_gpuperf.judge.decision import (
     CONFIRMING_ALPHA,
     Comparison,
     Decision,
-    estimate,
+    interval,
     log_e_slower,
     over_processes,
     proven_faster,
@@ -167,11 +167,9 @@ def not_confirmed(suspected: Judgement, why: str) -> Judgement:
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
-    found = estimate(first.r)
-    assert found is not None
     path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
-        before_ns=first.time_ns / found.ratio, after_ns=first.time_ns, ratio=found.ratio, interval=found.interval,
+        before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
         tolerance=case.limits.tolerance, method="paired", pair_slot=case.pair_slot, blocks=len(first.r),
         confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
         mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),

@@ -81,10 +81,6 @@ class Round(RecordedRound, frozen=True, kw_only=True):
     """Summary of one batch of samples of one workload, as it was taken.  Times are nanoseconds per launch."""
 
     samples: int
-    quantiles: tuple[float, ...]
-    """5, 25, 50, 75 and 95 %."""
-    minimum: float
-    maximum: float
     sm_clock_mhz: tuple[int, int] | None = None
     """SM clock before and after."""
 

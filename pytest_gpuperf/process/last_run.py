@@ -78,12 +78,6 @@ def find(start: Path) -> Path | None:
     return next((path for folder in _searched(start) if (path := path_below(folder)).is_file()), None)
 
 
-def where(start: Path) -> str:
-    """The folders in which ``find`` looks, in words."""
-    top = _searched(start)[-1]
-    return f"{start}, the top of its repository" if start == top else f"{start} or above, up to {top}"
-
-
 def _searched(start: Path) -> list[Path]:
     folders, top = [start, *start.parents], checkout_around(start)
     return folders[: folders.index(top) + 1] if top is not None else folders

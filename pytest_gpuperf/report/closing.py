@@ -56,7 +56,7 @@ def none_written(book: Results, options: Options, arguments: Sequence[str]) -> s
         why = "all are up to date"
     else:
         why = "nothing is proven to have changed (a test given by its node id is recorded all the same)"
-    return f"0 baselines written: {why}{'; failed tests record nothing' if book.any_failed and book.judgements else ''}"
+    return f"0 baselines written: {why}{'; failed tests record nothing' if book.failures and book.judgements else ''}"
 
 
 def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:

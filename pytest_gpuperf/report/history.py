@@ -28,8 +28,6 @@ class Point(NamedTuple):
     date: str
     subject: str
     value: float
-    is_run: bool = False
-    """What a run found at that commit, and no record of it."""
 
 
 class HistoryStep(NamedTuple):
@@ -72,9 +70,7 @@ def lines_of(series: Sequence[Series]) -> list[str]:
         if len(set(values)) == 1:
             unchanged += 1
             continue
-        runs = sum(point.is_run for point in one.points)
-        counts = [numbered(count, noun) for count, noun in ((len(values) - runs, "commit"), (runs, "run")) if count]
-        points = " and ".join(counts)
+        points = numbered(len(values), "commit")
         lines.append(f"{one.name}: {_shown(one, values[0])} -> {_shown(one, values[-1])}, {points}  {spark(values)}")
         for step in one.steps:
             at = one.points[step.at]

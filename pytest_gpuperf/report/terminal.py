@@ -131,7 +131,7 @@ def _with_findings(book: Results) -> list[TestEvidence]:
 
 def _tables(screen: Screen, book: Results, evidence: Sequence[TestEvidence], options: Options) -> None:
     """Times, or without any the machine code and the counters; ``-v`` shows all of them."""
-    timed, whole = book.judged_times, screen.verbose
+    timed, whole = any(one.kind == "time" for one in book.judgements), screen.verbose
     if options.gates and (not timed or whole):
         screen.write_table(table_of(static_view(evidence), evidence, whole=whole))
     if not timed or whole:

@@ -95,7 +95,7 @@ def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tup
                 f"its tests did not come to an end: {why}. The last lines of their run:{last}"
             ) from None
     if alone:
-        keep_running(config, revision.commit, process)
+        keep_running(config, process)
     else:
         process.close()
     return found

@@ -93,7 +93,7 @@ def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
     if len(code) > len(python):
         return True
     finding = worker.config.stash.get(stash.FINDING, None)
-    modules = {node_id.partition("::")[0] for node_id in finding.tests} if finding is not None else set()
+    modules = {node_id.partition("::")[0] for node_id in finding.so_far.tests} if finding is not None else set()
     of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
     names = {path.name for path in python}
     loaded = {Path(os.path.realpath(file)) for file in imported().values() if Path(file).name in names}

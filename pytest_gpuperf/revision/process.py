@@ -59,6 +59,7 @@ class RevisionProcess:
 
         Raises ``OtherSideLost`` if it cannot be started, and ``pytest.UsageError`` as ``_command`` does.
         """
+        self.commit = revision.commit
         self._scratch = scratch_folder("gpuperf-revision-")
         self._folder = Path(self._scratch.name)
         self._log = self._folder / "log"
@@ -147,33 +148,32 @@ class RevisionProcess:
 
 # --- the one of this process -----------------------------------------------------------------------
 
-RUNNING: pytest.StashKey[tuple[str, RevisionProcess]] = pytest.StashKey()
-"""The one that runs, and the commit that it stands for."""
+RUNNING: pytest.StashKey[RevisionProcess] = pytest.StashKey()
 
 
-def keep_running(config: pytest.Config, commit: str, process: RevisionProcess) -> None:
+def keep_running(config: pytest.Config, process: RevisionProcess) -> None:
     """Let it be this process's partner until the end of the run."""
-    config.stash[RUNNING] = commit, process
+    config.stash[RUNNING] = process
     config.add_cleanup(functools.partial(give_up, config))
 
 
 def process_for(worker: Run, revision: Revision) -> RevisionProcess:
     """This process's partner, started at its first use.  Raises ``OtherSideLost`` and ``NotPaired``."""
     config = worker.config
-    if RUNNING in config.stash and config.stash[RUNNING][0] != revision.commit:
+    if RUNNING in config.stash and config.stash[RUNNING].commit != revision.commit:
         give_up(config)
     if RUNNING not in config.stash:
         if places_there(config, revision) is None:
             raise NotPaired(f"{revision.name} has none of these test files")
-        keep_running(config, revision.commit, RevisionProcess(config, revision, worker.child_environment()))
-    return config.stash[RUNNING][1]
+        keep_running(config, RevisionProcess(config, revision, worker.child_environment()))
+    return config.stash[RUNNING]
 
 
 def leave_test(config: pytest.Config) -> None:
     """Let the partner end its test, at the end of this process's: it holds no memory then."""
     if RUNNING in config.stash:
         try:
-            config.stash[RUNNING][1].leave()
+            config.stash[RUNNING].leave()
         except OtherSideLost:
             give_up(config)
 
@@ -181,7 +181,7 @@ def leave_test(config: pytest.Config) -> None:
 def give_up(config: pytest.Config) -> None:
     """End the partner; the next callable starts another one."""
     if RUNNING in config.stash:
-        process = config.stash[RUNNING][1]
+        process = config.stash[RUNNING]
         del config.stash[RUNNING]
         process.close()
 

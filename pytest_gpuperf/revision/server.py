@@ -95,7 +95,8 @@ def leave_evidence(config: pytest.Config, book: Results, task: RevisionTask) -> 
     early = frozenset(one.node_id for one in book.evidence if one.status != "complete" and one.workloads)
     found = RevisionFound(
         tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures, early),
-        collected=finding.found.modules, failed=frozenset(book.failures), foreign=foreign_files_of(config).lines(),
+        collected=frozenset(finding.found.modules), failed=frozenset(book.failures),
+        foreign=foreign_files_of(config).lines(),
         device=next((one.device for one in book.evidence if one.device is not None), None),
     )  # fmt: skip
     write_whole(task.folder / FOUND_FILE, msgspec.json.encode(found))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -31,14 +31,14 @@ class Family:
     """Grid and arguments of a launch that serve every count up to the given one."""
 
     def compiled(self, count: int, arch: str, *, moved: bool = False) -> KernelBinary:
-        """Machine code.  Raises what ``compile_together`` raises.
+        """Machine code.  Raises what ``compile_kernel`` raises.
 
         ``moved``: another function lies ahead of it in its module, for where code lies is no property of a kernel.
         """
         name = f"gpuperf_{self.name}_{count}"
         kernel = self.text.replace("NAME", name).replace("COUNT", str(count))
         source = KernelSource(text=OTHER_FUNCTION + kernel if moved else kernel, name=name)
-        return compile_together([source], [arch], CompileCache())[source, arch]
+        return compile_kernel(source, arch, cache=CompileCache())
 
 
 LOOP = Family(

@@ -10,7 +10,7 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
-from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.verdict import Verdict
@@ -156,7 +156,8 @@ def _nothing_measured(run: Run, *, passed: bool) -> str:
     """
     options, results = run.options, run.results
     compared_nothing = _compared_nothing(results) if options.open == "fail" and options.update is None else ""
-    gathered = results.gathered_anything if options.gates else results.gathered_counters
+    works = [work for one in results.evidence for work in one.workloads]
+    gathered = results.gathered_anything if options.gates else any(work.counters for work in works)
     if compared_nothing or gathered or not passed:
         return compared_nothing
     count = results.tests_run

@@ -54,7 +54,12 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     leave_test(item.config)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception) and not isinstance(problem, SKIPS)
     _settle_pending(item, run, test, cut_short=failed_by_pytest)  # a fault too: nothing can be confirmed then
-    unreadable = _judge(item, run, test, problem, stopped=stopped) if run.options.active else ""
+    unreadable = ""
+    if run.options.active:
+        from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
+
+        early = stopped or test.subtest_stopped
+        unreadable = judge_test.judge_test(item.config, run, test, stopped=early, whole=problem is None and not early)
     if problem is not None and not stopped and not isinstance(problem, SKIPS):
         if type(problem).__module__.startswith("pytest_gpuperf."):
             said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header
@@ -70,19 +75,8 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise problem
     if test.status == "static only":
         raise pytest.skip.Exception(harmless(f"static only: {test.reason}"))
-
-
-def _judge(item: pytest.Item, run: Run, test: TestRecord, problem: BaseException | None, *, stopped: bool) -> str:
-    """Judge the test by what it found.  Returns why a baseline cannot be read; empty if all can."""
-    from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
-
-    early = stopped or test.subtest_stopped
-    return judge_test.judge_test(item.config, run, test, stopped=early, whole=problem is None and not early)
-
-
-def checked_only(problem: BaseException) -> BaseException:
-    """What ends the test whose fixture stopped early, for this."""
-    return pytest.skip.Exception(harmless(f"checked only: {problem}"))
+    if phase == "setup":  # there is no test to run without its fixture
+        raise pytest.skip.Exception(harmless(f"checked only: {problem}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:

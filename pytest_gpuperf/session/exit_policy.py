@@ -113,11 +113,6 @@ def failure_message(
     if any(judgement.verdict.is_regression for judgement in failed):
         lines.append(f"If this change is intended: {accept}, and commit what it writes.")
     record = accepting_command(failed, repeated, "=new")
-    remedies = [words.format(accept=accept, record=record) for words in map(_remedy, failed) if words]
-    lines += dict.fromkeys(remedies)
+    remedies = [REMEDIES.get(judgement.verdict, "") for judgement in failed if not judgement.renamed]
+    lines += dict.fromkeys(words.format(accept=accept, record=record) for words in remedies if words)
     return "\n".join(lines)
-
-
-def _remedy(judgement: Judgement) -> str:
-    """What to do about a verdict that is no regression; empty where its own reason says it."""
-    return "" if judgement.renamed else REMEDIES.get(judgement.verdict, "")

@@ -116,7 +116,7 @@ def same_work(run: Run, workload: WorkloadEvidence, judged: Collection[Judgement
         return judged
     differs, was = min(found, key=lambda one: (bool(one[0]), one[1].launch != identity.launch))
     other = "; ".join(differs) + (RECORD_BY_NAME if run.revision is None else "")
-    launch = f"{explain('launch', was, identity)}: its time will tell"
+    launch = f"{explain(was, identity)}: its time will tell"
 
     def of_that_work(one: Judgement) -> Judgement:
         if not (one.verdict.is_pass or one.verdict is Verdict.BETTER):

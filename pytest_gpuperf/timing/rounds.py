@@ -75,9 +75,7 @@ def summarise(
     """
     values = stats.valid_samples(samples_ns)
     return Round(
-        session=session, samples=values.size, midmean=stats.centre(values, step_ns), minimum=float(values.min()),
-        quantiles=tuple(map(float, np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]))), maximum=float(values.max()),
-        sm_clock_mhz=clocks,
+        session=session, samples=values.size, midmean=stats.centre(values, step_ns), sm_clock_mhz=clocks,
     )  # fmt: skip
 
 

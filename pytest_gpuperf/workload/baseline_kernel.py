@@ -10,7 +10,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
-from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.machine_code.ready_made import binary_of, stored_binary
 from pytest_gpuperf.device.arguments import recorded_arguments
@@ -88,18 +88,13 @@ def changes_since(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> 
 def _stored(worker: Run, record: TimeRecord, launch: Launch) -> KernelBinary:
     """The kernel on record, if its cubin holds the code of the record's identity.
 
-    Raises ``CubinError``, ``BadCubin``, ``OtherCode``.
+    Raises ``CubinError``, ``BadCubin``.
     """
-    now = launch.binary
-    arch, cubin = now.arch, worker.store.cubin(record.cubin)
-    if (cubin, record.symbol, record.identity.code) == (now.cubin, now.symbol, now.profile.code_hash):
-        return msgspec.structs.replace(
-            now, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
-        )
     try:
-        binary = stored_binary(cubin, record.symbol, arch, record.identity.code)
-    except (BadCubin, OtherCode) as problem:
-        raise type(problem)(f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
+        cubin = worker.store.cubin(record.cubin)
+        binary = stored_binary(cubin, record.symbol, launch.binary.arch, record.identity.code)
+    except BadCubin as problem:
+        raise BadCubin(f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
     return msgspec.structs.replace(
         binary, name=record.kernel, source_hash=record.identity.source, toolchain=record.identity.toolchain
     )

@@ -1,18 +1,29 @@
-"""One run of a workload and the test's own check of its result: before anything is timed, and again after it was."""
+"""One run of a workload and the test's own check of its result: before anything is timed, and again after it was.
+
+Outputs hold poison before it.  Inputs are made anew from a seed before every run, in the arrays that the workload
+reads: their addresses stay, so a launch and a captured graph read the new content.  Arrays are CuPy's, NumPy's in
+simulations, or PyTorch's tensors.
+"""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import reprlib
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
+from pytest_gpuperf.device.arguments import array_facts
+from pytest_gpuperf.device.arrays import POISON, stream_of
+from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.workload.fresh_inputs import poison
 from pytest_gpuperf.workload.request import Request, asked_of
 
 UNTIMED = "; nothing was timed"
+SEED_BITS = 31
+"""Of what a factory of inputs is given: every library's generator takes it."""
 
 
 class WrongResult(AssertionError):
@@ -84,3 +95,113 @@ def _require_yes(name: str, answer: Any) -> None:
             f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}, which "
             f"says neither yes nor no: compare in the check, which returns True or False, or raises{UNTIMED}"
         )
+
+
+# --- inputs and outputs --------------------------------------------------------------------------
+
+
+class FreshInputs:
+    """The arrays that a workload reads, and the factory that fills them; run by run with the same seeds everywhere."""
+
+    def __init__(self, name: str, factory: Callable[[int], Any], launch: Launch | None, outputs: Sequence[Any]) -> None:
+        """Without a ``launch`` it is a callable, which gets arrays like the factory's first.
+
+        Raises ``BadArgument`` for a factory that gives no arrays, others than the launch reads, or always the same.
+        """
+        self._name, self._factory = name, factory
+        self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
+        self._targets: dict[Any, Any] = {}
+        self._make()
+        self._targets = first = {
+            key: _detached(one).clone() if hasattr(one, "clone") else one.copy() for key, one in self._made.items()
+        }
+        if launch is not None:
+            self._targets = _arrays_read_by(launch, outputs, first if self._by_name else None)
+        self._make()
+        if all(bool((_bytes(one) == _bytes(self._made[key])).all()) for key, one in first.items()):
+            why = "gives the same for two seeds: let its content follow from the seed"
+            raise BadArgument(f"{name}: inputs(seed) {why}")
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a callable is given."""
+        return tuple(self._targets.values())
+
+    @property
+    def made(self) -> tuple[Any, ...]:
+        """What the factory made last, which no run has changed."""
+        return tuple(self._made.values())
+
+    def renew(self) -> None:
+        """Make the next inputs, and enqueue their copy to where the workload reads them.  Raises ``BadArgument``."""
+        self._make()
+        for key, target in self._targets.items():
+            _detached(target)[...] = _detached(self._made[key])
+
+    def _make(self) -> None:
+        """Have the factory make inputs of the next seed.  Raises ``BadArgument`` if they do not fit the workload's."""
+        self.seed = next(self._seeds)
+        given = self._factory(self.seed)
+        self._by_name = isinstance(given, Mapping)
+        if not isinstance(given, Mapping):
+            arrays = given if isinstance(given, tuple | list) else (given,)
+            keys = self._targets if len(self._targets) == len(arrays) else range(len(arrays))
+            given = dict(zip(keys, arrays, strict=True))
+        self._made = dict(given)
+        if problem := next(self._misfits(), ""):
+            raise BadArgument(f"{self._name}: inputs(seed) gives {problem}")
+
+    def _misfits(self) -> Iterator[str]:
+        """What the factory made and a workload cannot take, or not in the place of its first inputs."""
+        targets = self._targets or self._made
+        for key, one in self._made.items():
+            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+                yield f"{type(one).__name__} for {key!r}: it takes CuPy arrays and PyTorch tensors"
+        if self._made.keys() != targets.keys():
+            made, wanted = (", ".join(map(repr, names)) or "nothing" for names in (self._made, targets))
+            yield f"{made}, and the workload reads {wanted}: give one array for each, in this order, or a dict"
+        for key, target in targets.items():
+            if (found := _described(self._made[key])) != (wanted := _described(target)):
+                yield f"{found} for {key!r}, which is {wanted}: give the same library, type and shape"
+
+
+def _arrays_read_by(launch: Launch, outputs: Sequence[Any], keys: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    """The launch's arrays that a factory fills: all but ``outputs``, by position, or those that its dict names.
+
+    ``keys`` of a dict are positions or names of parameters, and may be an output's.  Raises ``BadArgument``.
+    """
+    arrays = {place: one for place, one in enumerate(launch.arguments) if array_facts(one)}
+    if keys is None:
+        return {place: one for place, one in arrays.items() if not any(one is output for output in outputs)}
+    places = {parameter.name: place for place, parameter in enumerate(launch.binary.parameters) if parameter.name}
+    for key in keys:
+        if places.get(key, key) not in arrays:
+            known = ", ".join(map(repr, [*places, *range(len(launch.arguments))]))
+            raise BadArgument(f"{launch.kernel.name}: inputs(seed) gives {key!r}, which is no array of it: of {known}")
+    return {key: arrays[places.get(key, key)] for key in keys}
+
+
+def poison(array: Any) -> None:
+    """Fill an array as ``gpu.empty`` does: floating-point numbers are NaN then, and whole ones -1."""
+    data = _detached(array)
+    flat = data.reshape(-1)
+    if not (flat.is_contiguous() if hasattr(flat, "detach") else flat.flags.c_contiguous):
+        flat = flat.clone() if hasattr(flat, "detach") else flat.copy()
+    _bytes(flat)[...] = POISON
+    data[...] = flat.reshape(data.shape)
+
+
+def _bytes(array: Any) -> Any:
+    data = _detached(array).reshape(-1)
+    return data.view(sys.modules["torch"].uint8 if hasattr(data, "detach") else "uint8")
+
+
+def _detached(array: Any) -> Any:
+    """The array; of a tensor one on the same memory that takes part in no gradient."""
+    return array.detach() if hasattr(array, "detach") else array
+
+
+def _described(array: Any) -> str:
+    """``cupy float32[1024,32]``"""
+    library = type(array).__module__.partition(".")[0]
+    return f"{library} {str(array.dtype).removeprefix('torch.')}[{','.join(map(str, array.shape))}]"

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
@@ -101,12 +101,11 @@ def _in_another_process(
     with scratch_folder("gpuperf-confirm-") as name:
         task = ConfirmTask(folder=Path(name), places=tuple(one.place for one in suspects))
         problem = _run(item, worker, task, limit_s)
-        found = {}
+        found = []
         for file in task.files():
             with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # not reached, or broken off
-                one = msgspec.json.decode(file.read_bytes(), type=Confirmation)
-                found[one.place] = one
-    return found, problem
+                found.append(msgspec.json.decode(file.read_bytes(), type=Confirmation))
+    return {one.place: one for one in found}, problem
 
 
 def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> str:
@@ -116,19 +115,14 @@ def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> s
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
             status = run_task(item.config, task, log, limit_s, worker.child_environment())
-    except (LockTimeout, LockUnavailable) as error:
-        problem = f"a second process did not get the GPU ({error})"
-    except OSError as error:
-        problem = f"a second process could not be started ({error})"
-    else:
-        if status == 0:
-            return "the second process did not reach this workload"
-        ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
-        problem = f"the second process {ended}"
+    except (LockError, OSError) as error:
+        return f"a second process could not be started ({error})"
+    if status == 0:
+        return "the second process did not reach this workload"
     lines = log_lines(log)
-    errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
-    return f"{problem}: {errors[0]}" if errors else problem
+    ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
+    return ": ".join([f"the second process {ended}", *errors_in(lines)[:1]])
 
 
 def _replace(book: TestRecord, judgement: Judgement) -> None:

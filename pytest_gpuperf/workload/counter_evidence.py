@@ -11,9 +11,8 @@ import pytest
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
-from pytest_gpuperf.counters.derived import derive
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.metric_request import names_of, rules_for
+from pytest_gpuperf.counters.metric_request import derive, names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence

@@ -98,17 +98,13 @@ def _memory(work: TimedWorkload) -> int:
 
 
 def array_bytes(launch: Launch) -> int:
-    """Bytes of the arrays that a launch is given, overlaps counted once; what an address stands for is not in it."""
-    spans = []
+    """Bytes of the arrays that a launch is given, each address counted once; one that is a bare number is none."""
+    sizes: dict[tuple[int | None, int], int] = {}
     for place, argument in enumerate(launch.arguments):
         if (facts := array_facts(argument)) is not None:
-            start = facts.address if facts.address is not None else -(place + 1) << 60  # a host's, in simulations
-            spans.append((start, start + facts.dtype.itemsize * math.prod(facts.shape)))
-    covered, reached = 0, min(spans, default=(0, 0))[0]
-    for start, end in sorted(spans):
-        covered += max(end - max(start, reached), 0)
-        reached = max(end, reached)
-    return covered
+            array = facts.address, place if facts.address is None else 0  # a host's has none, in simulations
+            sizes[array] = max(sizes.get(array, 0), facts.dtype.itemsize * math.prod(facts.shape))
+    return sum(sizes.values())
 
 
 def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:

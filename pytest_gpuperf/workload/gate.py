@@ -20,7 +20,7 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
-from pytest_gpuperf.judge.same_work import attribute, explain, other_arguments
+from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
@@ -80,7 +80,7 @@ def gate_time(work: TimedWorkload) -> Timed:
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     cause, here, new = "", _recorded_here(work, record), work.identity
     if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
-        cause = explain(attribute(old, new), old, new)
+        cause = explain(old, new)
         cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,

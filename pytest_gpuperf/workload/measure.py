@@ -19,9 +19,8 @@ from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RevisionTask
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, StaticOnly, TestRecord
-from pytest_gpuperf.workload.check import check_again, run_and_check
+from pytest_gpuperf.workload.check import FreshInputs, check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import NOT_COUNTED, counted, profile
-from pytest_gpuperf.workload.fresh_inputs import FreshInputs
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 

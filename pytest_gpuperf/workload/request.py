@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.model.verdict import PairSlot
-from pytest_gpuperf.workload.fresh_inputs import FreshInputs
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.workload.check import FreshInputs
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
-from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockTimeout
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockError
 from pytest_gpuperf.device.discovery import VARIABLE, open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
@@ -260,7 +260,7 @@ def test_another_process_waits_for_the_gpu(cuda_device: CudaDevice) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         waiting = GpuLock(cuda_device.facts.uuid, wait_s=0.2)
-        with pytest.raises(LockTimeout, match="other processes have held this GPU"), waiting.held():
+        with pytest.raises(LockError, match="other processes have held this GPU"), waiting.held():
             pass
         other.communicate("")
     with cuda_device.lock(), cuda_device.lock():

@@ -18,8 +18,7 @@ from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.model.limits import TIMERS, TimerName
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.workload.check import WrongResult, check_again, run_and_check
-from pytest_gpuperf.workload.fresh_inputs import FreshInputs, poison
+from pytest_gpuperf.workload.check import FreshInputs, WrongResult, check_again, poison, run_and_check
 from pytest_gpuperf.workload.request import Request
 
 pytestmark = pytest.mark.gpu

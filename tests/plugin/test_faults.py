@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
@@ -37,7 +37,7 @@ ENDS = {
     "raised": lambda: AssertionError("wrong"),
     "stopped": lambda: CheckedOnly("no time"),
 }
-STARTS = {"lock": LockTimeout("GPU 0 is taken"), "no lock": LockUnavailable("no folder"), "no fork": OSError("no room")}
+STARTS = {"lock": LockError("GPU 0 is taken"), "no lock": LockError("no folder"), "no fork": OSError("no room")}
 STATUSES = [None, 0, 1, 2, 3, 4, 5, 10, 139, -6, -9, -11]
 """Of the second process; None: it was ended."""
 

@@ -25,12 +25,12 @@ from pathlib import Path
 ASK = '''
 import os
 from pathlib import Path
-from pytest_gpuperf.device.device_errors import LockTimeout
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.device.lock import GpuLock
 try:
     with GpuLock("GPU-11", Path(os.environ["GPUPERF_LOCK_DIR"]), wait_s=0.1).held():
         print("free")
-except LockTimeout:
+except LockError:
     print("taken")
 '''
 

@@ -59,15 +59,8 @@ def make_session(number: int = 1, **changes: object) -> Session:
     return Session(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def make_round(session: Session, midmean: float = 51234.25, iqr: float = 140.0) -> Round:
-    return Round(
-        session=session.id,
-        samples=40,
-        midmean=midmean,
-        quantiles=(midmean - iqr, midmean - iqr / 2, midmean, midmean + iqr / 2, midmean + iqr),
-        minimum=midmean - 2 * iqr,
-        maximum=midmean + 2 * iqr,
-    )
+def make_round(session: Session, midmean: float = 51234.25) -> Round:
+    return Round(session=session.id, samples=40, midmean=midmean)
 
 
 def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **changes: object) -> TimeRecord:

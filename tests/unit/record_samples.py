@@ -39,9 +39,7 @@ def time_of(
     kernel: str = "scale", **changes: object,
 ) -> TimeRecord:  # fmt: skip
     """A record of one round."""
-    taken = Round(
-        session="s1", samples=40, midmean=midmean, quantiles=(midmean,) * 5, minimum=midmean, maximum=midmean
-    )  # fmt: skip
+    taken = Round(session="s1", samples=40, midmean=midmean)
     return TimeRecord(
         identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(taken,), counters=counters or {},
         kernel=kernel, **changes,  # type: ignore[arg-type]

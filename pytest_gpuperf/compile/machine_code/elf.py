@@ -1,8 +1,7 @@
 """Reading ELF64 little-endian files: sections, symbols, relocations.  Pure; trusts no byte of the input.
 
 Only what cubins use (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html).  Every offset is checked against
-the file, sections may not overlap much, and names have a length.  What is not read ends in ``BadCubin`` and in nothing
-else.
+the file, sections and names may not overlap much.  What is not read ends in ``BadCubin`` and in nothing else.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ _MAX_SHARED = 2
 """Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
 _MAX_NAME_BYTES = 64 << 10
 """Mangled names of nested templates have some thousand bytes."""
+_MAX_NAMES = 8
+"""Bytes of all names of a string table, over its own size; names may share their ends."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,15 +129,16 @@ def read_elf(content: bytes) -> Elf:
     headers = list(_SECTION.iter_unpack(_slice(content, shoff, shnum * _SECTION.size, "section table")))
     if sum(size for _, type_, _, _, _, size, *_ in headers if type_ not in _WITHOUT_BYTES) > _MAX_SHARED * len(content):
         raise BadCubin("not a whole cubin: its sections overlap")
-    names = _slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names")
-    sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(headers))
+    table = _slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names")
+    names = _names(table, [name for name, *_ in headers])
+    sections = tuple(_section(content, index, names[index], fields) for index, fields in enumerate(headers))
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
-def _section(content: bytes, index: int, fields: tuple[int, ...], names: bytes) -> Section:
-    name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
+def _section(content: bytes, index: int, name: str, fields: tuple[int, ...]) -> Section:
+    _name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
     data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
-    return Section(index, _name(names, name), kind, flags, size, link, info, data)
+    return Section(index, name, kind, flags, size, link, info, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
@@ -145,12 +147,13 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     if table.link >= len(sections) or len(table.data) % _SYMBOL.size:
         raise BadCubin("not a whole cubin: its symbol table is malformed")
-    names = sections[table.link].data
+    entries = list(_SYMBOL.iter_unpack(table.data))
+    names = _names(sections[table.link].data, [name for name, *_ in entries])
     symbols = []
-    for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
+    for index, (_, info, other, section, value, size) in enumerate(entries):
         if in_section(section) and section >= len(sections):
             raise BadCubin(f"not a whole cubin: symbol {index} lies in a section that is not there")
-        symbols.append(Symbol(index, _name(names, name), info & 0xF, other, section, value, size))
+        symbols.append(Symbol(index, names[index], info & 0xF, other, section, value, size))
     return tuple(symbols)
 
 
@@ -167,17 +170,23 @@ def in_section(index: int) -> bool:
     return _SHN_UNDEF < index < _SHN_LORESERVE
 
 
-def _name(table: bytes, offset: int) -> str:
-    """The NUL-terminated string at ``offset``; of a table without any, the empty one."""
-    if not table and not offset:
-        return ""
-    end = table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
-    if offset >= len(table) or end < 0:
-        raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
-    name = table[offset:end].decode(errors="backslashreplace")
-    if not name.isprintable():
-        raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
-    return name
+def _names(table: bytes, offsets: Sequence[int]) -> list[str]:
+    """The NUL-terminated strings at the offsets.  Raises ``BadCubin``, also where they overlap over and over."""
+    if not table and not any(offsets):
+        return [""] * len(offsets)
+    found, left = [], _MAX_NAMES * len(table)
+    for offset in offsets:
+        end = table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
+        if offset >= len(table) or end < 0:
+            raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
+        left -= end - offset
+        if left < 0:
+            raise BadCubin("not a whole cubin: its names overlap")
+        name = table[offset:end].decode(errors="backslashreplace")
+        if not name.isprintable():
+            raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
+        found.append(name)
+    return found
 
 
 def _slice(content: bytes, offset: int, size: int, what: str) -> bytes:

@@ -42,25 +42,24 @@ class Unread(NamedTuple):
     profile: StaticProfile
 
 
-def analyse(
-    several: Sequence[Compiled], arch: str, recorded: Recorded = NOTHING_RECORDED
-) -> list[dict[str, KernelBinary]]:
-    """The kernels of each cubin by symbol, as ``described``; what is not ``recorded`` is disassembled, in one go.
+def analyse(made: Compiled, arch: str, recorded: Recorded = NOTHING_RECORDED) -> dict[str, KernelBinary]:
+    """The kernels of a cubin by symbol, as ``described``; what is not ``recorded`` is disassembled, in one go.
 
     Of a cubin that was compiled for one instance of a template, that alone: nobody asks it for another kernel.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
-    codes: dict[tuple[int, str], Unread] = {}
-    for number, made in enumerate(several):
-        cubin, spills = read_cubin(made.cubin), read_log(made.log).spills
-        for symbol, kernel in cubin.kernels.items():
-            if made.lowered in (None, symbol):
-                codes[number, symbol] = Unread(cubin, kernel, profile_of(cubin, kernel, spills))
-    found: list[dict[str, KernelBinary]] = [{} for _ in several]
-    for (number, symbol), profile in with_instructions(arch, codes, recorded).items():
-        types = parameter_types(symbol) or ptx_parameter_types(several[number].ptx, symbol)
-        found[number][symbol] = described(codes[number, symbol].kernel, arch, profile, types)
-    return found
+    cubin, spills = read_cubin(made.cubin), read_log(made.log).spills
+    codes = {
+        symbol: Unread(cubin, kernel, profile_of(cubin, kernel, spills))
+        for symbol, kernel in cubin.kernels.items()
+        if made.lowered in (None, symbol)
+    }
+    return {
+        symbol: described(
+            codes[symbol].kernel, arch, profile, parameter_types(symbol) or ptx_parameter_types(made.ptx, symbol)
+        )
+        for symbol, profile in with_instructions(arch, codes, recorded).items()
+    }
 
 
 def described(

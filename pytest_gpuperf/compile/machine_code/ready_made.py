@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
+from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.profile import analyse, described, profile_of
@@ -76,7 +76,7 @@ def binary_of(cubin: bytes, symbol: str, arch: str, *, log: str = "") -> KernelB
 
     Raises ``BadCubin`` if it is no cubin, ``KeyError`` if it has no such kernel; ``ToolchainMissing``.
     """
-    (kernels,) = analyse([Compiled(cubin, lowered=symbol, log=log)], arch)
+    kernels = analyse(Compiled(cubin, lowered=symbol, log=log), arch)
     return msgspec.structs.replace(kernels[symbol], cubin=cubin)
 
 
@@ -84,8 +84,8 @@ def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> Kerne
     """The same out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
 
     Whoever can write a record can name any cubin in it.  Parameters have no types: a symbol out of a stranger's file is
-    not handed to the C++ runtime's demangler.  Raises ``OtherCode``; ``BadCubin`` if it is no cubin, is for another
-    architecture or has no such kernel.
+    not handed to the C++ runtime's demangler.  Raises ``BadCubin`` for other code, and if it is no cubin, is for
+    another architecture or has no such kernel.
     """
     found = read_cubin(cubin)
     if plain(arch) != found.arch:
@@ -95,7 +95,7 @@ def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> Kerne
     kernel = found.kernels[symbol]
     profile = profile_of(found, kernel)
     if (own := profile.code_hash) != on_record:
-        raise OtherCode(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
+        raise BadCubin(f"its code has the hash {own[:12]}, and the record says {on_record[:12] or 'none'}")
     return msgspec.structs.replace(described(kernel, arch, profile), cubin=cubin)
 
 

@@ -10,10 +10,10 @@ from baseline_samples import H200, make_host_time, make_key, make_round, make_se
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merged, significant
-from pytest_gpuperf.baselines.records import Name, Records
+from pytest_gpuperf.baselines.records import Records
 from pytest_gpuperf.model.time_record import Beside, Identity, RecordedRound, TimeRecord
 
-NAME = Name("test_transpose", "padded")
+NAME = make_key(), ""
 NONE: Records = {}
 OTHER = Identity(code="d0" * 32, launch="grid=(1, 1, 1)")
 BESIDE = Beside(memory_bytes=4096, host=make_host_time())
@@ -21,7 +21,7 @@ BESIDE = Beside(memory_bytes=4096, host=make_host_time())
 
 def after(old: Records, update: Update) -> Records:
     ((_, part),) = update.by_file().items()
-    return merged(old, part, make_key().module)
+    return merged(old, part)
 
 
 def recorded(old: Records, record: TimeRecord) -> Records:

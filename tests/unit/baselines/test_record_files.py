@@ -30,15 +30,15 @@ from hypothesis import strategies as st
 from pytest_gpuperf.baselines import records as files
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import Update, merged
-from pytest_gpuperf.baselines.records import Name, Records, decode, encode
+from pytest_gpuperf.baselines.records import Records, decode, encode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.time_record import Beside, TimeRecord
 
 
 def of_update(update: Update) -> Records:
-    (((_, module), part),) = update.by_file().items()
-    return merged({}, part, module)
+    ((_, part),) = update.by_file().items()
+    return merged({}, part)
 
 
 FULL = make_time(
@@ -46,6 +46,7 @@ FULL = make_time(
     counter_ranges={"lts__t_sectors.sum": (1.0, 2.5)}, beside=Beside(memory_bytes=4096, host=make_host_time()),
     bytes=42, flops=43, grid=(9, 1, 1), dynamic_shared_bytes=16,
 )  # fmt: skip
+MODULE = make_key().module
 STATIC, TIME = of_update(static_update()), of_update(time_update(make_session(), FULL))
 SAMPLES = [(encode(STATIC, "sm_90"), "sm_90"), (encode(TIME, H200), H200)]
 both = pytest.mark.parametrize(("content", "target"), SAMPLES, ids=["static", "time"])
@@ -53,7 +54,7 @@ both = pytest.mark.parametrize(("content", "target"), SAMPLES, ids=["static", "t
 
 def problem(content: bytes, target: str = H200) -> str:
     with pytest.raises(BaselineError) as caught:
-        decode(content, "baselines/file.jsonl", target)
+        decode(content, "baselines/file.jsonl", target, MODULE)
     message = str(caught.value)
     assert message.startswith("baselines/file.jsonl: this baseline cannot be read: ")
     assert message.isprintable() or "\x1b" not in message
@@ -73,17 +74,19 @@ def changed(content: bytes, path: list[str | int], value: Any) -> bytes:
 @pytest.mark.parametrize(("records", "sample"), [(STATIC, SAMPLES[0]), (TIME, SAMPLES[1])], ids=["static", "time"])
 def test_records_come_back_as_they_were_written(records: Records, sample: tuple[bytes, str]) -> None:
     content, target = sample
-    read = decode(content, "file", target)
+    read = decode(content, "file", target, MODULE)
     assert read == records
     assert encode(read, target) == content
 
 
 def test_a_file_has_a_line_for_each_record_apart_from_its_neighbours() -> None:
-    records = {Name(test, "padded", NVRTC): make_static() for test in ("test_b", "test_a[\u00e9 \"']", "test_a[\\x1b]")}
+    records = {
+        (make_key(test, "padded"), NVRTC): make_static() for test in ("test_b", "test_a[\u00e9 \"']", "test_a[\\x1b]")
+    }
     content = encode(records, "sm_90")
     head, *lines = content.decode().split("\n\n")
     assert head == '{"schema":7,"target":"sm_90"}'
-    assert [json.loads(line)["test"] for line in lines] == sorted(name.test for name in records)
+    assert [json.loads(line)["test"] for line in lines] == sorted(key.test for key, _ in records)
     assert content.endswith(b"}\n")
     assert not content.endswith(b"\n\n")
     assert lines[-1].startswith('{"test":"test_b","workload":"padded","toolchain":"nvrtc 13.0.88","record":{"kernel":')
@@ -109,8 +112,8 @@ def test_every_field_of_a_record_is_kept() -> None:
         lacking = {name for name, value in sample.items() if value in ("", None, 0, (), {})}
         assert lacking <= {"symbol"}, "the sample is to have it"
         assert sample.keys() == fields(kind)
-    file = {Name("t", "w", NVRTC): static}
-    assert decode(encode(file, "sm_90"), "file", "sm_90") == file
+    file = {(make_key("t", "w"), NVRTC): static}
+    assert decode(encode(file, "sm_90"), "file", "sm_90", MODULE) == file
 
 
 # --- what anybody may have put there -------------------------------------------------------------
@@ -177,7 +180,7 @@ def test_hostile_machine_code_is_refused(path: list[str | int], value: Any) -> N
 def test_arbitrary_bytes_are_no_other_exception(content: bytes) -> None:
     for head in (b"", b'{"schema":7,"target":"nvidia-h200"}\n'):
         with contextlib.suppress(BaselineError):
-            decode(head + content, "file", H200)
+            decode(head + content, "file", H200, MODULE)
 
 
 json_values = st.recursive(
@@ -200,8 +203,10 @@ def test_any_value_anywhere_is_read_or_refused(sample: tuple[bytes, str], data: 
             break
         place = place[key]
     with contextlib.suppress(BaselineError):
-        read = decode(head + b"\n\n" + json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace"), "file", target)
-        assert decode(encode(read, target), "file", target) == read
+        read = decode(
+            head + b"\n\n" + json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace"), "file", target, MODULE
+        )
+        assert decode(encode(read, target), "file", target, MODULE) == read
 
 
 @both
@@ -211,7 +216,7 @@ def test_every_truncation_and_bit_flip_is_read_or_refused(content: bytes, target
         flipped[position] ^= 1 << (position % 8)
         for hostile in (bytes(flipped), content[:position]):
             with contextlib.suppress(BaselineError):
-                decode(hostile, "file", target)
+                decode(hostile, "file", target, MODULE)
 
 
 # --- what must not be written --------------------------------------------------------------------
@@ -230,7 +235,7 @@ def test_a_time_that_no_judge_can_use_is_not_written(tmp_path: Path, midmean: fl
 @pytest.mark.parametrize("test", ["test_\x1b[31m", "test_\ud800", "test_\u2028"])
 def test_a_name_that_steers_a_terminal_is_not_written(test: str) -> None:
     with pytest.raises(BaselineError, match="cannot become a baseline"):
-        encode({Name(test, "w", NVRTC): make_static()}, "sm_90")
+        encode({(make_key(test, "w"), NVRTC): make_static()}, "sm_90")
 
 
 def test_a_file_too_large_to_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -263,53 +262,3 @@ def test_500_workloads_that_all_changed_are_compared_within_a_second(tmp_path: P
     assert done.stdout.endswith("\n10 kernels changed\n")
     print("gpuperf diff of 500 workloads:", *takes, "s")
     assert min(takes) < limit
-
-
-def test_files_have_the_form_of_their_ending(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page, comment = tmp_path / "diff.html", tmp_path / "diff.md"
-    assert main(["diff", "HEAD~1", "--output", str(page), "--output", str(comment)]) == 0
-    assert capsys.readouterr().out == f"difference written to {page}\ndifference written to {comment}\n"
-    assert main(["diff", "HEAD~1", "--markdown"]) == 0
-    assert comment.read_text() == capsys.readouterr().out
-    text = page.read_text()
-    assert "<h1>Baselines of HEAD~1 -&gt; the working tree</h1>" in text
-    assert "<h2>tests/test_scale.py</h2>" in text
-    assert "registers 40 \u2192 48" in text
-    assert "6.64 us \u2192 9.96 us (+50.0 %)" in text
-    assert "<b>1 kernel changed</b>" in text
-    assert not re.search(r"https?:|src=|href=|<script", text)
-
-
-def test_a_page_escapes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = "</td><script>alert(1)</script>"
-    for record in (static_of(), SPILLING):
-        write(tmp_path / "baselines", record, {}, [key(name)])
-        commit(tmp_path)
-    assert main(["diff", "HEAD~1", "--output", "diff.html"]) == 0
-    text = (tmp_path / "diff.html").read_text()
-    assert "alert(1)" in text
-    assert "<script" not in text
-
-
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [
-        ("diff.txt", "none of the endings .html, .md"),
-        ("no/folder/diff.md", "no/folder"),
-        (
-            "none/diff.md",
-            "the difference none/diff.md could not be written (there is no folder none): make it, or name another file",
-        ),
-        (
-            "taken.md",
-            "the difference taken.md could not be written (Is a directory): name another file",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_written_is_named(
-    root: Path, file: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (root.parent / "taken.md").mkdir()
-    assert main(["diff", "HEAD~1", "--output", file]) == 1
-    assert words in capsys.readouterr().err

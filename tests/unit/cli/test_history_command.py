@@ -15,11 +15,7 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Session
-from pytest_gpuperf.process.repository import Commit
-from pytest_gpuperf.report.document import document_of
-from pytest_gpuperf.report.files import write_report
 
 KEY = Key(module="tests/test_scale.py", test="test_scale[=1+1]", workload="scale")
 QUIET = Key(module="tests/test_quiet.py", test="test_quiet", workload="<b>quiet</b>")
@@ -79,30 +75,10 @@ def test_a_history_is_drawn_and_exported(history, tmp_path, monkeypatch, capsys)
     assert {row["measure"] for row in rows} == {"time", "registers", "instructions"}
 
 
-@pytest.mark.parametrize(("dirty", "changes"), [(False, ""), (True, ", with changes")])
-def test_a_step_of_a_run_is_not_blamed_on_a_commit_that_was_changed_since(
-    history, tmp_path, monkeypatch, capsys, dirty, changes
-):
-    root, names = history
-    monkeypatch.chdir(root)
-    work = WorkloadEvidence(key=KEY, static={"sm_90": static_of(registers=63)}, toolchain="nvrtc 13.0.88")
-    tests = [TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))]
-    document = document_of(
-        tests, date="2026-11-22T10:00:00Z", plugin="0.1.0", task="gate", exit_status=1, problems=(), warnings=(),
-        machines=(), commit=Commit(names[-1], dirty=dirty),
-    )  # fmt: skip
-    file = write_report(document, str(tmp_path / "run.json"))
-    assert main(["history", "--report", file]) == 0
-    step = f"    +50.0 % at {names[-1][:12]} (2026-11-22, run of 2026-11-22T10:00:00Z{changes})"
-    out = capsys.readouterr().out.splitlines()
-    assert step in out
-    assert ", 2 commits and 1 run  " in out[out.index(step) - 2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [(["no_such_test.py"], "nothing on record of no_such_test.py"), (["--output", "h.txt"], "none of the endings"),
-     (["--report", "missing.json"], "cannot be read"), (["--baselines", "nowhere"], "there is no folder nowhere")],
+     (["--baselines", "nowhere"], "there is no folder nowhere")],
 )  # fmt: skip
 def test_what_cannot_be_shown_says_why(history, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(history[0])

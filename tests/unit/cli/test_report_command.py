@@ -11,7 +11,6 @@ from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report.document import RunReport, document_of
 
 KEY = Key(module="test_a.py", test="test_b", workload="scan")
@@ -43,20 +42,11 @@ def test_a_report_has_the_form_of_its_ending(report, capsys):
     assert capsys.readouterr().out == (report / "a.md").read_text()
 
 
-def test_without_a_report_it_is_the_last_run(report, capsys):
-    run = last_run.LastRun(
-        schema=last_run.SCHEMA, date="2026-11-22T12:00:00Z", plugin="0.1.0", baselines=str(report), tests=(EVIDENCE,)
-    )
-    last_run.keep(report, run)
-    assert main(["report"]) == 0
-    assert "## gpuperf: 1 WORSE" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("content", "arguments", "says"),
     [(None, ["run2.json"], "cannot be read"), ("{", ["bad.json"], "is no report of a run"),
      ('{"schema": 1}', ["bad.json"], "has schema 1, this version reads"), ("[]", ["bad.json"], "is no report"),
-     (None, ["run.json", "--output", "a.txt"], "none of the endings"), (None, [], "there is no last run")],
+     (None, ["run.json", "--output", "a.txt"], "none of the endings")],
 )  # fmt: skip
 def test_what_cannot_be_reported_says_why(report, capsys, content, arguments, says):
     if content is not None:

@@ -73,10 +73,10 @@ def test_without_the_package_or_the_library_the_remedy_is_named(monkeypatch: pyt
     bindings = importlib.import_module("cuda.bindings")
     monkeypatch.setattr(bindings, "nvjitlink", NoLibrary("nvjitlink"), raising=False)
     with pytest.raises(
-        ToolchainMissing, match=r"no nvJitLink to assemble PTX with\. Install it: pip install nvidia-nvj"
+        ToolchainMissing, match=r"nvJitLink cannot be loaded \(libnvJit.*\)\. Install it: pip install nvidia-nvj"
     ):
         nvjitlink.link(b"", "PTX", "sm_90", "busy")
     monkeypatch.delattr(bindings, "nvjitlink")
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
-    with pytest.raises(ToolchainMissing, match="no cuda-bindings to run nvJitLink with"):
+    with pytest.raises(ToolchainMissing, match="cuda-bindings and nvJitLink cannot be loaded"):
         nvjitlink.link(b"", "PTX", "sm_90", "busy")

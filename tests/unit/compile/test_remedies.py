@@ -69,13 +69,7 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "length.h").write_text("#define LENGTH 3\n")
     assert compiles(text, headers=(tmp_path,), compiler=compiler)
-    assert (
-        told.rstrip(".")
-        .rpartition("One of another library: ")[2]
-        .startswith(
-            "install that and add its folder, or write one of that name that declares what the kernels take of it"
-        )
-    )
+    assert "or write one of that name that declares what the kernels take of it." in told
 
 
 @pytest.mark.parametrize(
@@ -90,9 +84,9 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
 )
 def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
     mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
-    assert remedy(mistake, mistake.what, "nvrtc").endswith(f"pip install {package}, or install a CUDA toolkit.")
+    assert f"pip install {package}, or install a CUDA toolkit." in remedy(mistake, mistake.what, "nvrtc")
     by_nvcc = remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
-    assert f"{header} was searched in the source's own folder, headers=, -I folders and nvcc's own." in by_nvcc
+    assert f"{header} was searched in the source's own folder, headers=, -I folders and the compiler's own." in by_nvcc
     assert f"pip install {package}" in by_nvcc
 
 

@@ -49,7 +49,7 @@ def script(folder: Path, text: str) -> str:
 
 def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    with pytest.raises(ToolchainMissing, match=f"cuda-bindings cannot be imported.*{REMEDY}"):
+    with pytest.raises(ToolchainMissing, match=f"cuda-bindings and NVRTC cannot be loaded.*{REMEDY}"):
         nvrtc_bindings()
 
 
@@ -59,7 +59,7 @@ def test_without_the_compilers_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fake = SimpleNamespace(nvrtc=SimpleNamespace(nvrtcVersion=missing))
     monkeypatch.setitem(sys.modules, "cuda.bindings", fake)
-    with pytest.raises(ToolchainMissing, match=rf"library was not found \(Failure finding libnvrtc.so\).*{REMEDY}"):
+    with pytest.raises(ToolchainMissing, match=rf"cannot be loaded \(Failure finding libnvrtc.so\).*{REMEDY}"):
         nvrtc_bindings()
 
 

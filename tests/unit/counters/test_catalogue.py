@@ -8,7 +8,7 @@ import pytest
 from perfworks import PerfWorks
 
 from pytest_gpuperf.counters.catalogue import METRICS, NAMES, REFERENCE, SETS, STALLS, canonical, chip_of, on_chip
-from pytest_gpuperf.counters.derived import DERIVED, OPTIONAL
+from pytest_gpuperf.counters.metric_request import DERIVED, OPTIONAL
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS, STALLS
-from pytest_gpuperf.counters.derived import DERIVED
+from pytest_gpuperf.counters.metric_request import DERIVED
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("how-to/counters.md", "reference/metrics.md"))

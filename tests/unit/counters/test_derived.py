@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.derived import DERIVED, derive
+from pytest_gpuperf.counters.metric_request import DERIVED, derive
 
 counts = st.dictionaries(st.sampled_from(sorted(METRICS)), st.floats(0, 1e15))
 

@@ -317,11 +317,6 @@ def test_a_peak_is_measured_once_under_the_lock(device: CudaDevice, monkeypatch:
         pass
 
 
-def test_an_unknown_peak_is_refused(device: CudaDevice) -> None:
-    with pytest.raises(ValueError, match="no peak is called 'speed': there are copy_bandwidth, fma_throughput"):
-        device.peak("speed")
-
-
 def test_a_profiler_sees_a_range_around_what_is_launched_inside(
     device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

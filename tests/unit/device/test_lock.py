@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.device.lock import GpuLock, lock_folder
 
 HOLD = """
@@ -27,12 +27,12 @@ with GpuLock("GPU-11", Path(sys.argv[1])).held():
 TRY = """
 import sys
 from pathlib import Path
-from pytest_gpuperf.device.device_errors import LockTimeout
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.device.lock import GpuLock
 try:
     with GpuLock("GPU-11", Path(sys.argv[1]), wait_s=0.1).held():
         print("free")
-except LockTimeout:
+except LockError:
     print("taken")
 """
 
@@ -56,7 +56,7 @@ def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_another_process_waits_and_is_told_what_to_do(folder: Path, holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(LockTimeout) as caught, GpuLock("GPU-11", folder, wait_s=0.1).held():
+    with pytest.raises(LockError) as caught, GpuLock("GPU-11", folder, wait_s=0.1).held():
         pass
     assert "other processes have held this GPU for 0.1 s" in str(caught.value)
     assert "GPU-11.lock" in str(caught.value)
@@ -146,7 +146,7 @@ def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("a file")
     lock = GpuLock("GPU-11", tmp_path / "locks")
-    with pytest.raises(LockUnavailable, match=r"locks/GPU-11\.lock, cannot be used .*GPUPERF_LOCK_DIR"), lock.held():
+    with pytest.raises(LockError, match=r"locks/GPU-11\.lock, cannot be used .*GPUPERF_LOCK_DIR"), lock.held():
         pass
 
 

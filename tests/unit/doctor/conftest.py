@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.doctor.findings import HostMachine, ProgramError
+from pytest_gpuperf.counters.failures import CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import INSTALL, Ncu
+from pytest_gpuperf.doctor.findings import HostMachine
 
 
 class NVMLError(Exception):
@@ -84,10 +85,8 @@ class FakeMachine(HostMachine):
         self.versions: dict[str, str] = {}
         self.modules: dict[str, ModuleType | Exception] = {}
         self.files: dict[str, str] = {}
-        self.programs: dict[str, str] = {}
-        self.outputs: dict[str, str | ProgramError] = {}
+        self.profiler: Ncu | CountersUnavailable = CountersUnavailable("no ncu", INSTALL)
         self.variables: dict[str, str] = {}
-        self.folder: Path | None = None
 
     def install(self, distribution: str, version: str, module: str | None = None) -> None:
         self.versions[distribution] = version
@@ -105,20 +104,13 @@ class FakeMachine(HostMachine):
     def read(self, path: str) -> str | None:
         return self.files.get(path)
 
-    def baselines(self) -> Path | None:
-        return self.folder
-
     def environ(self, name: str) -> str | None:
         return self.variables.get(name)
 
-    def find(self, program: str, folders: tuple[str, ...] = ()) -> str | None:
-        return self.programs.get(program)
-
-    def run(self, *command: str) -> str:
-        output = self.outputs[command[0]]
-        if isinstance(output, ProgramError):
-            raise output
-        return output
+    def ncu(self) -> Ncu:
+        if isinstance(self.profiler, CountersUnavailable):
+            raise self.profiler
+        return self.profiler
 
 
 @pytest.fixture

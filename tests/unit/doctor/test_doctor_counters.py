@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pytest_gpuperf.counters import run_ncu
+from pytest_gpuperf.counters.run_ncu import Ncu
 from pytest_gpuperf.doctor import probes
-from pytest_gpuperf.doctor.findings import ProgramError, is_ready
-
-NCU_WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 36398880) (public-release)\n"
+from pytest_gpuperf.doctor.findings import is_ready
 
 
 def test_no_ncu_is_missing(machine):
@@ -18,41 +18,9 @@ def test_no_ncu_is_missing(machine):
 
 
 def test_ncu_is_named_with_version_and_path(machine):
-    machine.programs["ncu"] = "/opt/ncu"
-    machine.outputs["/opt/ncu"] = NCU_WORDS
+    machine.profiler = Ncu(Path("/opt/ncu"), (2025, 3, 1, 0))
     finding = probes.probe_ncu(machine)[0]
     assert (finding.status, finding.detail) == ("ok", "2025.3.1.0 at /opt/ncu")
-
-
-def test_an_ncu_of_unknown_words_is_still_there(machine):
-    machine.programs["ncu"] = "/opt/ncu"
-    machine.outputs["/opt/ncu"] = "hello"
-    assert probes.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
-
-
-def test_an_ncu_that_does_not_run_is_missing(machine):
-    machine.programs["ncu"] = "/opt/ncu"
-    machine.outputs["/opt/ncu"] = ProgramError("exit status 127: libfoo.so not found")
-    finding = probes.probe_ncu(machine)[0]
-    assert finding.status == "missing"
-    assert "libfoo.so not found" in finding.detail
-
-
-def test_an_ncu_that_is_too_old_is_missing(machine):
-    machine.programs["ncu"] = "/opt/ncu"
-    machine.outputs["/opt/ncu"] = NCU_WORDS.replace("2025.3.1.0", "2021.3.0.0")
-    finding = probes.probe_ncu(machine)[0]
-    assert not is_ready("counters", [finding])
-    assert "2021.3.0.0 is too old: 2022.4 is needed" in finding.detail
-
-
-def test_the_doctor_looks_where_a_run_looks(machine):
-    asked = []
-    machine.find = lambda program, folders: asked.append((program, folders))
-    machine.variables["CUDA_HOME"] = "/sw/cuda"
-    probes.probe_ncu(machine)
-    assert asked == [("ncu", run_ncu.folders({"CUDA_HOME": "/sw/cuda"}))]
-    assert asked[0][1][0] == "/sw/cuda/bin"
 
 
 def test_the_report_reader_is_an_extra(machine):

@@ -19,7 +19,7 @@ from pytest_gpuperf.judge.decision import (
     Decision,
     InvalidTimesError,
     decide,
-    estimate,
+    interval,
     is_promising,
     is_unanimous,
     log_e,
@@ -144,22 +144,17 @@ def test_promising_and_unanimous() -> None:
 
 
 def test_an_interval_takes_eight_blocks_and_holds_the_ratio() -> None:
-    assert estimate([]) is None
-    few = estimate([0.01] * 3)
-    assert few is not None
-    assert few.ratio == pytest.approx(math.exp(0.01))
-    assert few.interval is None
-    enough = estimate([0.01 + 0.001 * n for n in range(20)])
+    assert interval([]) is None
+    assert interval([0.01] * 3) is None
+    enough = interval([0.01 + 0.001 * n for n in range(20)])
     assert enough is not None
-    assert enough.interval is not None
-    assert enough.interval[0] < enough.ratio < enough.interval[1]
+    assert enough[0] < math.exp(0.0195) < enough[1]
 
 
 def test_intervals_cover() -> None:
     rng = np.random.default_rng(9)
-    found = [estimate(list(0.003 * rng.standard_normal(30))) for _ in range(200)]
-    covering = sum(one is not None and one.interval is not None and one.interval[0] <= 1 <= one.interval[1]
-                   for one in found)  # fmt: skip
+    found = [interval(list(0.003 * rng.standard_normal(30))) for _ in range(200)]
+    covering = sum(one is not None and one[0] <= 1 <= one[1] for one in found)
     assert covering >= 190
 
 

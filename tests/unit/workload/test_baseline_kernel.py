@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
-from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, Key
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
@@ -25,9 +25,8 @@ SOURCE = 'extern "C" __global__ void scale(float* out) { out[threadIdx.x] *= %s;
 @pytest.fixture(scope="module")
 def binaries() -> tuple[KernelBinary, KernelBinary]:
     """A kernel, and another version of it."""
-    sources = [KernelSource(SOURCE % factor, "scale") for factor in ("2.5f", "(1 + out[0])")]
-    found = compile_together(sources, [ARCH])
-    return found[sources[0], ARCH], found[sources[1], ARCH]
+    one, other = (compile_kernel(KernelSource(SOURCE % by, "scale"), ARCH) for by in ("2.5f", "(1 + out[0])"))
+    return one, other
 
 
 def recorded(binary: KernelBinary, code_hash: str = "") -> TimeRecord:
@@ -64,13 +63,6 @@ def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
 def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch:
     worker = Mock(store=store, compile_cache=None, trust=Mock(why_not_launched=Mock(return_value="")))
     return baseline_launch(worker, KEY, record, launch_of(candidate, record))
-
-
-def test_the_same_cubin_is_not_read_again(binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]) -> None:
-    binary, _ = binaries
-    found = baseline(store_of(binary.cubin), recorded(binary), binary)
-    assert found.binary == binary
-    assert disassembled == []
 
 
 def test_another_cubin_is_checked_without_a_disassembler(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.device.device_errors import LockTimeout
+from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -138,10 +138,10 @@ def test_a_process_that_does_not_end_is_not_waited_for(test: Test) -> None:
 
 def test_a_gpu_that_is_not_free_confirms_nothing(test: Test) -> None:
     def taken() -> Any:
-        raise LockTimeout("it is taken")
+        raise LockError("it is taken")
 
     test.lock = taken
-    assert test.settled().reason == "not confirmed: a second process did not get the GPU (it is taken); proven slower"
+    assert test.settled().reason == "not confirmed: a second process could not be started (it is taken); proven slower"
 
 
 def test_a_gain_does_not_stand_where_no_second_process_speaks(test: Test) -> None:

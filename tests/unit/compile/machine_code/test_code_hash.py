@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 
@@ -83,17 +80,10 @@ extern "C" __global__ void kernel(double* out, int** where) {
 """
 
 
-def hashes(text: str, name: str = "kernel", options: tuple[str, ...] = (), path: Path | None = None) -> tuple[str, ...]:
-    source = KernelSource(text, name, path, options)
-    made = plain_ones() if (source, ARCHS[0]) in plain_ones() else compile_together([source], ARCHS)
-    return tuple(made[source, arch].profile.code_hash for arch in ARCHS)
-
-
 @functools.cache
-def plain_ones() -> Mapping[tuple[KernelSource, str], KernelBinary]:
-    """Kernels of all sources below that are compiled without further ado, with one run of nvdisasm an architecture."""
-    texts = dict.fromkeys(itertools.chain(*EQUAL.values(), *DIFFERENT.values()))
-    return compile_together([KernelSource(text, "kernel") for text in texts], ARCHS)
+def hashes(text: str, name: str = "kernel", options: tuple[str, ...] = (), path: Path | None = None) -> tuple[str, ...]:
+    made = compile_for(KernelSource(text, name, path, options), ARCHS)
+    return tuple(made[arch].profile.code_hash for arch in ARCHS)
 
 
 def changed(old: str, new: str, text: str = BASE) -> str:

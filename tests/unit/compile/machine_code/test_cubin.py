@@ -169,6 +169,18 @@ def test_sections_that_overlap_much_are_refused(cubin: bytes) -> None:
         read_cubin(edited(cubin, *whole))
 
 
+def test_names_that_overlap_over_and_over_are_refused(cubin: bytes) -> None:
+    found = read_elf(cubin)
+    table, count = symbol_table(cubin)
+    (strings,) = (one for one in found.sections if one.name == ".strtab")
+    place = cubin.index(strings.data)
+    long = bytearray(cubin)
+    long[place : place + strings.size] = b"x" * (strings.size - 1) + b"\0"
+    names = [(table + 24 * index, "<I", index) for index in range(count)]
+    with pytest.raises(BadCubin, match="its names overlap"):
+        read_cubin(edited(bytes(long), *names))
+
+
 def test_a_name_without_an_end_is_refused(cubin: bytes) -> None:
     strings = next(one for one in read_elf(cubin).sections if one.name == ".strtab")
     with pytest.raises(BadCubin, match="or does not end"):

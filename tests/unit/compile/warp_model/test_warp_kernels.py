@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
@@ -90,9 +90,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> CompileCache:
 def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpEstimate | None]:
     """Of all kernels, by name: one run of nvdisasm reads them."""
     arch = request.param
-    sources = [KernelSource(TEXT, name) for name in KERNEL.findall(TEXT)]
-    made = compile_together(sources, [arch], cache)
-    codes = {one.name: (KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch),) for one in sources}
+    made = [compile_kernel(KernelSource(TEXT, name), arch, cache=cache) for name in KERNEL.findall(TEXT)]
+    codes = {one.name: (KernelCode(one.cubin, one.symbol, arch),) for one in made}
     estimates = estimates_of(codes.values(), cache)
     return {name: estimates[code][0] for name, code in codes.items()}
 
