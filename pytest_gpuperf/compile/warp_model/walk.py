@@ -10,10 +10,12 @@ The first warp of a block stands for all of them, unless the thread's index deci
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
@@ -33,8 +35,8 @@ MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
 MOST_WARPS = 7
 """Walked beside the first one of a block, if they go different ways; each stands for those around it."""
-BLOCK_VISITS = 20_000
-"""Instructions walked for them, about a tenth of a second."""
+BLOCK_VISITS = 5_000
+"""Instructions walked for them, some hundredths of a second."""
 
 
 class DecodedKernel:
@@ -57,6 +59,19 @@ class DecodedKernel:
         self.constants = constants
 
 
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """A walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_without_collection()
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
