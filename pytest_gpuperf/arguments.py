@@ -21,10 +21,15 @@ class BadArgument(GpuperfError, TypeError):
     """A fixture was called with something that it does not take; the message says what it takes."""
 
 
+def refused(call: str, name: str, given: object, takes: str) -> BadArgument:
+    """The error for an argument that its call does not take."""
+    return BadArgument(f"{call}: {name}={given!r} is not valid: it takes {takes}")
+
+
 def require(call: str, name: str, value: object, *kinds: type) -> None:
     """Raise ``BadArgument`` unless the argument ``name`` of ``call`` is of one of the ``kinds``: ``str``, a path."""
     if not isinstance(value, kinds):
-        raise BadArgument(f"{call}: {name} is {_described(value)}; it takes {_words(kinds)}")
+        raise refused(call, name, value, " or ".join(_WORDS[kind] for kind in kinds))
 
 
 def plain_text(given: str) -> str:
@@ -35,7 +40,7 @@ def plain_text(given: str) -> str:
 def one_line(call: str, name: str, given: object) -> str:
     """The argument, which is part of lines in reports and a key of baselines.  Raises ``BadArgument``."""
     if not isinstance(given, str) or not given or not given.isprintable():
-        raise BadArgument(f"{call}: {name}={given!r} is not valid: it takes text of one line, printable")
+        raise refused(call, name, given, "text of one line, printable")
     return plain_text(given)
 
 
@@ -43,20 +48,11 @@ def require_list(call: str, name: str, values: object, *kinds: type) -> None:
     """Raise ``BadArgument`` unless the argument is a list or the like, and all in it is of the ``kinds``, if any."""
     if isinstance(values, str | bytes | os.PathLike):
         given = str(values) if isinstance(values, os.PathLike) else values
-        raise BadArgument(f"{call}: {name}={given!r} is a single one; it takes a list: {name}=[{given!r}]")
+        raise refused(call, name, given, f"a list: {name}=[{given!r}]")
     if isinstance(values, Mapping | set | frozenset) or not isinstance(values, Collection):  # a set has no order
-        raise BadArgument(f"{call}: {name} is {_described(values)}; it takes a list")
-    for value in values if kinds else ():
-        if not isinstance(value, kinds):
-            raise BadArgument(f"{call}: {name} holds {_described(value)}; each of them is {_words(kinds)}")
-
-
-def _described(value: object) -> str:
-    return "None" if value is None else f"{value!r}, of type {type(value).__name__}"
-
-
-def _words(kinds: tuple[type, ...]) -> str:
-    return " or ".join(_WORDS[kind] for kind in kinds)
+        raise refused(call, name, values, "a list")
+    for place, value in enumerate(values if kinds else ()):
+        require(call, f"{name}[{place}]", value, *kinds)
 
 
 def is_fraction(given: object) -> TypeGuard[SupportsFloat]:

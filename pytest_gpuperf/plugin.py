@@ -15,7 +15,6 @@ import pytest
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
 from pytest_gpuperf.context import marker, stash
-from pytest_gpuperf.context.shared_fixtures import SharedFixtures
 from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
 
 
@@ -42,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
-    config.stash[stash.SHARED] = SharedFixtures()
+    config.stash[stash.SHARED] = stash.SharedFixtures()
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
     if options.active:
         from pytest_gpuperf.session import reporting  # noqa: PLC0415 a plain run has none of its plugins

@@ -147,10 +147,9 @@ class Run:
 
     @cached_property
     def gpu(self) -> Gpu:
-        if not isinstance(self.options.task, ProfileTask):
-            return Gpu(self.device, before_work=self.hold_gpu)
         no_peaks = CheckedOnly("peaks are not measured while counters are collected")
-        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks)
+        profiled = isinstance(self.options.task, ProfileTask)
+        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks if profiled else None)
 
     def hold_gpu(self) -> None:
         """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.

@@ -15,6 +15,7 @@ from typing import Literal
 import pytest
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
@@ -131,6 +132,11 @@ class TestRecord:
     def judgements(self) -> list[Judgement]:
         """Those of its workloads, in their order."""
         return [judgement for workload in self.workloads.values() for judgement in workload.judgements]
+
+    @property
+    def advice(self) -> dict[Key, tuple[Advice, ...]]:
+        """Causes of what changed, by workload."""
+        return {work.key: work.advice for work in self.workloads.values() if work.advice}
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)

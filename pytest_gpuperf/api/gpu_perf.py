@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line, require_setting
+from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line, refused, require_setting
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
@@ -132,7 +132,7 @@ def _function(what: str, given: object, *arguments: str) -> Callable[..., Any] |
     if given is None:
         return None
     if not callable(given):
-        raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+        raise refused("gpuperf", what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
     if what != "check":
         try:
             inspect.signature(given).bind(*arguments)
@@ -158,7 +158,7 @@ def _arrays(what: str, given: object) -> tuple[Any, ...]:
     """One array, or a tuple or list of them."""
     found = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not all(hasattr(array, "shape") and hasattr(array, "dtype") for array in found):
-        raise _refused(what, given, "the arrays that the workload writes: outputs=(y,)")
+        raise refused("gpuperf", what, given, "the arrays that the workload writes: outputs=(y,)")
     return found
 
 
@@ -171,9 +171,5 @@ def _amount(what: str, given: Any) -> int | None:
     except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
         number = 0
     if math.isnan(number_of(given)) or not 0 < number < 2**63 or number != given:
-        raise _refused(what, given, "a whole number above 0 and below 2**63")
+        raise refused("gpuperf", what, given, "a whole number above 0 and below 2**63")
     return number
-
-
-def _refused(what: str, given: object, accepts: str) -> BadArgument:
-    return BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes {accepts}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.arguments import SETTINGS, BadArgument, measures, setting_problem
+from pytest_gpuperf.arguments import BadArgument, measures, setting_problem
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.time_record import CacheMode
@@ -43,27 +43,18 @@ class MarkerSettings:
 
 def _problem(name: str, value: Any) -> str | None:
     """What is wrong with one keyword; None if nothing is."""
-    if name in SETTINGS:
-        return setting_problem(name, value)
-    return _metrics_problem(value) if name == "metrics" else _measure_problem(value)
-
-
-def _metrics_problem(value: Any) -> str | None:
-    from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics  # noqa: PLC0415 a plain run has none
-
-    if not isinstance(value, dict | list | tuple):
-        return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
     try:
-        own_metrics(value)
-    except BadMetric as problem:
-        return str(problem)
-    return None
+        if name == "measure":
+            measures(value)
+        elif name == "metrics":
+            from pytest_gpuperf.counters.metric_request import own_metrics  # noqa: PLC0415 a plain run has none
 
-
-def _measure_problem(value: Any) -> str | None:
-    try:
-        measures(value)
-    except BadArgument as problem:
+            if not isinstance(value, dict | list | tuple):
+                return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
+            own_metrics(value)
+        else:
+            return setting_problem(name, value)
+    except (BadArgument, ValueError) as problem:
         return str(problem)
     return None
 

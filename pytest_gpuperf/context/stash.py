@@ -1,17 +1,23 @@
-"""Where a run keeps its objects: pytest's stashes, no globals."""
+"""Where a run keeps its objects: pytest's stashes, no globals; and which test or fixture compiles now."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_gpuperf.arguments import BadArgument
+
 if TYPE_CHECKING:
-    from pytest_gpuperf.context.shared_fixtures import SharedFixture, SharedFixtures
     from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.options import Options
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
+
+    Fixture = pytest.FixtureDef[Any]
 
 STATIC_ONLY = "static only"
 """A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""
@@ -66,3 +72,97 @@ def cut_short(item: pytest.Item) -> None:
     """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
     if TEST_RECORD in item.stash:
         item.stash[TEST_RECORD].ended_in = "call"
+
+
+# --- kernels of fixtures that several tests share -------------------------------------------------------
+
+
+class Site(NamedTuple):
+    """Where a kernel is compiled."""
+
+    record: TestRecord
+    folder: Path
+    """Paths are relative to it."""
+    file: str
+    """What messages call the file in that folder."""
+    shared_by: Callable[[], str] = str
+    """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
+
+
+class SharedFixture:
+    """A fixture of a wider scope than one test, set up or being set up."""
+
+    def __init__(self, fixture: Fixture, request: pytest.FixtureRequest, item: pytest.Item | None) -> None:
+        self.fixture = fixture
+        self.node = request.node
+        """Of pytest's tree: the fixture lives as long as it."""
+        self.at_end = request.addfinalizer
+        self.is_set_up = False
+        self.record: TestRecord | None = None
+        """Of its kernels; None while it has none."""
+        self._asked_by = item.nodeid if item is not None else ""
+
+    @property
+    def file(self) -> Path | None:
+        """The file with the fixture's function; None of what is no Python function."""
+        function: Any = inspect.unwrap(self.fixture.func)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        path = Path(code.co_filename) if code is not None else None
+        return path.resolve() if path is not None and path.is_file() else None
+
+    def is_used_by(self, item: pytest.Item) -> bool:
+        below = "" if isinstance(self.node, pytest.Session) else self.node.nodeid
+        named = self.fixture.argname in getattr(item, "fixturenames", ())
+        return item.nodeid == self._asked_by or (named and item.nodeid.startswith(below))
+
+    def shared_by(self) -> str:
+        """Its name for messages; empty while it is set up."""
+        return f"the fixture {self.fixture.argname}" if self.is_set_up else ""
+
+
+class SharedFixtures:
+    """A plugin that ``plugin`` registers in every process; pytest-xdist's workers each have fixtures of their own."""
+
+    def __init__(self) -> None:
+        self._item: pytest.Item | None = None
+        self._running: list[SharedFixture] = []
+        self._compiled: list[SharedFixture] = []
+        """Those that live and have kernels."""
+
+    def begin(self, item: pytest.Item) -> None:
+        """A test begins: what is compiled outside of the setup of a shared fixture is its own from here."""
+        self._item = item
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Fixture, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
+        if fixturedef.scope == "function":
+            return (yield)
+        running = SharedFixture(fixturedef, request, self._item)
+        self._running.append(running)
+        try:
+            return (yield)
+        finally:
+            self._running.pop()
+            running.is_set_up = True
+
+    def site(self) -> Site:
+        """Where a kernel is compiled that is asked for now.  Raises ``BadArgument`` before the first test."""
+        if self._item is None:
+            raise BadArgument("cuda_kernel is called before the first test: call it in a test or in a fixture's setup")
+        running = self._running[-1] if self._running else None
+        if running is None or isinstance(running.node, pytest.Item):
+            return Site(record_of(self._item), self._item.path.parent, "the test file")
+        name = running.fixture.argname
+        if running.record is None:
+            running.record = new_record(f"{self._item.nodeid.partition('::')[0]}::{name}")
+            self._compiled.append(running)
+            running.at_end(lambda: self._compiled.remove(running))
+        if running.file is None:  # it is no Python function
+            return Site(running.record, self._item.path.parent, "the test file", running.shared_by)
+        file = f"the file that defines the fixture {name}"
+        return Site(running.record, running.file.parent, file, running.shared_by)
+
+    def used_by(self, item: pytest.Item) -> list[SharedFixture]:
+        """Those with kernels that a test uses, as far as they are set up."""
+        return [one for one in self._compiled if one.is_used_by(item)]

@@ -13,8 +13,6 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
@@ -69,7 +67,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     failed = exit_policy.failures([*test.judgements, *test.unreached], run.options)
     if failed:
-        test.red_signature, test.severity = signature(failed, _causes(test)), severity(failed)
+        test.red_signature, test.severity = signature(failed, test.advice), severity(failed)
         raise PerformanceRegression(_message(failed, run, test))
     if problem is not None and not stopped:
         raise problem
@@ -160,13 +158,9 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
     return problem
 
 
-def _causes(test: TestRecord) -> dict[Key, tuple[Advice, ...]]:
-    return {work.key: work.advice for work in test.workloads.values() if work.advice}
-
-
 def _message(failed: list[Judgement], run: Run, test: TestRecord) -> str:
     revision = run.revision.name if run.revision is not None else ""
-    return harmless(exit_policy.failure_message(failed, _causes(test), revision, run.options.repeated))
+    return harmless(exit_policy.failure_message(failed, test.advice, revision, run.options.repeated))
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:

@@ -104,29 +104,29 @@ def test_options_given_as_one_string_are_refused(suite):
 @pytest.mark.parametrize("headers", ["'include'", "__import__('pathlib').Path('include')"])
 def test_a_single_folder_of_headers_is_refused(suite, headers):
     text = run_body(suite, f'cuda_kernel("other.cu", "other", headers={headers})')
-    assert "headers='include' is a single one; it takes a list" in text
+    assert "headers='include' is not valid: it takes a list: headers=['include']" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ('"other.cu", None', "name is None; it takes a string"),
-        ('"other.cu", b"other"', "name is b'other', of type bytes; it takes a string"),
-        ('7, "other"', "path_or_source is 7, of type int; it takes a string or a path"),
-        ('"other.cu", "other", options=None', "options is None; it takes a list"),
+        ('"other.cu", None', "name=None is not valid: it takes a string"),
+        ('"other.cu", b"other"', "name=b'other' is not valid: it takes a string"),
+        ('7, "other"', "path_or_source=7 is not valid: it takes a string or a path"),
+        ('"other.cu", "other", options=None', "options=None is not valid: it takes a list"),
         (
             '"other.cu", "other", options={"-DX": 1}',
-            "options is {'-DX': 1}, of type dict; it takes a list",
+            "options={'-DX': 1} is not valid: it takes a list",
         ),
-        ('"other.cu", "other", options={"-DX"}', "options is {'-DX'}, of type set; it takes a list"),
-        ('"other.cu", "other", arch=frozenset(["sm_90"])', "arch is frozenset({'sm_90'}), of type frozenset; it takes"),
+        ('"other.cu", "other", options={"-DX"}', "options={'-DX'} is not valid: it takes a list"),
+        ('"other.cu", "other", arch=frozenset(["sm_90"])', "arch=frozenset({'sm_90'}) is not valid: it takes"),
         (
             '"other.cu", "other", headers=[3]',
-            "headers holds 3, of type int; each of them is a string or a path",
+            "headers[0]=3 is not valid: it takes a string or a path",
         ),
-        ('"other.cu", "other", name_expression=3', "name_expression is 3, of type int; it takes a string"),
-        ('"other.cu", "other", arch=90', "arch is 90, of type int; it takes a list"),
-        ('"other.cu", "other", arch=[None]', "arch holds None; each of them is a string"),
+        ('"other.cu", "other", name_expression=3', "name_expression=3 is not valid: it takes a string"),
+        ('"other.cu", "other", arch=90', "arch=90 is not valid: it takes a list"),
+        ('"other.cu", "other", arch=[None]', "arch[0]=None is not valid: it takes a string"),
     ],
 )
 def test_an_argument_of_another_kind_is_refused_with_what_it_takes(suite, arguments, words):
