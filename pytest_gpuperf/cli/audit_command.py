@@ -18,15 +18,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.diff import (
-    built_entries,
-    contents_of,
-    diff_lines,
-    diff_markdown,
-    listed,
-    modules_of,
-    short_name,
-)
+from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, modules_of, short_name
 from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
@@ -46,7 +38,7 @@ NOTHING_COMPARED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
     parser.add_argument(
-        "--against", metavar="FILE", type=Path, action="append", default=[],
+        "--against", metavar="FILE", type=Path, action="append", required=True,
         help="another build of the file, such as the version before; may be given again for several",
     )  # fmt: skip
     parser.add_argument(
@@ -57,35 +49,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Read the files, and print what differs from their other builds, or without any what they hold.
+    """Read the files, and print what differs from their other builds.
 
     Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    if parsed.markdown and not parsed.against:
-        raise GpuperfError("--markdown writes what differs: name what from, by --against")
     new_files, old_files = _by_name(parsed.files), _by_name(parsed.against)
     if len(new_files) == len(old_files) == 1:  # whatever the two are called
         old_files = dict(zip(new_files, old_files.values(), strict=True))
-    if old_files and (lone := sorted(new_files.keys() ^ old_files.keys())):
+    if lone := sorted(new_files.keys() ^ old_files.keys()):
         raise GpuperfError(f"only one side has {', '.join(lone)}: with several files each needs its other build")
     with scratch_folder("gpuperf-audit-") as scratch:
         new, unread = _read_all(new_files, Path(scratch, "new"), parsed.skip)
         old, unread_too = _read_all(old_files, Path(scratch, "old"), parsed.skip)
         found = compared(old, new)
-    if parsed.against:
-        _report(found, parsed.markdown, write)
-    else:
-        write(
-            "".join(
-                f"{line}\n" for line in contents_of((f"{one.file} for {one.arch}", one.record.profile) for one in new)
-            )
-        )
+    _report(found, parsed.markdown, write)
     if unread := unread + unread_too:
         words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
         write("".join(f"{line}\n" for line in (*unread, words)))
         return EXIT_UNKNOWN
-    if parsed.against and not found.pairs:
+    if not found.pairs:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
     return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, percent, quantity
+from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, percent
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
-from pytest_gpuperf.model.evidence import Key, StaticProfile
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.markdown import escaped, within_bounds
 from pytest_gpuperf.report.message import NO_BREAK, wrapped
@@ -223,22 +223,6 @@ def listed(word: str, names: Iterable[str]) -> list[str]:
     """``3 kernels new: a, b, c``, in a list; an empty one without any."""
     distinct = list(dict.fromkeys(names))
     return [f"{numbered(len(distinct), 'kernel')} {word}: {first_of(distinct, NAMED)}"] if distinct else []
-
-
-def contents_of(profiles: Iterable[tuple[str, StaticProfile]]) -> list[str]:
-    """A line for each place (``k.so for sm_90``): how many kernels, how large, with how much stack."""
-    places: dict[str, list[StaticProfile]] = defaultdict(list)
-    for place, profile in profiles:
-        places[place].append(profile)
-    lines = []
-    for place, several in places.items():
-        stack = [one.stack_bytes for one in several if one.stack_bytes]
-        framed = f"{len(stack)} with a stack frame, up to {max(stack)} bytes" if stack else "none with a stack frame"
-        size = quantity(sum(one.code_bytes for one in several), "B")
-        registers = max(one.registers for one in several)
-        words = f"{numbered(len(several), 'kernel')}, {size} of code, up to {registers} registers, {framed}"
-        lines.append(f"{quoted(place, LONGEST_TEXT)}: {words}")
-    return lines
 
 
 # --- forms -----------------------------------------------------------------------------------------
