@@ -1,12 +1,13 @@
-"""Mutated cubins and baselines through the readers: no crash, no long wait, little memory.
+"""Mutated cubins, baselines, built files and names through their readers: no crash, no long wait, little memory.
 
-    python benchmarks/hostile_files.py [--cubins 30000] [--baselines 40000] [--seed 1] [--output PAGE]
+    python benchmarks/hostile_files.py [--cubins 30000] [--baselines 40000] [--built 200] [--names 500] [--output PAGE]
 
 Takes the committed baselines and their cubins, changes each copy at random places, and reads it as a gated run does:
 cubins with the code hash of their kernels.  Files that are built to cost much, just below the size limits, are read
-too.  Children with a bound on their memory do the reading.  Exit status 1 if one raised anything but the documented
-errors, took more than a second of processor time (on a slow or busy machine as much more as a piece of other work
-takes), or more than 200 MB.
+too.  Built files are wheels and fat binaries for ``gpuperf audit``; names go into an HTML page and a Markdown report,
+in which they must be text and nothing else.  Children with a bound on their memory do the reading.  Exit status 1 if
+one raised anything but the documented errors, took more than a second of processor time (on a slow or busy machine as
+much more as a piece of other work takes), or more than 200 MB.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import concurrent.futures
 import contextlib
 import copy
 import functools
+import io
 import itertools
 import json
 import multiprocessing
@@ -25,12 +27,20 @@ import struct
 import sys
 import tempfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from markdown_it import MarkdownIt
+from page_check import HOSTILE
 from yardstick import slowness
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from fat_binaries import fat_binary
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
@@ -39,11 +49,18 @@ from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.records import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.audited import read_built
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
 from pytest_gpuperf.compile.machine_code.profile import profile_of
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.markdown import as_markdown
+from pytest_gpuperf.report.render import as_page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 BASELINES = ROOT / "baselines"
 MOST_S, MOST_MB = 1.0, 200
 CHUNK = 1000
@@ -61,7 +78,7 @@ class Hostile(NamedTuple):
     name: str
     content: bytes
     target: str = ""
-    """Of a baseline; ``manifest`` for that."""
+    """Of a baseline; ``manifest`` for that, ``built`` or ``name`` for those."""
 
 
 class Found(NamedTuple):
@@ -435,13 +452,105 @@ def read_as_baseline(file: Hostile) -> None:
         manifest.read(Path(name))
 
 
+# --- built files and names -----------------------------------------------------------------------
+
+
+def mutated_built(count: int, seed: int) -> Iterator[Hostile]:
+    """Fat binaries of committed cubins, half of them in a wheel."""
+    chance = random.Random(seed)
+    for number in range(count):
+        cubins = chance.sample(sample_cubins(), 2)
+        content = bytearray(fat_binary((one.name, one.content) for one in cubins))
+        change = chance.choice((*CUBIN_CHANGES, flip_bytes, truncate, move_bytes))
+        packed = chance.random() < 0.5
+        if packed and chance.random() < 0.5:
+            content = bytearray(_wheel_of(bytes(content)))
+            change(content, chance)
+        else:
+            change(content, chance)
+            content = bytearray(_wheel_of(bytes(content))) if packed else content
+        yield Hostile(f"{change.__name__} {number}", bytes(content), "built")
+
+
+def _wheel_of(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("p/_C.so", content)
+    return buffer.getvalue()
+
+
+def read_as_built(file: Hostile) -> None:
+    """As ``gpuperf audit`` reads it."""
+    with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
+        path = Path(name, "p-1.0-cp312-cp312-linux_x86_64.whl" if file.content[:2] == b"PK" else "k.fatbin")
+        path.write_bytes(file.content)
+        folder = Path(name, "parts")
+        folder.mkdir()
+        read_built(path, folder)
+
+
+PIECES = (
+    *HOSTILE,
+    "|",
+    "\n\n# b",
+    "@everyone",
+    "::error::x",
+    "##vso[task.complete]",
+    "[x](https://example.com)",
+    "***",
+)
+
+
+def mutated_names(count: int, seed: int) -> Iterator[Hostile]:
+    """Pieces of markup and of commands, cut and joined, among any characters."""
+    chance = random.Random(seed)
+    for number in range(count):
+        pieces = [chance.choice(PIECES) for _ in range(chance.randint(1, 4))]
+        pieces = [one[chance.randrange(len(one)) :] if chance.random() < 0.3 else one for one in pieces]
+        pieces.insert(chance.randrange(len(pieces)), "".join(chr(chance.randrange(0xD800)) for _ in range(4)))
+        yield Hostile(f"name {number}", "".join(pieces).encode(), "name")
+
+
+class _Tags(HTMLParser):
+    """Counts of elements and attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: Counter[str] = Counter()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.update([tag, *(f"{tag} {name}" for name, _ in attrs)])
+
+
+def tags_of(name: str) -> tuple[Counter[str], Counter[str]]:
+    """Those of the page and of the Markdown of a red run in which everything has this name."""
+    key = Key(f"test_{name}.py", f"test[{name}]", name)
+    figures = TimeFigures(ratio=1.5, interval=(1.4, 1.6), before_ns=1e3, after_ns=1.5e3)
+    judged = Judgement(key=key, target=name, kind="time", verdict=Verdict.SLOWER, reason=f"a {name}", time=figures)
+    test = TestEvidence(key.module, key.test, workloads=(WorkloadEvidence(key=key, judgements=(judged,)),))
+    document = document_of(
+        [test], date="", plugin="", task=f"gating {name}", exit_status=1, problems=[f"a {name}"],
+        warnings=[f"a {name}"], machines=[f"a {name}"], branch=f"b{name}",
+    )  # fmt: skip
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table").render(as_markdown(document))
+    return _Tags(as_page(document)).seen, _Tags(markdown).seen
+
+
+def read_as_name(file: Hostile) -> None:
+    """Raises ``ValueError`` where the name makes an element or an attribute that no plain name makes."""
+    if tags_of(file.content.decode()) != tags_of("plain"):
+        raise ValueError(f"{file.content.decode()!r} is markup")
+
+
 # --- reading -------------------------------------------------------------------------------------
 
 
 def outcome_of(file: Hostile) -> str:
     """``read``, ``refused``, or the error that must not be."""
     try:
-        (read_as_baseline if file.target else read_as_cubin)(file)
+        others = {"built": read_as_built, "name": read_as_name, "": read_as_cubin}
+        others.get(file.target, read_as_baseline)(file)
     except (BaselineError, BadCubin):
         return "refused"
     except Exception as error:  # noqa: BLE001 what it is said to be is what is looked for
@@ -488,7 +597,7 @@ def in_child(read: Callable[[], Iterator[Hostile]], start: str = "fork") -> Foun
         try:
             return pool.submit(_read_all, read).result()
         except concurrent.futures.process.BrokenProcessPool:
-            return Found(Counter(failed=1), (0.0, ""), 0.0, (f"a process died of one of {read}",))
+            return Found(Counter(failed=1), (0.0, ""), 0.0, (f"a process died of one of {read}"[:200],))
 
 
 def _bounded() -> None:
@@ -535,13 +644,15 @@ def page(command: str, rows: list[tuple[str, Found]]) -> str:
     sizes = sorted(len(BaselineStore(BASELINES).cubin(sha256)) for sha256 in stored_cubins(BASELINES).values())
     largest = max(path.stat().st_size for path in BASELINES.rglob("*.jsonl"))
     return "\n".join([
-        "# Hostile baselines and cubins", "",
+        "# Hostile files and names", "",
         f"By `{command}`. A file is",
         "*refused* with a documented error, or *read*. It *fails* if anything else is raised, if it takes more than",
         f"{MOST_S:g} s of processor time, or more than {MOST_MB} MB beyond what the process had. Mutated files are",
         "copies of committed ones with changed bytes, headers, sections, symbols, strings, values and keys. Built",
         "files are just below the size limit, in the shapes that cost readers most: things that lie in each other,",
-        "many small things, long names, deep nesting.", "",
+        "many small things, long names, deep nesting. Wheels and fat binaries are for `gpuperf audit`; the time that",
+        "cuobjdump takes is not counted. A name that is *read* is text in the page and in the comment, and no markup.",
+        "",
         "| files | number | refused | read | failed | slowest, s (which) | peak, MB |", "|---|---|---|---|---|---|---|",
         *lines, "",
         f"Limits: {MAX_CUBIN_BYTES >> 20} MiB for a cubin, {MAX_FILE_BYTES >> 20} MiB for a file of baselines.",
@@ -554,6 +665,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cubins", type=int, default=30_000)
     parser.add_argument("--baselines", type=int, default=40_000)
+    parser.add_argument("--built", type=int, default=200)
+    parser.add_argument("--names", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
@@ -563,9 +676,11 @@ def main() -> int:
         ("built baselines", together(one_by_one(built_baselines()))),
         ("mutated cubins", together(chunks(mutated_cubins, given.cubins, given.seed))),
         ("mutated baselines", together(chunks(mutated_baselines, given.baselines, given.seed))),
+        ("mutated wheels and fat binaries", together(chunks(mutated_built, given.built, given.seed))),
+        ("mutated names, into a page and a comment", together(chunks(mutated_names, given.names, given.seed))),
     ]
-    text = page(f"python benchmarks/hostile_files.py --cubins {given.cubins} --baselines {given.baselines} "
-                f"--seed {given.seed}", rows)  # fmt: skip
+    flags = " ".join(f"--{name} {vars(given)[name]}" for name in ("cubins", "baselines", "built", "names", "seed"))
+    text = page(f"python benchmarks/hostile_files.py {flags}", rows)
     print(text)
     failures = [failure for _, one in rows for failure in one.failures]
     print("\n".join(failures[:40]), file=sys.stderr)

@@ -180,8 +180,8 @@ def callables(chosen: argparse.Namespace) -> int:
                     more = {name: of[str(percent)][0] for name, of in sizes.items() if percent}
                     commit(folder, chosen.again, more, f"Edit {number}, {percent} percent more")
                     verdicts += gated(folder, percent, chosen.pytest)
-    document = {"sizes": sizes, "verdicts": verdicts}
-    (chosen.out / "callables.json").write_text(json.dumps(document), encoding="utf-8")
+                    document = json.dumps({"sizes": sizes, "verdicts": verdicts})
+                    (chosen.out / "callables.json").write_text(document, encoding="utf-8")
     return report(chosen.out / "callables.md", "callables against a commit", verdicts, {1: 0.9, 2: 0.98})
 
 

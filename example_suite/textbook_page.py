@@ -14,7 +14,7 @@ from pairs import Pair
 from recorded import ARCH, GPU, SUITE, Recorded
 from textbook_tables import gains, number, pairs_of, shape, table, workloads, wrapped
 
-from pytest_gpuperf.advise.causes import CAUSES
+from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.model.evidence import StaticRecord
 
 MOST_LINES = 48
@@ -100,7 +100,7 @@ def _anchor(family: str) -> str:
 
 def _about(pair: Pair) -> str:
     text = f"The naive side, `{pair.naive}`: {pair.why}."
-    cause = next((one for one in CAUSES if one.key == pair.cause), None)
+    cause = BY_KEY.get(pair.cause)
     if cause is not None:
         text += f" The plugin calls that [{cause.key}]({CAUSES_PAGE}), and advises: {cause.remedy}."
     return wrapped(text)

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.baselines.git_objects import git_environment
+
 
 def git(folder: Path, *arguments: str) -> str:
     """Run git as nobody in particular; returns what it printed."""
     identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     command = ["git", *identity, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    environment = git_environment()  # not the repository of a hook, or of git bisect run, that the tests run in
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:

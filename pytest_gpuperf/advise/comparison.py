@@ -118,12 +118,6 @@ class Side(Record, frozen=True):
         return None if block is None else math.prod(block)
 
     @property
-    def threads_per_warp(self) -> float | None:
-        """Of a block, on average; 32 if its size is a multiple of 32."""
-        size = self.block_size
-        return None if not size else size / math.ceil(size / WARP)
-
-    @property
     def launch(self) -> tuple[Extent | None, Extent | None, int]:
         """Grid, block and dynamic shared memory, as far as they are known."""
         static = self.static
@@ -170,6 +164,11 @@ class Finding:
     """The usage of ``after`` if this cause alone were put right."""
     gates: bool = False
     """It explains a figure that gates by itself: the verdict is red for it, whatever it costs."""
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """The quotient of two quantities; None where one is unknown or nothing."""
+    return part / whole if part and whole else None
 
 
 def grew(before: float | None, after: float | None, factor: float) -> bool:

@@ -18,8 +18,6 @@ TENSOR_SHARE = 0.001
 """Of all instructions: a single one multiplies and adds as often as 32 others (m16n8k8), so few are enough."""
 FP64_GROWTH = 1.1
 """Double-precision instructions, also as a share of all."""
-NEW_SHARE = 0.1
-"""Double precision is new where there was less than a tenth of it."""
 DIVISION_GROWTH = 1.05
 DIVISION_INSTRUCTIONS = 12.0
 """That a division by a run-time value takes more than a multiplication, on its fast path (GTC25 'Cost hierarchy')."""
@@ -42,22 +40,7 @@ def double_precision(case: Case) -> Finding | None:
     if not grew(was, now, FP64_GROWTH) or not grew(was / case.was.issued, now / case.now.issued, FP64_GROWTH):
         return None
     evidence = (change("fp64 instructions", was, now, case.per),)
-    return Finding(causes.DOUBLE, evidence, _in_single_precision(case, now - was), gates=was == 0)
-
-
-def _in_single_precision(case: Case, extra: float) -> Usage:
-    """The new double-precision instructions back in single precision."""
-    if _is_new(case):
-        return case.was
-    classes = dict(case.now.classes)
-    classes["fp64"] -= extra
-    classes["fp32"] = classes.get("fp32", 0) + extra
-    return case.now.replace(classes=classes)
-
-
-def _is_new(case: Case) -> bool:
-    """Whether double precision appears where there was none: conversions and longer sequences come with it."""
-    return case.was.classes.get("fp64", 0) < NEW_SHARE * case.now.classes.get("fp64", 0)
+    return Finding(causes.DOUBLE, evidence, case.was, gates=was == 0)  # conversions and longer sequences come with it
 
 
 def division(case: Case) -> Finding | None:
@@ -120,11 +103,11 @@ def instruction_growth(case: Case) -> Finding | None:
 
 def _explained(case: Case) -> float:
     """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
-    if _is_new(case):
+    if grew(case.was.classes.get("fp64", 0), case.now.classes.get("fp64", 0), FP64_GROWTH):
         return max(case.now.issued - case.was.issued, 0)
     new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
     divisions = max(case.now.divisions - case.was.divisions, 0)
-    return sum(new.get(name, 0) for name in (*MEMORY, "fp64", "barrier")) + divisions * DIVISION_INSTRUCTIONS
+    return sum(new.get(name, 0) for name in (*MEMORY, "barrier")) + divisions * DIVISION_INSTRUCTIONS
 
 
 def slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:

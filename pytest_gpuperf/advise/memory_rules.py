@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Case, Finding, Usage, change, grew
+from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Case, Finding, Usage, change, grew, ratio
 
 SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
@@ -28,26 +28,18 @@ def uncoalesced(case: Case) -> Finding | None:
     was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
     if not grew(was, now, SECTOR_GROWTH) or was is None or now is None:
         return None
-    if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
+    each, each_now = (ratio(usage.global_sectors, usage.global_requests) or 0 for usage in (case.was, case.now))
+    if not grew(ratio(each, case.was.global_width), ratio(each_now, case.now.global_width), SECTOR_GROWTH):
         return None  # as many sectors for fewer lanes: that is divergence
-    used = change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")
-    each = change("sectors per global request", _each(case.was), _each(case.now))
-    evidence = (each, used) if _each(case.now) > _each(case.was) else (used,)  # of narrower requests, fewer are more
-    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, case.now, sectors=was / now, requests=1.0))
+    evidence = [change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")]
+    if each_now > each:  # of narrower requests, fewer are more
+        evidence.insert(0, change("sectors per global request", each, each_now))
+    return Finding(causes.UNCOALESCED, tuple(evidence), _with_traffic(case, case.now, sectors=was / now, requests=1.0))
 
 
 def sectors_per_ideal(usage: Usage) -> float | None:
     """Sectors touched over those that the bytes would fit into; None without global memory."""
-    return usage.global_sectors / usage.global_ideal if usage.global_sectors and usage.global_ideal else None
-
-
-def _spread(usage: Usage) -> float | None:
-    """Sectors per request and byte of its width."""
-    return _each(usage) / usage.global_width if usage.global_width else None
-
-
-def _each(usage: Usage) -> float:
-    return (usage.global_sectors or 0) / usage.global_requests if usage.global_requests else 0
+    return ratio(usage.global_sectors, usage.global_ideal)
 
 
 def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) -> Usage:
@@ -65,7 +57,8 @@ def bank_conflicts(case: Case) -> Finding | None:
     was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
-    evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
+    each, each_now = (ratio(usage.shared_turns, usage.shared_requests) for usage in (case.was, case.now))
+    evidence = (change("passes per shared-memory access", each or was, each_now or 0),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
     return Finding(causes.BANK_CONFLICTS, evidence, without)
@@ -73,11 +66,7 @@ def bank_conflicts(case: Case) -> Finding | None:
 
 def turns_per_ideal(usage: Usage) -> float | None:
     """Passes through the banks over those that would do; None without shared memory."""
-    return usage.shared_turns / usage.shared_ideal if usage.shared_turns and usage.shared_ideal else None
-
-
-def _turns_each(usage: Usage) -> float:
-    return (usage.shared_turns or 0) / usage.shared_requests if usage.shared_requests else 0
+    return ratio(usage.shared_turns, usage.shared_ideal)
 
 
 def redundant_traffic(case: Case) -> Finding | None:
@@ -147,15 +136,11 @@ computes: the recurrence of an alignment, for instance, is integers as well."""
 
 def cache_hit_loss(case: Case) -> Finding | None:
     """More of what was asked for has to come from memory; counted only."""
-    was, now = _missed(case.was), _missed(case.now)
+    was, now = (ratio(usage.dram_bytes, usage.global_sectors) for usage in (case.was, case.now))
     if not grew(was, now, HIT_LOSS) or was is None or now is None or case.now.dram_bytes is None:
         return None
     evidence = (change("DRAM bytes per sector asked for", was, now, "bytes"),)
     return Finding(causes.CACHE, evidence, case.now.replace(dram_bytes=case.now.dram_bytes * was / now))
-
-
-def _missed(usage: Usage) -> float | None:
-    return usage.dram_bytes / usage.global_sectors if usage.dram_bytes and usage.global_sectors else None
 
 
 def register_spilling(case: Case) -> Finding | None:

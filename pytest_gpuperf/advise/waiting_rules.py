@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, change, grew
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
@@ -37,7 +38,7 @@ def launch_configuration(case: Case) -> Finding | None:
     blocks = ["x".join(map(str, one.block)) if one.block else "unknown" for one in (was, now)]
     evidence = [Change(what="block", before=blocks[0], after=blocks[1], direction="worse")]
     if fewer:
-        evidence.append(_occupancy_change(case))
+        evidence.append(_occupancy_change(was, now))
     if spread:
         touched, touches = (usage.global_sectors or 0 for usage in (case.was, case.now))
         evidence.append(change("sectors of global requests", touched, touches, case.per))
@@ -59,15 +60,15 @@ def _reshaped(case: Case) -> bool:
 def occupancy_lost(case: Case) -> Finding | None:
     """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
     was, now = case.before.static, case.after.static
-    if not grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) or not _limit_binds(case.now) or _reshaped(case):
+    fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS)
+    if was is None or now is None or not fewer or not _limit_binds(case.now) or _reshaped(case):
         return None
-    evidence = [_occupancy_change(case)]
-    if was is not None and now is not None:
-        taken, takes = (s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now))
-        if now.profile.registers > was.profile.registers:
-            evidence.append(change("registers", was.profile.registers, now.profile.registers))
-        if takes > taken:
-            evidence.append(change("shared memory per block", taken, takes, "bytes"))
+    evidence = [_occupancy_change(was, now)]
+    taken, takes = (s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now))
+    if now.profile.registers > was.profile.registers:
+        evidence.append(change("registers", was.profile.registers, now.profile.registers))
+    if takes > taken:
+        evidence.append(change("shared memory per block", taken, takes, "bytes"))
     return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps), gates=True)
 
 
@@ -106,11 +107,14 @@ def _barriers_of_warp(side: Side) -> float:
 
 def exposed_latency(case: Case) -> Finding | None:
     """A warp waits longer for the same work; or fewer warps share the wait."""
-    if _fewer_warps(case) and not _reshaped(case) and case.was.warps is not None and case.now.warps is not None:
+    fewer = grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now) and not _reshaped(case)
+    if fewer and case.was.warps is not None and case.now.warps is not None:
         evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
         return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
     own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
-    excess = {name: cycles - _expected(case, name) for name, cycles in own.items()}
+    before = {name: case.was.waits.get(name, 0) / count for name, count in case.was.classes.items() if count}
+    excess = {name: cycles - before[name] * case.now.classes.get(name, 0) if name in before else 0.0
+              for name, cycles in own.items()}  # fmt: skip
     waited, total = sum(own.values()), sum(excess.values())
     if waited <= 0 or not grew(waited - total, waited, COUNTED_WAIT_GROWTH if case.counted else WAIT_GROWTH):
         return None
@@ -130,23 +134,7 @@ def _accounted_for(case: Case) -> set[str]:
     return {"barrier", "local_load", *(["global_load"] if split or around_local else [])}
 
 
-def _expected(case: Case, name: str) -> float:
-    """Cycles of waiting for a class of instructions, had each been waited for as long as before."""
-    before = case.was.classes.get(name, 0)
-    if not before:
-        return case.now.waits.get(name, 0)
-    return case.was.waits.get(name, 0) / before * case.now.classes.get(name, 0)
-
-
-def _fewer_warps(case: Case) -> bool:
-    """Whether fewer warps are resident, though the kernel's resources would allow as many as before."""
-    return grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now)
-
-
-def _occupancy_change(case: Case) -> Change:
-    was, now = case.before.static, case.after.static
-    if was is not None and now is not None and was.occupancy is not None and now.occupancy is not None:
-        before, after = (round(100 * one.fraction, 4) for one in (was.occupancy, now.occupancy))
-        note = f"limited by {now.occupancy.limiter}"
-        return Change(what="occupancy", before=before, after=after, unit="%", direction="worse", note=note)
-    return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)
+def _occupancy_change(was: StaticRecord, now: StaticRecord) -> Change:
+    before, after = (round(100 * s.occupancy.fraction, 4) if s.occupancy is not None else 0.0 for s in (was, now))
+    note = f"limited by {now.occupancy.limiter}" if now.occupancy is not None else ""
+    return Change(what="occupancy", before=before, after=after, unit="%", direction="worse", note=note)

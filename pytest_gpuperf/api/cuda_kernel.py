@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,7 @@ class KernelCompiler:
         records = {arch: binary.record() for arch, binary in binaries.items()}
         self._test.add_compiled(first.name, records, first.toolchain, options, file)
 
-    def _recorded(self, module: str, archs: Sequence[str]) -> dict[str, StaticProfile]:
+    def _recorded(self, module: str, archs: Sequence[str]) -> Mapping[str, StaticProfile]:
         """Profiles that the module's tests have on record, by the hash of their code: machine code is not read again.
 
         None where baselines are written: what is recorded is read from the machine code.
@@ -248,10 +249,9 @@ class KernelCompiler:
         if not options.active or options.update is not None:
             return {}
         try:
-            tests = [test for arch in archs for test in store.static_tests(arch, module, toolchain()).values()]
+            return ChainMap(*(store.profiles(arch, module, toolchain()) for arch in archs))
         except BaselineError:  # for the judge to tell
             return {}
-        return {record.profile.code_hash: record.profile for works in tests for record in works.values()}
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:

@@ -17,7 +17,7 @@ from pytest_gpuperf.baselines.cubin_store import placed, read_cubin, stored_cubi
 from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.records import Records, decode, encode, read_bounded
 from pytest_gpuperf.baselines.writing import Say, silent
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, WorkloadRecords
 
 
@@ -81,6 +81,7 @@ class Baselines:
         """Reads everything anew at its next use."""
         self._loaded: dict[tuple[str, str], Records] = {}
         self._tests: dict[tuple[str, str], dict[str, dict[str, dict[str, Any]]]] = {}
+        self._profiles: dict[tuple[str, str, str], dict[str, StaticProfile]] = {}
         self._listed: dict[str, tuple[str, ...]] | None = None
         self._toolchains: tuple[str, ...] | None = None
 
@@ -93,6 +94,15 @@ class Baselines:
     def static_tests(self, arch: str, module: str, toolchain: str) -> dict[str, dict[str, StaticRecord]]:
         """All static evidence of a module for ``arch`` and ``toolchain``, by test and workload."""
         return self._by_compiler(arch, module).get(toolchain, {})
+
+    def profiles(self, arch: str, module: str, toolchain: str) -> dict[str, StaticProfile]:
+        """Profiles of a module's kernels by the hash of their code: kept, since every kernel of a test asks."""
+        place = arch, module, toolchain
+        if place not in self._profiles:
+            tests = self.static_tests(*place).values()
+            profiles = (record.profile for works in tests for record in works.values())
+            self._profiles[place] = {one.code_hash: one for one in profiles}
+        return self._profiles[place]
 
     def time(self, device: str, key: Key) -> TimeRecord | None:
         """Time evidence of a workload on a GPU model (``nvidia-h200``)."""

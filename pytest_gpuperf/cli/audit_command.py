@@ -18,12 +18,13 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.audit_rows import MOST_IN_FILE, MOST_KERNELS, contents_of, listed, modules_of, short_name
-from pytest_gpuperf.report.diff import diff_lines, diff_markdown
+from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, modules_of, short_name
 from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 PROBLEM_STATUS = EXIT_UNKNOWN
+MOST_KERNELS = 8
+"""Of a file, that have rows on a screen."""
 MOST_BYTES = 4 << 20
 """Of machine code that is disassembled: 5 s on a core."""
 VERDICTS = (Verdict.WORSE, Verdict.BETTER, Verdict.SAME, Verdict.UNCHANGED)
@@ -37,7 +38,7 @@ NOTHING_COMPARED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
     parser.add_argument(
-        "--against", metavar="FILE", type=Path, action="append", default=[],
+        "--against", metavar="FILE", type=Path, action="append", required=True,
         help="another build of the file, such as the version before; may be given again for several",
     )  # fmt: skip
     parser.add_argument(
@@ -48,35 +49,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Read the files, and print what differs from their other builds, or without any what they hold.
+    """Read the files, and print what differs from their other builds.
 
     Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    if parsed.markdown and not parsed.against:
-        raise GpuperfError("--markdown writes what differs: name what from, by --against")
     new_files, old_files = _by_name(parsed.files), _by_name(parsed.against)
     if len(new_files) == len(old_files) == 1:  # whatever the two are called
         old_files = dict(zip(new_files, old_files.values(), strict=True))
-    if old_files and (lone := sorted(new_files.keys() ^ old_files.keys())):
+    if lone := sorted(new_files.keys() ^ old_files.keys()):
         raise GpuperfError(f"only one side has {', '.join(lone)}: with several files each needs its other build")
     with scratch_folder("gpuperf-audit-") as scratch:
         new, unread = _read_all(new_files, Path(scratch, "new"), parsed.skip)
         old, unread_too = _read_all(old_files, Path(scratch, "old"), parsed.skip)
         found = compared(old, new)
-    if parsed.against:
-        _report(found, parsed.markdown, write)
-    else:
-        write(
-            "".join(
-                f"{line}\n" for line in contents_of((f"{one.file} for {one.arch}", one.record.profile) for one in new)
-            )
-        )
+    _report(found, parsed.markdown, write)
     if unread := unread + unread_too:
         words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
         write("".join(f"{line}\n" for line in (*unread, words)))
         return EXIT_UNKNOWN
-    if parsed.against and not found.pairs:
+    if not found.pairs:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
     return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0
@@ -237,8 +229,8 @@ def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], o
         remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
-    write("\n".join(diff_lines(modules_of(changed, names, MOST_KERNELS), remarks, summary)) + "\n")
+    write("\n".join(diff_lines(modules_of(built_entries(changed, names), MOST_KERNELS), remarks, summary)) + "\n")
     if markdown is not None:
-        modules = modules_of(changed, names, MOST_IN_FILE)
+        modules = modules_of(built_entries(changed, names))
         page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
         write_file("audit", markdown, page.encode())

@@ -22,6 +22,7 @@ from pytest_gpuperf.report.diff import (
     ModuleDiff,
     diff_lines,
     diff_markdown,
+    entries_of,
     modules_of,
     remarks_of,
     summary_of,
@@ -93,7 +94,7 @@ def _difference(before: Baselines, after: Baselines) -> tuple[list[ModuleDiff], 
     if unread and summary == NO_DIFFERENCE:
         compared = len(unread) < len(places)
         summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    return modules_of(diff), [*unread.values(), *remarks], summary
+    return modules_of(entries_of(diff)), [*unread.values(), *remarks], summary
 
 
 def _not_compared(problem: BaselineError) -> str:

@@ -18,9 +18,9 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.history import Point, Series, as_csv, as_history_page, figures_of, lines_of
+from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
 
-ENDINGS = (".html", ".csv")
+ENDINGS = (".html",)
 _FIELDS = "%H%x1f%cI%x1f%s%x1e"
 
 
@@ -45,12 +45,12 @@ class PastRecord(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    add_output(parser, "a file that ends in .html or .csv")
+    add_output(parser, "a file that ends in .html")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Print what changed over the commits and where it took a step, and write files by their endings.
+    """Print what changed over the commits and where it took a step, and write pages.
 
     Returns the exit status, 0.  Raises ``GpuperfError``.
     """
@@ -65,8 +65,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
     for file in parsed.files:
-        content = as_csv(series) if file.name.endswith(".csv") else as_history_page(series)
-        write_file("history", file, content.encode())
+        write_file("history", file, as_history_page(series).encode())
         write(f"history written to {file}\n")
     return 0
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-INTEGER_OR_POINTER = "64-bit integer or pointer"
-
 _ENTRY = re.compile(r"^[ \t]*(?:\.(?:visible|extern|weak)[ \t]+)*\.entry[ \t]+([\w$.]+)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PARAMETERS = re.compile(r"\s*\(([^)]*)\)")
@@ -78,4 +76,4 @@ def _parameter_type(declaration: str) -> str | None:
         return {"32": "float", "64": "double"}.get(bits)
     if is_pointer:
         return "pointer"
-    return INTEGER_OR_POINTER if bits == "64" else f"{bits}-bit integer"
+    return "64-bit integer or pointer" if bits == "64" else f"{bits}-bit integer"

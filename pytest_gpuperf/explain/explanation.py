@@ -5,6 +5,7 @@ For the summary of a run and for ``gpuperf explain``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -113,7 +114,8 @@ def _static_figures(side: Side, record: StaticRecord) -> list[str]:
             found.append(f"{_mean(sectors):.3g} sectors per global request")
         if turns:
             found.append(f"{_mean(turns):.3g} passes per shared-memory access")
-        lanes = run.lanes * (side.threads_per_warp or WARP) / WARP
+        size = side.block_size or WARP
+        lanes = run.lanes * size / (math.ceil(size / WARP) * WARP)
         found.append(f"{lanes:.3g} of {WARP} lanes active")
     return [*found[:-1], f"{found[-1]} ({side.arch})"]
 

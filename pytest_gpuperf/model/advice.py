@@ -14,7 +14,7 @@ class Advice(Record, frozen=True):
     """One cause, with its evidence and what putting it right would gain."""
 
     cause: str
-    """Key of one of ``causes.CAUSES``, which has the words for it."""
+    """Key of one of ``causes.BY_KEY``, which has the words for it."""
     evidence: tuple[Change, ...]
     """Figures, before and after; the most telling one first."""
     gain: float

@@ -1,4 +1,4 @@
-"""The difference of two states of the baselines for a reader: by module and kernel, the worst first.
+"""The difference of two states of baselines, or of two builds, for a reader: by file and kernel, the worst first.
 
 Equal changes of several workloads are one row.  The rows become text or Markdown here, and a page by a template.
 """
@@ -6,26 +6,29 @@ Equal changes of several workloads are one row.  The rows become text or Markdow
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import duration, harmless, numbered, percent
-from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, WorkloadDiff
+from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, percent
+from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.markdown import escaped, within_bounds
 from pytest_gpuperf.report.message import NO_BREAK, wrapped
+from pytest_gpuperf.report.order import shortened
 
 NAMED = 3
 """Workloads that a row names; of more it says how many."""
-MOST_FIGURES = 8
-"""Figures of machine code in a row."""
-MOST_COUNTERS = 3
-MOST_CONDITIONS = 6
+MOST_FIGURES, MOST_COUNTERS = 8, 3
+"""Figures in a row."""
 LONGEST_TEXT = 200
 """Characters of one name or figure: both come out of files that may be anybody's."""
+LONGEST_KERNEL = 98
+"""Columns of the name of a built kernel, whose middle goes."""
+MOST_CHARACTERS = 8192
+"""Of such a name before that."""
 NO_DIFFERENCE = "No figure differs"
 NO_KERNEL = "callables"
 """Heading of callables, which have no kernel that the plugin knows."""
@@ -33,68 +36,93 @@ NO_FIGURE = "machine code changed, no figure of it"
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
+class Entry(NamedTuple):
+    """A difference of one kernel on one target."""
+
+    module: str
+    kernel: str
+    of: Key | str
+    """The workload, or a verdict."""
+    target: str
+    """An architecture or a GPU model; empty for all."""
+    words: str
+    alike: str
+    """Entries of a kernel that have this in common are one row."""
+
+
 class DiffRow(NamedTuple):
     """One change, and its workloads."""
 
     workloads: str
     targets: str
-    """Architectures or a GPU model; empty for all."""
     figures: str
 
 
 class KernelDiff(NamedTuple):
-    """The changes of one kernel in one test module."""
+    """The changes of one kernel in one file."""
 
     kernel: str
     rows: tuple[DiffRow, ...]
 
 
 class ModuleDiff(NamedTuple):
-    """The changes of one test module."""
+    """The changes of one test module, or of one built file."""
 
     module: str
     kernels: tuple[KernelDiff, ...]
 
 
-def modules_of(diff: EvidenceDiff) -> list[ModuleDiff]:
-    """All rows, the worst module and kernel first; new and removed workloads of a module stand behind its kernels."""
-    changed: dict[str, dict[str, list[WorkloadDiff]]] = defaultdict(lambda: defaultdict(list))
-    for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
-        changed[one.key.module][one.kernel].append(one)
-    others: dict[str, list[DiffRow]] = defaultdict(list)
-    for word, keys in (("new", diff.new), ("gone", diff.gone)):
-        by_module: dict[str, list[Key]] = defaultdict(list)
-        for key in keys:
-            by_module[key.module].append(key)
-        for module, those in by_module.items():
-            others[module].append(DiffRow(names_of(those), "", word))
+def modules_of(entries: Iterable[Entry], most: int = 1000) -> list[ModuleDiff]:
+    """All rows, in the order of their entries; of a module so many kernels, and how many more there are."""
+    modules: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    for one in entries:
+        modules[one.module][one.kernel].append(one)
     found = []
-    for module in dict.fromkeys((*changed, *others)):
-        kernels = [
-            KernelDiff(quoted(kernel, LONGEST_TEXT) or NO_KERNEL, tuple(_rows(those)))
-            for kernel, those in changed[module].items()
-        ]
-        kernels += [KernelDiff("workloads", tuple(others[module]))] if module in others else []
+    for module, by_kernel in modules.items():
+        kernels = [KernelDiff(quoted(name, LONGEST_TEXT), tuple(_rows(those))) for name, those in by_kernel.items()]
+        if rest := len(kernels[most:]):
+            more = DiffRow("not shown", "", "--markdown FILE names them")
+            kernels[most:] = [KernelDiff(f"{numbered(rest, 'kernel')} more", (more,))]
         found.append(ModuleDiff(quoted(module, LONGEST_TEXT), tuple(kernels)))
     return found
 
 
-def _rows(changed: Iterable[WorkloadDiff]) -> list[DiffRow]:
+def _rows(entries: Iterable[Entry]) -> list[DiffRow]:
     """One for each distinct change of a kernel, with its targets and workloads."""
-    alike: dict[tuple[str, str], list[Key]] = defaultdict(list)
-    for workload in changed:
-        archs: dict[str, list[str]] = defaultdict(list)
-        for one in sorted(workload.code, key=lambda one: arch_order(one.arch)):
-            named = all(change.what == "compiler" for change in one.changes)
-            archs[_listed([*one.changes, *([NO_FIGURE] if named else [])], MOST_FIGURES)].append(quoted(one.arch))
-        changes = [(", ".join(those), words) for words, those in archs.items()]
-        changes += [(quoted(run.gpu), run_words(run)) for run in workload.runs]
-        if workload.was is not None:
-            test = workload.was.test.partition("[")[0]
-            changes.append(("", f"moved from {quoted(f'{workload.was.module}::{test}', LONGEST_TEXT)}"))
-        for change in changes:
-            alike[change].append(workload.key)
-    return [DiffRow(names_of(keys), targets, words) for (targets, words), keys in alike.items()]
+    targets: dict[tuple[Key | str, str], list[Entry]] = defaultdict(list)
+    for one in entries:
+        targets[one.of, one.alike].append(one)
+    rows: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for (_, alike), those in targets.items():
+        names = dict.fromkeys(quoted(one.target) for one in sorted(those, key=lambda one: arch_order(one.target)))
+        rows[", ".join(names), alike].append(those[0])
+    return [
+        DiffRow(
+            names_of([one.of for one in those if isinstance(one.of, Key)]) or str(those[0].of), names, those[0].words
+        )
+        for (names, _), those in rows.items()
+    ]
+
+
+# --- baselines -------------------------------------------------------------------------------------
+
+
+def entries_of(diff: EvidenceDiff) -> Iterator[Entry]:
+    """Changes of baselines, the worst workload first; new and removed workloads stand behind the changed kernels."""
+    for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
+        changes = []
+        for code in sorted(one.code, key=lambda code: arch_order(code.arch)):
+            named = all(change.what == "compiler" for change in code.changes)
+            changes.append((code.arch, _listed([*code.changes, *([NO_FIGURE] if named else [])], MOST_FIGURES)))
+        changes += [(run.gpu, run_words(run)) for run in one.runs]
+        if one.was is not None:
+            test = one.was.test.partition("[")[0]
+            changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
+        for target, words in changes:
+            yield Entry(one.key.module, one.kernel or NO_KERNEL, one.key, target, words, words)
+    for words, keys in (("new", diff.new), ("gone", diff.gone)):
+        for key in keys:
+            yield Entry(key.module, "workloads", key, "", words, words)
 
 
 def run_words(run: RunDiff) -> str:
@@ -102,7 +130,7 @@ def run_words(run: RunDiff) -> str:
     parts = []
     if run.times_ns is not None:
         parts.append(f"{duration(run.times_ns[0])} -> {duration(run.times_ns[1])} ({percent(run.ratio - 1)})")
-    parts += [_listed(run.conditions, MOST_CONDITIONS)] if run.conditions else []
+    parts += [_listed(run.conditions, MOST_FIGURES)] if run.conditions else []
     parts += [_listed(run.counters, MOST_COUNTERS, " counters")] if run.counters else []
     return ", ".join(parts)
 
@@ -130,35 +158,74 @@ def names_of(keys: Sequence[Key]) -> str:
 
 def remarks_of(manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:
     """Targets and toolchains that came or went; ``manifests``: their fields before and after."""
-    lines = []
     before, after = manifests
-    for name in sorted(before.keys() | after.keys()):
-        words = _field_words(before.get(name), after.get(name))
-        lines += [f"manifest: {name.replace('_', ' ')}: {words}"] if words else []
-    return lines
+    return [
+        f"manifest: {name.replace('_', ' ')}: {_shown(before.get(name))} -> {_shown(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
 
 
-def _field_words(before: object, after: object) -> str:
-    """Of lists the entries added and removed, of anything else both values; empty if they are equal."""
-    if isinstance(before or after, (list, tuple)):
-        old, new = ([str(one) for one in side] if isinstance(side, (list, tuple)) else [] for side in (before, after))
-        added = [f"{one} added" for one in new if one not in old]
-        return _listed([*added, *(f"{one} removed" for one in old if one not in new)], MOST_FIGURES)
-    old_text, new_text = ("none" if side is None else quoted(str(side)) for side in (before, after))
-    return f"{old_text} -> {new_text}" if before != after else ""
+def _shown(field: object) -> str:
+    words = [str(one) for one in field] if isinstance(field, (list, tuple)) else [str(field)] if field else []
+    return _listed(words, MOST_FIGURES) or "none"
 
 
 def summary_of(diff: EvidenceDiff) -> str:
-    """``3 kernels changed, 2 workloads new, 1 gone``"""
+    """``3 kernels changed, 2 workloads new, 1 workload gone``"""
     changed = {(one.key.module, one.kernel) for one in diff.workloads if one.kernel and (one.code or one.runs)}
     callables = sum(not one.kernel and bool(one.runs) for one in diff.workloads)
     moved = sum(one.was is not None for one in diff.workloads)
-    parts = [f"{numbered(len(changed), 'kernel')} changed"] if changed else []
-    parts += [f"{numbered(callables, 'callable')} changed"] if callables else []
-    counts = [(count, word) for count, word in ((len(diff.new), "new"), (len(diff.gone), "gone"), (moved, "moved"))]
-    counts = [one for one in counts if one[0]]
-    parts += [f"{numbered(count, 'workload') if at == 0 else count} {word}" for at, (count, word) in enumerate(counts)]
+    parts = [
+        f"{numbered(count, noun)} changed"
+        for count, noun in ((len(changed), "kernel"), (callables, "callable"))
+        if count
+    ]
+    counts = [(len(diff.new), "new"), (len(diff.gone), "gone"), (moved, "moved")]
+    parts += [f"{numbered(count, 'workload')} {word}" for count, word in counts if count]
     return ", ".join(parts) or NO_DIFFERENCE
+
+
+# --- builds ----------------------------------------------------------------------------------------
+
+
+def built_entries(judgements: Iterable[Judgement], names: Mapping[str, str]) -> Iterator[Entry]:
+    """Kernels of built files that got worse or better, the worst first; ``names`` are theirs for people, by symbol.
+
+    A row has the words of its first architecture: each has its own count of instructions.
+    """
+    for one in sorted(judgements, key=_rank):
+        if one.verdict not in (Verdict.WORSE, Verdict.BETTER):
+            continue
+        gating = [change for change in one.changes if change.direction != "neutral"]
+        others = [change for change in one.changes if change.direction == "neutral"]
+        also = f"; also {first_of(others, NAMED, ',')}" if others else ""
+        alike = [change.what if change.what.startswith("instructions") else str(change) for change in gating]
+        yield Entry(
+            one.key.module, short_name(names[one.key.workload]), one.verdict.value, one.target,
+            ", ".join(map(str, gating)) + also, f"{one.verdict.value} {alike}",
+        )  # fmt: skip
+
+
+def _rank(one: Judgement) -> tuple[bool, float, str, str, tuple[int, str]]:
+    """What got worse first: how much stack was added, then how much occupancy was lost."""
+    grown = {change.what: float(change.after) - float(change.before) for change in one.changes}
+    weight = 1000 * grown.get("stack frame", 0.0) - grown.get("occupancy", 0.0)
+    return one.verdict is not Verdict.WORSE, -weight, one.key.module, one.key.workload, arch_order(one.target)
+
+
+def short_name(name: str) -> str:
+    """The name of a built kernel in a line."""
+    return shortened(quoted(name, MOST_CHARACTERS), LONGEST_KERNEL)
+
+
+def listed(word: str, names: Iterable[str]) -> list[str]:
+    """``3 kernels new: a, b, c``, in a list; an empty one without any."""
+    distinct = list(dict.fromkeys(names))
+    return [f"{numbered(len(distinct), 'kernel')} {word}: {first_of(distinct, NAMED)}"] if distinct else []
+
+
+# --- forms -----------------------------------------------------------------------------------------
 
 
 def diff_lines(modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: str) -> list[str]:

@@ -27,10 +27,8 @@ from pytest_gpuperf.process.repository import checkout_around
 
 LEAST_FAILURES = 5
 """Of the gate; fewer are shown one by one."""
-MOST_LINES = 36
-"""Of messages, where the tests that failed are many; the first one is shown however long it is."""
-MOST_FAILURES = 12
-"""Failed tests below which every group has its message."""
+MOST_FAILURES, MOST_MESSAGES = 12, 2
+"""Failed tests below which every group has its message, and groups that have one beyond."""
 
 
 def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
@@ -66,19 +64,10 @@ class RedGroups:
         others = [report for report in self.failed if getattr(report, "gpuperf_red", "") not in alike]
         self.named: list[pytest.TestReport] = [*others, *map(_named, groups)]
         """Of each group the worst, named for all of it."""
-        room = self._room(self.named[len(others) :])
+        room = MOST_MESSAGES if len(self.failed) > MOST_FAILURES else len(groups)
         self._shown = self.named[: len(others) + room]
         self.unshown = sum(map(len, groups[room:]))
         """Failed tests of groups without a message."""
-
-    def _room(self, named: Sequence[pytest.TestReport]) -> int:
-        """How many groups have room for their messages."""
-        lines = 0
-        for place, report in enumerate(named):
-            lines += len(report.longreprtext.splitlines()) + 1
-            if place and lines > MOST_LINES and len(self.failed) > MOST_FAILURES:
-                return place
-        return len(named)
 
     def for_messages(self) -> None:
         """Leave those that pytest shows in full."""

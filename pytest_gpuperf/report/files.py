@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +17,6 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file that GitHub shows as the summary of a job; outside of one it is not set."""
 
 
-REMEDIES = {
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make its folder writable, or "),
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there, or "),
-}
-"""What may help besides another file, by what the system says."""
-
-
 class NotWritten(GpuperfError):
     """A report could not be written; the message says which, and what to do."""
 
@@ -35,17 +27,16 @@ def write_report(document: Document, target: str) -> str:
     A file takes the place of an older one whole; to the summary of a GitHub job it is appended, since steps share it.
     Raises ``NotWritten``.
     """
-    place = os.environ.get(SUMMARY_VARIABLE, "") if target == GITHUB else target
-    if not place:
-        return ""
-    try:
-        if target == GITHUB:
+    if target != GITHUB:
+        write_file("report", Path(target), _content(document, Path(target).suffix))
+        return target
+    place = os.environ.get(SUMMARY_VARIABLE, "")
+    if place:
+        try:
             with Path(place).open("a", encoding="utf-8") as summary:
                 summary.write(as_markdown(document))
-        else:
-            write_whole(Path(place), _content(document, Path(place).suffix))
-    except OSError as problem:
-        raise NotWritten(why_not_written("report", Path(place), problem)) from problem
+        except OSError as problem:
+            raise NotWritten(why_not_written("report", Path(place), problem)) from problem
     return place
 
 
@@ -60,9 +51,8 @@ def write_file(what: str, path: Path, content: bytes) -> None:
 def why_not_written(what: str, path: Path, problem: OSError) -> str:
     """The user's own name of the file and a remedy; it is written under another name first."""
     there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
-    why = problem.strerror or problem if there else f"there is no folder {path.parent}"
-    remedy = REMEDIES.get(problem.errno or 0, "") if there else "make it, or "
-    return f"the {what} {path} could not be written ({why}): {remedy}name another file"
+    why = f"{problem.strerror or problem}): " if there else f"there is no folder {path.parent}): make it, or "
+    return f"the {what} {path} could not be written ({why}name another file"
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -80,7 +70,7 @@ def _content(document: Document, ending: str) -> bytes:
     if ending == ".json":
         return indented_json(document.report)
     if ending == ".html":
-        from pytest_gpuperf.report.page import as_page  # noqa: PLC0415 Jinja is slow to import
+        from pytest_gpuperf.report.render import as_page  # noqa: PLC0415 Jinja is slow to import
 
         return as_page(document).encode()
     return as_markdown(document).encode()

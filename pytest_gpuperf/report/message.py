@@ -52,7 +52,7 @@ def _cause(one: Advice) -> list[str]:
     where = f" ({one.arch})" if one.arch and not one.counted else ""
     return [
         *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
-        *wrapped(f"{evidence}; {gain_words(one)}", INDENT + 4),
+        *wrapped(f"{evidence}; {gain_words(one)}".removeprefix("; "), INDENT + 4),
         *wrapped(f"-> {cause.remedy}", INDENT + 4),
         *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
     ]

@@ -46,6 +46,15 @@ def function_of(key: Key) -> str:
     return f"{key.module}::{key.test.partition('[')[0]}"
 
 
+def named(keys: Sequence[Key]) -> str:
+    """``test_k.py::test_scale[8] [scale]``; of several ``test_k.py::test_scale[…]  64 workloads``."""
+    number = len(set(keys))
+    if number == 1:
+        return str(keys[0])
+    parameters = f"[{ELLIPSIS}]" if any("[" in key.test for key in keys) else ""
+    return f"{function_of(keys[0])}{parameters}  {number} workloads"
+
+
 def deduplicated(lines: Iterable[tuple[str, str]], most: int = 6) -> list[str]:
     """Remarks, each with its workload, and the rest counted.
 

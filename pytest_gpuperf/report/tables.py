@@ -6,6 +6,7 @@ worst first, and equal ones of a test function as one.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, Verdict
-from pytest_gpuperf.report.order import ELLIPSIS, MARKUP, function_of, rank_of, shortened, worst
+from pytest_gpuperf.report.order import ELLIPSIS, MARKUP, function_of, named, rank_of, shortened, worst
 
 LEAST_COLUMNS, LEAST_NAME = 2, 24
 """Columns of a table that are kept on any terminal, and characters of the first one."""
@@ -45,10 +46,11 @@ class Table:
     then columns left out from the left.
     """
 
-    def __init__(self, *columns: str, left_out: tuple[int, ...] = ()) -> None:
-        """``left_out`` are the columns that go first where there is no room."""
+    def __init__(self, *columns: str, left_out: tuple[int, ...] = (), words: bool = False) -> None:
+        """``left_out`` are the columns that go first where there is no room; ``words`` are in the last one."""
         self._columns = columns
         self._left_out = left_out
+        self._words = words
         self._rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
     def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
@@ -62,21 +64,27 @@ class Table:
         """``width`` is that of the terminal, in columns; None for as much as it takes."""
         full = [cells for cells, _ in self._rows if len(cells) == len(self._columns)]
         widths = [max(columns(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
+        if width is not None and self._words:
+            widths[-1] = min(widths[-1], max(LEAST_NAME, width // 2))
         kept = [0, *(at for at in range(1, len(widths)) if any(cells[at] != "-" for cells in full))]
         if width is not None:
             while len(kept) > LEAST_COLUMNS and LEAST_NAME + sum(widths[one] + 2 for one in kept[1:]) > width:
                 kept.remove(next((one for one in self._left_out if one in kept), kept[1]))
             widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[one] + 2 for one in kept[1:])))
         rows = [(self._columns, ("bold",)), *self._rows]
-        return [Line(_aligned(cells, widths, kept, width), markup) for cells, markup in rows]
+        return [Line(self._aligned(cells, widths, kept, width), markup) for cells, markup in rows]
 
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
-    if len(cells) == 1:
-        return cells[0] if most is None else shortened(cells[0], most)
-    rest = [" " * (widths[one] - columns(cells[one])) + cells[one] for one in kept[1:]]
-    name = shortened(cells[0], widths[0])
-    return "  ".join([name + " " * (widths[0] - columns(name)), *rest]).rstrip()
+    def _aligned(self, cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
+        if len(cells) == 1:
+            return cells[0] if most is None else shortened(cells[0], most)
+        shown = []
+        for one in kept:
+            words = self._words and one == kept[-1]
+            cut = textwrap.shorten(cells[one], widths[one], placeholder=ELLIPSIS) if words else cells[one]
+            cell = shortened(cut, widths[one])
+            room = " " * (widths[one] - columns(cell))
+            shown.append(cell + room if one == 0 or words else room + cell)
+        return "  ".join(shown).rstrip()
 
 
 class View(NamedTuple):
@@ -131,17 +139,9 @@ def _fold(table: Table, rows: Iterable[_Row]) -> None:
             alike.setdefault((function_of(row.key), *row[1:]), []).append(row)
     groups = sorted(alike.values(), key=lambda group: rank_of(group[0].verdict))
     for group in groups[:MOST_ROWS]:
-        group[0].into(table, _name_of([row.key for row in group]))
+        group[0].into(table, named([row.key for row in group]))
     if rest := sum(map(len, groups[MOST_ROWS:])):
         table.row(f"and {numbered(rest, 'workload')} more; -v lists every one")
-
-
-def _name_of(keys: Sequence[Key]) -> str:
-    """``test_k.py::test_scale[8] [scale]``; of several ``test_k.py::test_scale[…]  64 workloads``."""
-    if len(set(keys)) == 1:
-        return str(keys[0])
-    parameters = f"[{ELLIPSIS}]" if any("[" in key.test for key in keys) else ""
-    return f"{function_of(keys[0])}{parameters}  {len(keys)} workloads"
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -280,13 +280,13 @@ def update_table(recorded: Sequence[Recorded], *, whole: bool = False) -> Table:
         after, change = ("refused", one.refused) if one.refused else (_figure(one.after), _change(one))
         name = function_of(one.key) if folded else f"{one.key} {one.target}"
         alike.setdefault((name, _figure(one.before), after, change), []).append(one)
-    table = Table("baseline", "target", "before", "after", "change")
+    table = Table("baseline", "target", "before", "after", "change", left_out=(2, 3), words=True)
     groups = sorted(alike.items(), key=lambda item: (not item[1][0].refused, item[1][0].before is None))
     most = MOST_LINES if folded else len(groups)
     for (_, before, after, change), those in groups[:most]:
         targets = ", ".join(dict.fromkeys(one.target for one in those))
         markup = ("yellow",) if those[0].refused else ()
-        table.row(_name_of([one.key for one in those]), targets, before, after, change, markup=markup)
+        table.row(named([one.key for one in those]), targets, before, after, change, markup=markup)
     if rest := sum(len(those) for _, those in groups[most:]):
         table.row(f"and {numbered(rest, 'baseline')} more; -v lists every one")
     return table

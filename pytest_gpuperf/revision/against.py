@@ -43,8 +43,7 @@ def begin(config: pytest.Config, options: Options) -> Options:
     try:
         revision = check_out(config, options.against, worker.targets)
         progress_of(config)(f"running the tests of {revision.name}")
-        named = _named(config)
-        found = _evidence(config, worker, revision, named)
+        found = _evidence(config, worker, revision)
     except (RevisionError, OtherSideLost) as problem:
         raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
     lacking = found.lacking
@@ -55,22 +54,18 @@ def begin(config: pytest.Config, options: Options) -> Options:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     BaselineStore(folder).write(_update(found))
-    works = [work for test in found.tests for work in test.workloads]
-    revision = msgspec.structs.replace(
-        revision,
-        lacking=lacking,
-        collected=found.collected,
-        untimed={
-            str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
-            for work in works
-            if work.identity is not None and work.cache is not None
-        },
-    )
+    untimed = {
+        str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
+        for test in found.tests
+        for work in test.workloads
+        if work.identity is not None and work.cache is not None
+    }
+    revision = msgspec.structs.replace(revision, lacking=lacking, collected=found.collected, untimed=untimed)
     write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
 
 
-def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tuple[str, ...]) -> RevisionFound:
+def _evidence(config: pytest.Config, worker: Run, revision: Revision) -> RevisionFound:
     """What the revision's tests run, by a process that goes on for the callables of this one.
 
     A controller of pytest-xdist ends it: each worker starts its own at its first callable.
@@ -82,7 +77,7 @@ def _evidence(config: pytest.Config, worker: Run, revision: Revision, named: tup
     held = alone and worker.has_gpu  # then this process holds the GPU for both
     with worker.device.lock() if held else contextlib.nullcontext():
         environ = worker.child_environment() if held else os.environ
-        process = RevisionProcess(config, revision, environ, named, evidence=True)
+        process = RevisionProcess(config, revision, environ, _named(config), evidence=True)
         try:
             found = process.evidence()
         except BaseException as problem:

@@ -149,16 +149,17 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
     One is not removed by ``git worktree prune``, which would forget those whose folders cannot be reached just now.
     """
     if (tree / ".git").is_file() and run_git(tree, "rev-parse", "HEAD").stdout.strip() == commit.encode():
-        steps = (*NO_HOOKS, "reset", "--hard", "--quiet"), ("clean", "-ffdq")
-        if not any(run_git(tree, *step).returncode for step in steps):
+        steps = (*NO_HOOKS, "reset", "--hard", "--quiet"), ("clean", "-ffdq"), ("status", "--porcelain")
+        done = [run_git(tree, *step) for step in steps]
+        if not any(one.returncode for one in done) and not done[-1].stdout:  # as of a file in a submodule
             return
     run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
     shutil.rmtree(tree, ignore_errors=True)  # what git does not take for a worktree any more
-    done = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", "--force", str(tree), commit)
-    if done.returncode:
+    added = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", "--force", str(tree), commit)
+    if added.returncode:
         shutil.rmtree(tree, ignore_errors=True)
         raise RevisionError(
-            f"git cannot check {commit[:12]} out into {tree} ({said(done)}). See that the disk has room; git worktree "
+            f"git cannot check {commit[:12]} out into {tree} ({said(added)}). See that the disk has room; git worktree "
             "list shows what git knows of it"
         )
 

@@ -50,11 +50,12 @@ def not_reached(run: Run, test: TestRecord, *, stopped: bool = True) -> list[Jud
     why = f"the test ended at its first need for {ENDED_AT[test.status]}. {PUT_BEHIND}" if stopped else passed
     where = "has a baseline" if run.revision is None else f"is in {run.revision.name}"
     times = _recorded_times(run, test)
-    never = [] if stopped else list(_never_launched(run, test))
+    lacking = [*_static(run, test), *_times(run, test, times)]
+    never = [] if stopped else _never_launched(run, test)
     found = []
-    for one in dict.fromkeys([*_static(run, test), *_times(run, test, times), *never]):
+    for one in dict.fromkeys([*lacking, *never]):
         work = test.workloads.get(one.workload)
-        unjudged, needs_gpu = "", one in never or (stopped and test.status == "static only")
+        unjudged, needs_gpu = "", one not in lacking or (stopped and test.status == "static only")
         if work is not None and work.launched:  # it was reached
             known = "a baseline" if one.workload in times else "no baseline of its time"
             unjudged = WITHOUT_CODE if one.kind == "static" else f"has {known}, and {CAUGHT}"

@@ -18,7 +18,7 @@ ALL = "--gpuperf-report=out.json,out.md,out.html"
 class Page(HTMLParser):
     """The text of a page, and the tags that are left open."""
 
-    VOID = frozenset({"meta", "input", "br", "line", "rect", "circle", "path"})
+    VOID = frozenset({"meta", "input", "br", "wbr", "line", "rect", "circle", "path"})
 
     def __init__(self, text):
         super().__init__()

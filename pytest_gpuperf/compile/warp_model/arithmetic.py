@@ -19,7 +19,8 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 JOIN: dict[str, Callable[[int, int], int]] = {"AND": lambda a, b: a & b, "OR": lambda a, b: a | b,
                                               "XOR": lambda a, b: a ^ b}  # fmt: skip
-INFINITY = 0x7F800000
+NORMAL = 2.0**-126
+"""The smallest float whose inverse is one, too."""
 
 Values = tuple[Value, ...]
 Rule = Callable[[Step, Values, Values], Values]
@@ -30,8 +31,6 @@ predicates.  A rule may give fewer results than there are."""
 def rule_of(step: Step) -> Rule | None:
     """None for an instruction whose result or form is unknown."""
     rule, needed = RULES.get(step.operation, (None, 0))
-    if rule is _scaled_add and "HI" in step.modifiers and "SX32" not in step.modifiers:
-        needed = 4
     return rule if len(step.numbers) >= needed else None
 
 
@@ -77,11 +76,8 @@ def _scaled_add(step: Step, numbers: Values, predicates: Values) -> Values:
     if "HI" not in step.modifiers:
         total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, *numbers[:2], numbers[-1])
         return _with_carries(step, total, 32)
-    if "SX32" in step.modifiers:
-        low, base, shift = numbers[:3]
-        high = combine(lambda bits: WORD if bits >> 31 else 0, low)
-    else:
-        low, base, high, shift = numbers[:4]
+    low, base, shift = numbers[0], numbers[1], numbers[-1]
+    high = combine(lambda bits: WORD if bits >> 31 else 0, low) if "SX32" in step.modifiers else numbers[2]
     given = (low, high, base, shift, *(predicates[:1] if "X" in step.modifiers else ()))
     total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << (s & 31) >> 32 & WORD) + b + carry, *given)
     return _with_carries(step, total, 32)
@@ -133,14 +129,8 @@ def _compare(step: Step, numbers: Values, predicates: Values) -> Values:
         return ()
     read = int if "U64" in step.modifiers else signed64 if "S64" in step.modifiers else _reader(step)
     if "EX" in step.modifiers:
-        strict = "NE" in step.modifiers or "EQ" in step.modifiers
-
-        def upper(a: int, b: int, lower: int) -> int:
-            if a == b:
-                return lower
-            return int(relation(a, b)) if strict else int(relation(read(a), read(b)))
-
-        found = combine(upper, *numbers[:2], predicates[1])
+        found = combine(lambda a, b, lower: lower if a == b else int(relation(read(a), read(b))),
+                        *numbers[:2], predicates[1])  # fmt: skip
     else:
         found = combine(lambda a, b: int(relation(read(a), read(b))), *numbers[:2])
     return (combine(join, found, predicates[0]), UNKNOWN)[: len(step.flags)]
@@ -173,16 +163,6 @@ def _absolute(_step: Step, numbers: Values, _predicates: Values) -> Values:
     return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
 
 
-def _permute(_step: Step, numbers: Values, _predicates: Values) -> Values:
-    """PRMT: four bytes out of eight."""
-
-    def pick(a: int, selector: int, b: int) -> int:
-        eight = b << 32 | a
-        return sum((eight >> 8 * (selector >> 4 * place & 7) & 0xFF) << 8 * place for place in range(4))
-
-    return (combine(pick, *numbers[:3]),)
-
-
 def _to_float(step: Step, numbers: Values, _predicates: Values) -> Values:
     """I2F, rounded up: how a division of integers begins."""
     if "RP" not in step.modifiers or "F64" in step.modifiers:
@@ -201,7 +181,7 @@ def _reciprocal(step: Step, numbers: Values, _predicates: Values) -> Values:
     """MUFU.RCP of a number that is known, as only an integer division has it."""
     if "RCP" not in step.modifiers:
         return ()
-    return (combine(lambda bits: _float_bits(1 / _float_of(bits)) if _float_of(bits) else 0, numbers[0]),)
+    return (combine(lambda bits: _float_bits(1 / n) if abs(n := _float_of(bits)) >= NORMAL else 0, numbers[0]),)
 
 
 def _to_integer(step: Step, numbers: Values, _predicates: Values) -> Values:
@@ -216,10 +196,7 @@ def _float_of(bits: int) -> float:
 
 
 def _float_bits(number: float) -> int:
-    try:
-        return int(struct.unpack("<I", struct.pack("<f", number))[0])
-    except OverflowError:
-        return INFINITY if number > 0 else INFINITY | 1 << 31
+    return int(struct.unpack("<I", struct.pack("<f", number))[0])
 
 
 def _halves(step: Step, _numbers: Values, _predicates: Values) -> Values:
@@ -241,7 +218,7 @@ RULES: dict[str, tuple[Rule, int]] = {
     "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
     "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
     "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
-    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1), "PRMT": (_permute, 3),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1),
     "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
     "F2I": (_to_integer, 1), "SYNCS": (_granted, 0),
 }  # fmt: skip

@@ -72,20 +72,27 @@ class Step(NamedTuple):
 
 def decode(line: Instruction) -> Step:
     """Take one instruction apart."""
-    base, *words = line.opcode.split(".")
+    made = _taken_apart(line.predicate, line.opcode, line.operands)
+    return made._replace(address=line.address, target=target_of(line))
+
+
+@functools.lru_cache(1 << 15)
+def _taken_apart(predicate: str, opcode: str, operands: str) -> Step:
+    """The instruction at no place: versions of a kernel have most of theirs in common."""
+    base, *words = opcode.split(".")
     modifiers = frozenset(words)
-    parts = [part.strip().replace(".reuse", "") for part in line.operands.split(",")] if line.operands else []
+    parts = [part.strip().replace(".reuse", "") for part in operands.split(",")] if operands else []
     address = _address(parts)
     results, flags, sources = _roles(base, modifiers, parts)
-    operands = [_sized(operand(part), base, modifiers, place, results) for place, part in enumerate(sources)]
-    guard = operand(line.predicate) if line.predicate else None
-    reads = _reads(base, line.opcode, sources, address)
+    given = [_sized(operand(part), base, modifiers, place, results) for place, part in enumerate(sources)]
+    guard = operand(predicate) if predicate else None
+    reads = _reads(base, opcode, sources, address)
     return Step(
-        line.address, base.removeprefix("U"), modifiers, class_of(line.opcode, line.operands), guard, results, flags,
-        results + flags, tuple(one for one in operands if one.kind != "predicate"),
-        tuple(one for one in operands if one.kind == "predicate"),
+        0, base.removeprefix("U"), modifiers, class_of(opcode, operands), guard, results, flags,
+        results + flags, tuple(one for one in given if one.kind != "predicate"),
+        tuple(one for one in given if one.kind == "predicate"),
         _terms(address), next((_BYTES[word] for word in words if word in _BYTES), WORD_BYTES),
-        reads if guard is None else (*reads, guard.text), target_of(line),
+        reads if guard is None else (*reads, guard.text), None,
     )  # fmt: skip
 
 

@@ -47,8 +47,11 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
 
     One run of nvdisasm reads all kernels of an architecture.  Raises ``ToolchainMissing``.
     """
-    distinct = list(dict.fromkeys(several))
-    found = {one: kept for one in distinct if (kept := _kept(one, cache)) is not None}
+    distinct, found = list(dict.fromkeys(several)), dict[Versions, Estimates]()
+    for versions in distinct:
+        content = cache.get(_key(versions)) if cache is not None else None
+        if content is not None:
+            found[versions] = msgspec.msgpack.decode(content, type=tuple[WarpEstimate | None, ...])
     missing = [one for one in distinct if one not in found]
     readable = _disassembled(code._replace(launch=None) for versions in missing for code in versions)
     program = functools.lru_cache(KEPT)(lambda code: _decoded(code, *readable[code]))
@@ -91,14 +94,6 @@ def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> 
     constants = bank.data if bank is not None else b""
     executed = executable(cubin, kernel, lines)
     return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel), constants)
-
-
-def _kept(versions: Versions, cache: CompileCache | None) -> Estimates | None:
-    content = cache.get(_key(versions)) if cache is not None else None
-    try:
-        return None if content is None else msgspec.msgpack.decode(content, type=tuple[WarpEstimate | None, ...])
-    except msgspec.DecodeError:  # a ValidationError is one
-        return None
 
 
 def _key(versions: Versions) -> str:

@@ -8,7 +8,6 @@ whose rounds are all walked: no two of them are alike.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -26,8 +25,6 @@ they run, for a tile of 256 that is walked through by every thread is 256 steps.
 DATA_ROUNDS = 16
 """Rounds of a loop that ends when data say so."""
 MOST_ROUNDS = 100_000
-EVEN = 3
-"""Rounds that tell whether a counter moves evenly."""
 MOST_STEPS = 40
 """Rounds of a tree that are walked: a counter of 32 bits doubles no more often."""
 
@@ -50,8 +47,7 @@ def rounds_of(compared: Sequence[RegisterComparison | None], body: Sequence[Visi
         return _typical_rounds(abs(step), body) if step else DATA_ROUNDS
     if not step:
         return TYPICAL_ROUNDS
-    doubles = len(compared) > EVEN or (_may_double(was, now) and not _is_even(compared))
-    if doubles and len(compared) < MOST_STEPS:
+    if _may_double(was, now) and len(compared) < MOST_STEPS:
         return None
     rest = signed(_number(now.right) - _number(now.left) & WORD)
     if not now.example:
@@ -71,13 +67,6 @@ def _may_double(was: RegisterComparison, now: RegisterComparison) -> bool:
     """Whether a side doubled or halved, or more."""
     sides = ((signed(_number(one)), signed(_number(other))) for one, other in zip(was, now, strict=True))
     return any(min(pair) >= 0 and max(pair) >= max(2 * min(pair), 1) for pair in sides)
-
-
-def _is_even(compared: Sequence[RegisterComparison | None]) -> bool:
-    """Whether the sides moved in the last round as in the one before: 1, 2, 3 and not 1, 2, 4."""
-    known = [one for one in compared if one is not None]
-    moves = [(_move(a.left, b.left), _move(a.right, b.right)) for a, b in itertools.pairwise(known)]
-    return len(known) == EVEN and moves[0] == moves[1]
 
 
 def _move(was: Value, now: Value) -> int | None:

@@ -91,32 +91,25 @@ class Machine:
 
     def _compute(self, step: Step) -> tuple[Value, ...]:
         """The results, as far as they are known; notes what a predicate is made of."""
-        for name in step.flags if step.operation != "ISETP" else ():
-            made_of = self._handed_on(step) if step.operation == "PLOP3" else None
+        rule, carries = arithmetic.rule_of(step), step.operation == "IADD3"
+        numbers = tuple([self._read(one, carries=carries) for one in step.numbers]) if rule is not None else ()
+        made_of = self._made_of(step, numbers) if step.flags else None
+        for name in step.flags:
             self.comparisons.pop(name, None)
-            if made_of is not None:
+            if made_of is not None and name not in TRUE:
                 self.comparisons[name] = made_of
-        rule = arithmetic.rule_of(step)
-        if rule is None:
-            return ()
-        carries = step.operation == "IADD3"
-        numbers = tuple([self._read(one, carries=carries) for one in step.numbers])
-        if step.operation == "ISETP":
-            self._note_comparison(step, RegisterComparison(*numbers[:2]))
-        return rule(step, numbers, tuple([self.predicate(one) for one in step.predicates]))
+        return rule(step, numbers, tuple([self.predicate(one) for one in step.predicates])) if rule is not None else ()
 
-    def _handed_on(self, step: Step) -> RegisterComparison | None:
-        """A predicate made of a single other one, as sm_80 hands a uniform one on, was made of what that one was."""
-        made_of = {source.text for source in step.predicates} - TRUE
-        return self.comparisons.get(made_of.pop()) if len(made_of) == 1 else None
+    def _made_of(self, step: Step, numbers: Sequence[Value]) -> RegisterComparison | None:
+        """The sides of a comparison, of one in two words the lower ones.
 
-    def _note_comparison(self, step: Step, sides: RegisterComparison) -> None:
-        """Note the sides of a comparison, or of one in two words the lower ones."""
-        found: RegisterComparison | None = sides
-        if "EX" in step.modifiers:
-            found = self.comparisons.get(step.predicates[-1].text) if step.predicates else None
-        if found is not None and step.flags:
-            self.comparisons[step.flags[0]] = found
+        What is made of a single other predicate, as sm_80 hands a uniform one on, is made of what that one was.
+        """
+        if step.operation == "ISETP" and "EX" not in step.modifiers:
+            return RegisterComparison(numbers[0], numbers[1]) if numbers else None
+        handed_on = {"PLOP3": step.predicates, "ISETP": step.predicates[-1:]}.get(step.operation, ())
+        names = {source.text for source in handed_on} - TRUE
+        return self.comparisons.get(names.pop()) if len(names) == 1 else None
 
     def _read(self, operand: Operand, *, carries: bool) -> Value:
         """A source, with its sign, in as many bits as the instruction takes.

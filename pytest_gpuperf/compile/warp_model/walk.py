@@ -10,10 +10,12 @@ The first warp of a block stands for all of them, unless the thread's index deci
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
@@ -27,14 +29,14 @@ from pytest_gpuperf.compile.warp_model.values import ONE, WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 15
+MODEL_VERSION = 16
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
 MOST_WARPS = 7
 """Walked beside the first one of a block, if they go different ways; each stands for those around it."""
-BLOCK_VISITS = 20_000
-"""Instructions walked for them, about a tenth of a second."""
+BLOCK_VISITS = 5_000
+"""Instructions walked for them, some hundredths of a second."""
 
 
 class DecodedKernel:
@@ -57,6 +59,19 @@ class DecodedKernel:
         self.constants = constants
 
 
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """A walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_without_collection()
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
@@ -181,7 +196,7 @@ class Walk:
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:
             condition = ONE  # arguments are examples: the loop goes round at least twice
-        if condition.bits == 0 or (forward and _is_bound(visit.comparison)):
+        if condition.bits == 0:
             visit.other_way = target
             return following
         if forward and condition.bits != 1:
@@ -232,16 +247,6 @@ class Walk:
         head."""
         for loop in [(inner, last) for inner, last in self._arrivals if inner in body and (inner > head or last < end)]:
             del self._arrivals[loop]
-
-
-def _is_bound(sides: RegisterComparison | None) -> bool:
-    """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
-
-    The branch leads around the work then; arguments are examples, and may be too small for the example of a block.
-    """
-    if sides is None or not sides.example:
-        return False
-    return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
 
 
 def _let_stand_for(visits: Sequence[Visit], rounds: float) -> None:

@@ -171,13 +171,6 @@ def test_double_precision() -> None:
     assert compute.double_precision(case(was, most)) is None
 
 
-def test_double_precision_back_in_single_precision() -> None:
-    was = COPY.replace(classes={**COPY.classes, "fp64": 10.0})
-    found = compute.double_precision(case(was, COPY.replace(classes={"fp64": 20.0, "fp32": 10.0})))
-    assert found is not None
-    assert found.without.classes == {"fp64": 10.0, "fp32": 20.0}
-
-
 def test_division() -> None:
     found = compute.division(case(now=COPY.replace(divisions=2.0, issued=140.0)))
     assert found is not None

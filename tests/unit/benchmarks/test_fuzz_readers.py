@@ -93,7 +93,7 @@ def test_a_short_search_finds_nothing(
     found = script.fuzz(name, 200, 3, tmp_path)
     assert found.crashes == ()
     assert found.executions >= 200
-    assert found.edges > 200
+    assert found.edges > 50
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="needs atheris: pip install --group fuzz")
@@ -106,7 +106,8 @@ def test_an_error_that_is_not_documented_is_found(
         (tmp_path / "fuzz" / source.name).write_bytes(source.read_bytes())
     broken = tmp_path / "fuzz" / "readers.py"
     broken.write_text(broken.read_text() + "\nREADERS['cubins'] = READERS['cubins']._replace(documented=(KeyError,))\n")
-    (tmp_path / "hostile_files.py").symlink_to(ROOT / "benchmarks" / "hostile_files.py")
+    for source in (ROOT / "benchmarks").glob("*.py"):
+        (tmp_path / source.name).symlink_to(source)
     monkeypatch.setattr(script, "HERE", tmp_path)
     monkeypatch.setenv(COLD, "1")
     found = script.fuzz("cubins", 2000, 3, tmp_path)

@@ -142,7 +142,7 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
     assert main(["diff", "--baselines", "baselines"]) == 0
     said = capsys.readouterr().out
     assert "64 workloads of test_scale[...]: gone" in said
-    assert "manifest: gpu models: nvidia-h200 removed" in said
+    assert "manifest: gpu models: nvidia-h200 -> none" in said
     assert said.endswith("64 workloads gone\n")
 
 
@@ -165,7 +165,9 @@ def test_a_manifest_that_cannot_be_read_is_named(root: Path, capsys: pytest.Capt
 def test_an_architecture_that_comes_makes_no_workload_new(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     BaselineStore(root).write(Update(static={("sm_75", NVRTC, key(8)): SPILLING}))
     assert main(["diff"]) == 0
-    assert capsys.readouterr().out.endswith("manifest: architectures: sm_75 added\nNo figure differs\n")
+    assert capsys.readouterr().out.endswith(
+        "manifest: architectures: sm_80, sm_90, sm_120 -> sm_75, sm_80, sm_90, sm_120\nNo figure differs\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pytest_gpuperf.report.diff import (
     ModuleDiff,
     diff_lines,
     diff_markdown,
+    entries_of,
     modules_of,
     names_of,
     remarks_of,
@@ -51,7 +52,7 @@ def diff_of(
 
 def rows(diff: EvidenceDiff) -> list[DiffRow]:
     """Of the only module."""
-    ((_, kernels),) = modules_of(diff)
+    ((_, kernels),) = modules_of(entries_of(diff))
     return [row for kernel in kernels for row in kernel.rows]
 
 
@@ -99,7 +100,7 @@ def test_the_worst_module_and_kernel_come_first() -> None:
         changed(key(module="test_b.py"), archs=("sm_90",), changes=(SPILLED,), kernel="spills"),
         changed(key(module="test_c.py"), slower, kernel="c"),
     )
-    shown = [(module.module, [one.kernel for one in module.kernels]) for module in modules_of(diff)]
+    shown = [(module.module, [one.kernel for one in module.kernels]) for module in modules_of(entries_of(diff))]
     assert shown == [("test_c.py", ["c"]), ("test_b.py", ["spills", "neutral"]), ("test_a.py", ["a"])]
 
 
@@ -119,7 +120,7 @@ def test_new_gone_and_moved_workloads_are_listed() -> None:
         DiffRow("test_came [scale]", "", "new"),
         DiffRow("test_went [scale]", "", "gone"),
     ]
-    assert summary_of(diff) == "1 workload new, 1 gone, 1 moved"
+    assert summary_of(diff) == "1 workload new, 1 workload gone, 1 workload moved"
 
 
 def test_the_last_line_counts() -> None:
@@ -128,7 +129,7 @@ def test_the_last_line_counts() -> None:
         *(changed(key(f"test_{name}"), run, kernel=name) for name in "abc"), changed(key("test_d"), run, kernel=""),
         new={key(f"test_n{n}"): "n" for n in range(2)}, gone={key("test_g"): "g"},
     )  # fmt: skip
-    assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 gone"
+    assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 workload gone"
     assert summary_of(diff_of()) == "No figure differs"
 
 
@@ -136,7 +137,7 @@ def test_targets_manifest_and_hashes_are_remarks() -> None:
     before = {"architectures": ("sm_80", "sm_90"), "gpu_models": (), "schema": 1}
     after = {"architectures": ("sm_90", "sm_120"), "gpu_models": (), "schema": 2}
     assert remarks_of((before, after)) == [
-        "manifest: architectures: sm_120 added, sm_80 removed",
+        "manifest: architectures: sm_80, sm_90 -> sm_90, sm_120",
         "manifest: schema: 1 -> 2",
     ]
 
@@ -146,7 +147,7 @@ def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
         changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)),
         new={key("test_b"): "scale"},
     )
-    assert diff_lines(modules_of(diff), ["a remark"], summary_of(diff)) == [
+    assert diff_lines(modules_of(entries_of(diff)), ["a remark"], summary_of(diff)) == [
         "test_a.py",
         "  scale",
         "    test_scale[8] [scale] on sm_90: registers 40 -> 48",
@@ -168,7 +169,7 @@ def table_rows(text: str) -> list[str]:
 
 def test_markdown_has_a_table_for_each_module() -> None:
     diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
-    text = diff_markdown("Baselines of a -> b", modules_of(diff), ["a remark"], summary_of(diff))
+    text = diff_markdown("Baselines of a -> b", modules_of(entries_of(diff)), ["a remark"], summary_of(diff))
     assert text.splitlines()[:8] == [
         "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
     ]  # fmt: skip
@@ -186,7 +187,7 @@ def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figur
     one = changed(
         key(test, test), archs=("sm_90",), changes=(Change(what=figure, before=figure, after="x"),), kernel=kernel
     )
-    (row,) = table_rows(diff_markdown("t", modules_of(diff_of(one)), [], "s"))
+    (row,) = table_rows(diff_markdown("t", modules_of(entries_of(diff_of(one))), [], "s"))
     inner = row.replace("\\\\", "")
     assert inner.count("|") - inner.count("\\|") == 5
     assert row.count("<") == row.count("<code>") + row.count("</code>") == 2
@@ -196,14 +197,14 @@ def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figur
 
 def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
     many = [changed(key(f"test_{n}", "w" * 150), archs=("sm_90",), kernel=f"k{n}") for n in range(2000)]
-    text = diff_markdown("t", modules_of(diff_of(*many)), [], "s")
+    text = diff_markdown("t", modules_of(entries_of(diff_of(*many))), [], "s")
     assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
     assert text.endswith(f"|\n\n{CUT_OFF}\n")
 
 
 def test_names_of_any_length_are_shortened() -> None:
     one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
-    (module,) = modules_of(diff_of(one))
+    (module,) = modules_of(entries_of(diff_of(one)))
     assert isinstance(module, ModuleDiff)
     assert len(module.kernels[0].kernel) == 200
     assert len(module.kernels[0].rows[0].workloads) <= 200

@@ -54,12 +54,12 @@ def test_few_failures_and_verbose_runs_are_left_to_pytest() -> None:
         assert stats["failed"] == reports
 
 
-def test_messages_end_where_there_is_no_more_room_and_the_rest_is_named() -> None:
+def test_many_failures_have_two_messages_and_the_rest_is_named() -> None:
     reports = [failed(f"test_{kind}[{n}]", str(kind), lines=20) for kind in range(12) for n in range(2)]
     found, stats = groups(*reports)
     found.for_messages()
-    assert len(stats["failed"]) == 1
-    assert found.unshown == 22
+    assert len(stats["failed"]) == 2
+    assert found.unshown == 20
     found.for_short_summary()
     assert len(stats["failed"]) == len(found.named) == 12
 

@@ -94,8 +94,11 @@ def test_no_name_leaves_its_place(name: str) -> None:
     assert {tag: hostile.seen.count(tag) for tag in allowed} == {tag: plain.seen.count(tag) for tag in allowed}
 
 
-def test_many_hostile_names_are_whole_tables_and_whole_sections() -> None:
-    text = as_markdown(a_red_run((*HOSTILE, *LONG), times=4))
+@pytest.mark.parametrize("times", [4, 400])
+def test_many_hostile_names_are_whole_tables_and_whole_sections(times: int) -> None:
+    document = a_red_run((*HOSTILE, *LONG), times=times)
+    assert len(document.rows) == times * (len(HOSTILE) + len(LONG)) + 1
+    text = as_markdown(document)
     assert len(text) <= MOST_CHARACTERS
     found = rendered(text)
     assert found.seen.count("td") % 5 == 0

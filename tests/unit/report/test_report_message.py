@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.advise.causes import BY_KEY, CAUSES
+from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.judge.static_verdict import missing_static
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
@@ -103,7 +103,7 @@ changes = st.builds(
     direction=st.sampled_from(["worse", "better", "neutral"]), note=st.sampled_from(["", "limited by registers"]),
 )  # fmt: skip
 advice = st.builds(
-    Advice, cause=st.sampled_from([cause.key for cause in CAUSES]), evidence=st.lists(changes, max_size=4).map(tuple),
+    Advice, cause=st.sampled_from(list(BY_KEY)), evidence=st.lists(changes, max_size=4).map(tuple),
     gain=st.floats(0, 1), arch=st.just("sm_90"), counted=st.booleans(),
 )  # fmt: skip
 
@@ -116,7 +116,7 @@ def test_whatever_changed_it_fits_the_screen(changed: list[list[Change]], causes
     assert all(len(line) <= WIDTH for line in text.splitlines())
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.key)
+@pytest.mark.parametrize("cause", BY_KEY.values(), ids=lambda cause: cause.key)
 def test_every_cause_fits_beside_a_ratio_and_four_changes(cause) -> None:  # type: ignore[no-untyped-def]
     one = Advice(cause=cause.key, evidence=(SPILLED, SPILLED, SPILLED), gain=0.3, counted=True)
     text = failure_message([static(*[SPILLED] * 4), slower()], {KEY: (one, one)})

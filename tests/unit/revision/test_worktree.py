@@ -112,6 +112,18 @@ def test_worktrees_that_cannot_be_reached_just_now_stay(repository: Path, tmp_pa
     assert git(tmp_path / "drive/other", "status", "--porcelain") == ""
 
 
+def test_a_file_that_a_run_leaves_in_a_submodule_goes(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library/part.cuh").write_text("1")
+    commit(tmp_path / "library")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "library"), "library")
+    head = commit(repository, "Add the library")
+    with worktree_of(repository, head) as tree:
+        (tree / "library/left.py").write_text("of a run")
+    with worktree_of(repository, head) as again:
+        assert sorted(path.name for path in (again / "library").iterdir()) == [".git", "part.cuh"]
+
+
 def test_another_commit_takes_the_place_of_the_last(repository: Path) -> None:
     (repository / ".gitignore").write_text("built\n")
     with worktree_of(repository, next_state(repository, "second")) as first:

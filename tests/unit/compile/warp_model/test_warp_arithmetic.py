@@ -152,12 +152,10 @@ def test_minimum_maximum_and_absolute_value(a: int, b: int) -> None:
     on = run(
         machine(R2=a, R3=b),
         ("IMNMX", "R4, R2, R3, PT"), ("VIMNMX.U32", "R5, R2, R3, !PT"), ("IABS", "R6, R2"),
-        ("PRMT", "R7, R2, 0x5410, R3"),
     )  # fmt: skip
     assert signed(number(on, "R4")) == min(signed(a), signed(b))
     assert number(on, "R5") == max(a, b)
     assert number(on, "R6") == abs(signed(a)) & WORD
-    assert number(on, "R7") == (a & 0xFFFF) | (b & 0xFFFF) << 16
 
 
 def test_a_constant_may_be_moved_by_the_half_precision_unit() -> None:
