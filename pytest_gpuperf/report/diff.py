@@ -36,7 +36,7 @@ NO_FIGURE = "machine code changed, no figure of it"
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
-class Entry(NamedTuple):
+class Difference(NamedTuple):
     """A difference of one kernel on one target."""
 
     module: str
@@ -72,9 +72,9 @@ class ModuleDiff(NamedTuple):
     kernels: tuple[KernelDiff, ...]
 
 
-def modules_of(entries: Iterable[Entry], most: int = 1000) -> list[ModuleDiff]:
+def modules_of(entries: Iterable[Difference], most: int = 1000) -> list[ModuleDiff]:
     """All rows, in the order of their entries; of a module so many kernels, and how many more there are."""
-    modules: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    modules: dict[str, dict[str, list[Difference]]] = defaultdict(lambda: defaultdict(list))
     for one in entries:
         modules[one.module][one.kernel].append(one)
     found = []
@@ -87,12 +87,12 @@ def modules_of(entries: Iterable[Entry], most: int = 1000) -> list[ModuleDiff]:
     return found
 
 
-def _rows(entries: Iterable[Entry]) -> list[DiffRow]:
+def _rows(entries: Iterable[Difference]) -> list[DiffRow]:
     """One for each distinct change of a kernel, with its targets and workloads."""
-    targets: dict[tuple[Key | str, str], list[Entry]] = defaultdict(list)
+    targets: dict[tuple[Key | str, str], list[Difference]] = defaultdict(list)
     for one in entries:
         targets[one.of, one.alike].append(one)
-    rows: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    rows: dict[tuple[str, str], list[Difference]] = defaultdict(list)
     for (_, alike), those in targets.items():
         names = dict.fromkeys(quoted(one.target) for one in sorted(those, key=lambda one: arch_order(one.target)))
         rows[", ".join(names), alike].append(those[0])
@@ -107,7 +107,7 @@ def _rows(entries: Iterable[Entry]) -> list[DiffRow]:
 # --- baselines -------------------------------------------------------------------------------------
 
 
-def entries_of(diff: EvidenceDiff) -> Iterator[Entry]:
+def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
     """Changes of baselines, the worst workload first; new and removed workloads stand behind the changed kernels."""
     for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
         changes = []
@@ -119,10 +119,10 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Entry]:
             test = one.was.test.partition("[")[0]
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
         for target, words in changes:
-            yield Entry(one.key.module, one.kernel or NO_KERNEL, one.key, target, words, words)
+            yield Difference(one.key.module, one.kernel or NO_KERNEL, one.key, target, words, words)
     for words, keys in (("new", diff.new), ("gone", diff.gone)):
         for key in keys:
-            yield Entry(key.module, "workloads", key, "", words, words)
+            yield Difference(key.module, "workloads", key, "", words, words)
 
 
 def run_words(run: RunDiff) -> str:
@@ -189,7 +189,7 @@ def summary_of(diff: EvidenceDiff) -> str:
 # --- builds ----------------------------------------------------------------------------------------
 
 
-def built_entries(judgements: Iterable[Judgement], names: Mapping[str, str]) -> Iterator[Entry]:
+def built_entries(judgements: Iterable[Judgement], names: Mapping[str, str]) -> Iterator[Difference]:
     """Kernels of built files that got worse or better, the worst first; ``names`` are theirs for people, by symbol.
 
     A row has the words of its first architecture: each has its own count of instructions.
@@ -201,7 +201,7 @@ def built_entries(judgements: Iterable[Judgement], names: Mapping[str, str]) -> 
         others = [change for change in one.changes if change.direction == "neutral"]
         also = f"; also {first_of(others, NAMED, ',')}" if others else ""
         alike = [change.what if change.what.startswith("instructions") else str(change) for change in gating]
-        yield Entry(
+        yield Difference(
             one.key.module, short_name(names[one.key.workload]), one.verdict.value, one.target,
             ", ".join(map(str, gating)) + also, f"{one.verdict.value} {alike}",
         )  # fmt: skip

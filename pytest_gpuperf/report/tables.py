@@ -1,4 +1,4 @@
-"""The tables of a run: machine code, times, secondary metrics and counters of workloads, and what an update wrote.
+"""The tables of a run: machine code, times, secondary metrics and counters of workloads.
 
 A table lists every workload if it fits a screen or ``-v`` asks for it; else the workloads that do not simply pass, the
 worst first, and equal ones of a test function as one.
@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.formatting import columns, duration, first_of, numbered, percent, quantity, ratio, visible
-from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.formatting import columns, duration, numbered, quantity, ratio, visible
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.time_record import Beside, TimeRecord, mean_time_ns
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.time_record import Beside, mean_time_ns
 from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, Verdict
 from pytest_gpuperf.report.order import ELLIPSIS, MARKUP, function_of, named, rank_of, shortened, worst
 
@@ -28,8 +27,6 @@ MOST_ROWS = 6
 """Of a table that folds them."""
 MOST_OF_PEAK = 1.1
 """A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
-MOST_CHANGES = 3
-"""Figures that an update names of one workload."""
 
 
 class Line(NamedTuple):
@@ -264,50 +261,3 @@ def _counter_cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
 
 
 COUNTERS = View(("counters of one run", *(head for head, _, _ in _COUNTERS)), _counter_cells, ("counters",))
-
-
-# --- updates -------------------------------------------------------------------------------------
-
-
-def update_table(recorded: Sequence[Recorded], *, whole: bool = False) -> Table:
-    """Old and new figures of every baseline that an update wrote, and what it refused, which comes first.
-
-    Of many, equal ones of a test function are one row.
-    """
-    folded = not whole and len(recorded) >= MOST_LINES
-    alike: dict[tuple[str, ...], list[Recorded]] = {}
-    for one in recorded:
-        after, change = ("refused", one.refused) if one.refused else (_figure(one.after), _change(one))
-        name = function_of(one.key) if folded else f"{one.key} {one.target}"
-        alike.setdefault((name, _figure(one.before), after, change), []).append(one)
-    table = Table("baseline", "target", "before", "after", "change", left_out=(2, 3), words=True)
-    groups = sorted(alike.items(), key=lambda item: (not item[1][0].refused, item[1][0].before is None))
-    most = MOST_LINES if folded else len(groups)
-    for (_, before, after, change), those in groups[:most]:
-        targets = ", ".join(dict.fromkeys(one.target for one in those))
-        markup = ("yellow",) if those[0].refused else ()
-        table.row(named([one.key for one in those]), targets, before, after, change, markup=markup)
-    if rest := sum(len(those) for _, those in groups[most:]):
-        table.row(f"and {numbered(rest, 'baseline')} more; -v lists every one")
-    return table
-
-
-def _change(one: Recorded) -> str:
-    if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
-        if one.after.rounds != one.before.rounds:
-            return percent(mean_time_ns(one.after.rounds) / mean_time_ns(one.before.rounds) - 1)
-        before, after = one.before.beside or Beside(), one.after.beside or Beside()
-        figures = (("device memory", before.memory_bytes, after.memory_bytes), ("error", before.accuracy,
-                   after.accuracy), ("host time", before.host, after.host))  # fmt: skip
-        return ", ".join(name for name, old, new in figures if old != new) or "counters"
-    if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
-        differ = compare_static(one.key, one.target, one.before, one.after).changes
-        changes = [f"{change.what} {change.figures}" for change in differ]
-        return first_of(changes, MOST_CHANGES, ",") or "the machine code, and no figure of it"
-    return "new"
-
-
-def _figure(record: TimeRecord | StaticRecord | None) -> str:
-    if record is None:
-        return "-"
-    return duration(mean_time_ns(record.rounds)) if isinstance(record, TimeRecord) else static_cell(record)

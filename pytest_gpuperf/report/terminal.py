@@ -21,7 +21,8 @@ from pytest_gpuperf.report import closing, remarks
 from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import ALSO, described
 from pytest_gpuperf.report.order import MARKUP, NEEDS_A_WORD, capped, counted, rank_of, worst
-from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, Table, static_view, table_of, time_view, update_table
+from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, Table, static_view, table_of, time_view
+from pytest_gpuperf.report.update_table import update_table
 from pytest_gpuperf.results import Results
 
 MOST_EXPLAINED, MOST_REMARKS = 5, 3

@@ -6,7 +6,7 @@ from record_samples import static_of
 
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Recorded
-from pytest_gpuperf.report.tables import update_table
+from pytest_gpuperf.report.update_table import update_table
 
 
 def rewritten(size: int, registers: int) -> Recorded:
