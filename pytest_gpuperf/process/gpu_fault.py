@@ -118,10 +118,10 @@ class FaultPlugin:
         since = 0.0
         while True:
             time.sleep(min(POLL_S, self._limit_s() / 4))
-            device, item, frame = self._run.opened, self._item, sys._current_frames().get(main)
-            if device is None or item is None or frame is None:
+            device, item = self._run.opened, self._item
+            if device is None or item is None:
                 continue
-            now, place = time.monotonic(), (item, id(frame), frame.f_lasti, device.launches.steps)
+            now, place = time.monotonic(), (item, *_place_of(main), device.launches.steps)
             if place != seen:
                 seen, since = place, now
             elif now - since >= self._limit_s():
@@ -144,6 +144,12 @@ class FaultPlugin:
         words = f"FAILED {item.nodeid}: {words}\nThe run ends here; -n 1 goes on in a fresh process."
         print(f"\ngpuperf: {words}", file=sys.stderr, flush=True)
         os._exit(pytest.ExitCode.TESTS_FAILED)
+
+
+def _place_of(thread: int) -> tuple[int, int]:
+    """Where a thread is; its frame, which keeps arrays alive, is not kept."""
+    frame = sys._current_frames().get(thread)
+    return (id(frame), frame.f_lasti) if frame is not None else (0, 0)
 
 
 def _is_idle(device: Device) -> bool:

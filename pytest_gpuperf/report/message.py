@@ -130,7 +130,8 @@ def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
-    named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.NOT_COMPARABLE)
+    of_launch = judgement.verdict is Verdict.NOT_COMPARABLE or judgement.reason.startswith("the launch of ")
+    named_above = told or (judgement.kind == "static" and not of_launch)
     says_more = judgement.reason.startswith(NOT_CONFIRMED)
     reason = "" if changes and named_above and not says_more else judgement.reason
     return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]

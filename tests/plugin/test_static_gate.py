@@ -75,7 +75,7 @@ def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite)
 
 
 RED = ("options=[]", 'options=["-maxrregcount=32"]')
-SUMMARY_WORDS = "test_hog.py::test_hog: hog  WORSE  on sm_80 (static)"
+SUMMARY_WORDS = "test_hog.py::test_hog: hog  WORSE  on sm_80"
 
 
 def test_what_a_failure_has_shown_is_not_said_again_below(hog_suite):
