@@ -19,7 +19,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report import closing, remarks
 from pytest_gpuperf.report.failures import signature
-from pytest_gpuperf.report.message import ALSO, described
+from pytest_gpuperf.report.message import described
 from pytest_gpuperf.report.order import MARKUP, NEEDS_A_WORD, capped, counted, rank_of, worst
 from pytest_gpuperf.report.tables import COUNTERS, SECONDARY, Table, static_view, table_of, time_view
 from pytest_gpuperf.report.update_table import update_table
@@ -186,7 +186,7 @@ def _explain_all(screen: Screen, evidence: Sequence[TestEvidence], failed: Seque
     for judged, *others in groups[:most]:
         more = f" and {numbered(len(others), 'workload')} more like it" if others else ""
         regressed = any(one.verdict.is_regression for one in judged)
-        first, *rest = described(judged, also=ALSO if screen.verbose else 0)
+        first, *rest = described(judged)
         screen.write_line(f"{judged[0].key.node_id}{more}: {first}", red=regressed, yellow=not regressed)
         for line in rest:
             screen.write_line(line)

@@ -71,5 +71,5 @@ def test_an_architecture_more_is_told_as_such(suite, diff):
     suite.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90,sm_120")
     status, lines = diff("--markdown")
     assert status == 0
-    assert "* manifest: architectures: sm\\_120 added" in lines
+    assert "* manifest: architectures: sm\\_80, sm\\_90 -&gt; sm\\_80, sm\\_90, sm\\_120" in lines
     assert not any("test_hog" in line for line in lines)
