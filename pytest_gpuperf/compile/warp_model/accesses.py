@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from pytest_gpuperf.compile.warp_model.arithmetic import Value, lanes_of
 from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES, Step
 from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
-from pytest_gpuperf.compile.warp_model.values import Value, lanes_of
 from pytest_gpuperf.model.warp_estimate import Access
 
 SECTOR = 32

@@ -1,7 +1,8 @@
-"""Integer and predicate arithmetic of SASS, lane by lane.
+"""Values that a warp computes: a number for all lanes, one per lane, or unknown; and the arithmetic of SASS with them.
 
-Only what addresses, indices and branch conditions are made of; every other instruction has an unknown result.  Where
-an instruction writes two registers, the number has 64 bits; where it writes a carry, that is bit 32 of the sum.
+Registers hold 32 bits without a sign, predicates 0 or 1.  Rules are of integers and predicates, lane by lane: only
+what addresses, indices and branch conditions are made of; every other instruction has an unknown result.  Where an
+instruction writes two registers, the number has 64 bits; where it writes a carry, that is bit 32 of the sum.
 Meaning of the instructions: NVIDIA's "CUDA Binary Utilities", and PTX's for what PTX turns into one of them.
 """
 
@@ -9,9 +10,64 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model.decode import Step
-from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, Value, combine, signed, signed64
+
+WARP = 32
+WORD = 0xFFFFFFFF
+
+Bits = int | tuple[int, ...] | None
+"""A number, one for each lane, or None if it is unknown."""
+
+
+class Value(NamedTuple):
+    """Content of a register or predicate."""
+
+    bits: Bits
+    example: bool = False
+    """It depends on arguments or on a launch that nobody knows."""
+
+
+UNKNOWN = Value(None)
+ZERO, ONE = Value(0), Value(1)
+
+
+def signed(bits: int) -> int:
+    """32 bits read as a signed number."""
+    return bits - ((bits & 0x80000000) << 1)
+
+
+def signed64(bits: int) -> int:
+    """64 bits read as a signed number."""
+    return bits - ((bits & 1 << 63) << 1)
+
+
+def lanes_of(bits: int | tuple[int, ...]) -> tuple[int, ...]:
+    """One number per lane, whatever it was."""
+    return (bits,) * WARP if isinstance(bits, int) else bits
+
+
+def narrow(lanes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """A single number where all lanes agree: what follows is then cheap."""
+    return lanes[0] if lanes.count(lanes[0]) == WARP else lanes
+
+
+def combine(function: Callable[..., int], *values: Value) -> Value:
+    """Apply a function of numbers lane by lane; unknown if one of them is."""
+    example, alike, known = False, True, []
+    for bits, own in values:
+        if bits is None:
+            return UNKNOWN
+        example = example or own
+        known.append(bits)
+        alike = alike and isinstance(bits, int)
+    if alike:
+        return Value(function(*known), example)
+    return Value(narrow(tuple(map(function, *map(lanes_of, known)))), example)
+
+
+# --- rules ---------------------------------------------------------------------------------------
 
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b,

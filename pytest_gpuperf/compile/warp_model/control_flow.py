@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES
+from pytest_gpuperf.compile.warp_model.arithmetic import WARP, Value, lanes_of
 from pytest_gpuperf.compile.warp_model.decode import Operand, Step
-from pytest_gpuperf.compile.warp_model.values import WARP, Value, lanes_of
 
 END = -1
 """Place behind the last instruction, whichever that is."""

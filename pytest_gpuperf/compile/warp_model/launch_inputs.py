@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_gpuperf.compile.warp_model.arithmetic import WARP, WORD, ZERO, Value, narrow
 from pytest_gpuperf.compile.warp_model.decode import COMPILER_BANK, WORD_BYTES
-from pytest_gpuperf.compile.warp_model.values import WARP, WORD, ZERO, Value, narrow
 from pytest_gpuperf.model.evidence import Parameter
 
 THREADS = (256, 8, 4)

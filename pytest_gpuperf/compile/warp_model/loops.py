@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.compile.warp_model.accesses import Visit
+from pytest_gpuperf.compile.warp_model.arithmetic import WORD, Value, lanes_of, signed
 from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
-from pytest_gpuperf.compile.warp_model.values import WORD, Value, lanes_of, signed
 
 TYPICAL_ROUNDS = 256
 """Rounds of a loop whose bound is an argument; it matters only that they are several, the same before and after."""

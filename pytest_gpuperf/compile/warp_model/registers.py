@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model import arithmetic
+from pytest_gpuperf.compile.warp_model.arithmetic import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
 from pytest_gpuperf.compile.warp_model.launch_inputs import is_size
-from pytest_gpuperf.compile.warp_model.values import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 
 CONSTANT = ZEROS | TRUE
 """Registers and predicates that nothing changes."""

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.machine_code.sass import Instruction
+from pytest_gpuperf.compile.warp_model.arithmetic import Value
 from pytest_gpuperf.compile.warp_model.decode import decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine
-from pytest_gpuperf.compile.warp_model.values import Value
 
 WORD = 0xFFFFFFFF
 words = st.integers(0, WORD)
