@@ -1,6 +1,6 @@
 """From two versions of a workload to the causes of what became slower, the likeliest gain first.
 
-A rule fires on evidence that differs by more than its threshold, which stands beside it with where it comes from.  What
+A rule fires on evidence that differs by more than its threshold; the source of each threshold is given with it.  What
 it finds is weighed afterwards, by what putting it right would gain.
 """
 
