@@ -13,14 +13,11 @@ from pytest_gpuperf.baselines.layout import place_of
 from pytest_gpuperf.baselines.records import Records, decode
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
-from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
-from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
+from pytest_gpuperf.report.history import Point, Series, figures_of, lines_of
 
-ENDINGS = (".html",)
 _FIELDS = "%H%x1f%cI%x1f%s%x1e"
 
 
@@ -45,16 +42,14 @@ class PastRecord(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    add_output(parser, "a file that ends in .html")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Print what changed over the commits and where it took a step, and write pages.
+    """Print what changed over the commits and where it took a step; returns the exit status, 0.
 
-    Returns the exit status, 0.  Raises ``GpuperfError``.
+    Raises ``GpuperfError``.
     """
-    refuse_other_endings(parsed.files, ENDINGS)
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
     past = records_of(GitFolder(folder), commits_of(folder))
     wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
@@ -64,9 +59,6 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
-    for file in parsed.files:
-        write_file("history", file, as_history_page(series).encode())
-        write(f"history written to {file}\n")
     return 0
 
 

@@ -94,8 +94,6 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of a parametrised test, by their names: numbers and text as Python writes them."""
     self_pair: SelfPairReading | None = None
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""

@@ -24,7 +24,7 @@ from pytest_gpuperf.report.order import NEEDS_A_WORD, RANK, rank_of, worst
 from pytest_gpuperf.report.remarks import hints_of
 from pytest_gpuperf.report.tables import TimeCells, static_cell, time_cells
 
-SCHEMA = 4
+SCHEMA = 5
 
 
 class RunReport(Record, frozen=True):

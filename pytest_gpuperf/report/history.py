@@ -1,4 +1,4 @@
-"""Figures of workloads over commits: as lines with their steps, and as a page whose curves uPlot draws."""
+"""Figures of workloads over commits, as lines with their steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.report.order import function_of, named
-from pytest_gpuperf.report.render import for_script, rendered, vendored
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARK = 40
@@ -92,18 +91,3 @@ def spark(values: Sequence[float]) -> str:
     if low == high:
         return BARS[0] * len(shown)
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
-
-
-def as_history_page(series: Sequence[Series]) -> str:
-    """One HTML file that opens offline: the figures that changed, those with steps first; all of them if none did."""
-    drawn = _named([one for one in series if one.changed] or series)
-    drawn.sort(key=lambda pair: not pair[1].steps)
-    data = [
-        {
-            "unit": "ns" if one.measure == "time" else one.measure, "steps": [place for place, _ in one.steps],
-            "commits": [point.commit[:12] for point in one.points], "subjects": [point.subject for point in one.points],
-            "values": [point.value for point in one.points],
-        }
-        for _, one in drawn
-    ]  # fmt: skip
-    return rendered("history.html", data=for_script(data), series=drawn, **vendored())

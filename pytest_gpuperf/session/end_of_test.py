@@ -201,13 +201,10 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
 
 def evidence_of(run: Run, test: TestRecord, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
-    callspec = getattr(item, "callspec", None)
-    params = callspec.params if callspec is not None else {}
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
         workloads=tuple(test.workloads.values()), unreached=test.unreached, whole=test.whole,
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
-        parameters={name: str(value) for name, value in params.items() if isinstance(value, int | float | str)},
         self_pair=run.self_pair_readings.pop(item.nodeid, None),
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):

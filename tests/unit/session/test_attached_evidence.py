@@ -1,4 +1,4 @@
-"""What a test's report carries beside its verdicts: shared kernels, a lost GPU, memory, parameters, a red signature."""
+"""What a test's report carries beside its verdicts: shared kernels, a lost GPU, memory, a red signature."""
 
 from __future__ import annotations
 
@@ -37,16 +37,6 @@ def test_a_failure_shows_who_held_the_memory_and_what_it_has_in_common_with_othe
     assert said.sections == ([("gpuperf: memory of the GPU", "1 GiB of 2 GiB are free")] if failed else [])
     found = getattr(said, "gpuperf_red", None), getattr(said, "gpuperf_severity", None)
     assert found == (("spills", 1.5) if failed else (None, None))
-
-
-def test_numbers_and_text_among_parameters_travel(run: Run) -> None:
-    item, said = run.item(), report()
-    item.callspec = SimpleNamespace(params={"n": 8, "tolerance": 0.5, "name": "copy", "kernel": object(), "all": [1]})
-    end_of_test.attach(item, said)
-    assert evidence(said).parameters == {"n": "8", "tolerance": "0.5", "name": "copy"}
-    plain = report()
-    end_of_test.attach(run.item("test_b"), plain)
-    assert evidence(plain).parameters == {}
 
 
 def test_a_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
