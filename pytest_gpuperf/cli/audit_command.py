@@ -18,7 +18,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, modules_of, short_name
+from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, rows_of, short_name
 from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
@@ -229,8 +229,8 @@ def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], o
         remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
-    write("\n".join(diff_lines(modules_of(built_entries(changed, names), MOST_KERNELS), remarks, summary)) + "\n")
+    rows = rows_of(built_entries(changed, names))
+    write("\n".join(diff_lines(rows, remarks, summary, MOST_KERNELS)) + "\n")
     if markdown is not None:
-        modules = modules_of(built_entries(changed, names))
-        page = diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
+        page = diff_markdown("Audit of machine code", rows, remarks, summary, column="verdict")
         write_file("audit", markdown, page.encode())

@@ -19,12 +19,12 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import (
     NO_DIFFERENCE,
-    ModuleDiff,
+    DiffRow,
     diff_lines,
     diff_markdown,
     entries_of,
-    modules_of,
     remarks_of,
+    rows_of,
     summary_of,
 )
 
@@ -56,11 +56,11 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             "with --baselines DIR"
         )
     title = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
-    modules, remarks, summary = _difference(before, after)
+    rows, remarks, summary = _difference(before, after)
     if parsed.markdown:
-        write(diff_markdown(title, modules, remarks, summary))
+        write(diff_markdown(title, rows, remarks, summary))
     else:
-        write("\n".join([title, "", *diff_lines(modules, remarks, summary)]) + "\n")
+        write("\n".join([title, "", *diff_lines(rows, remarks, summary)]) + "\n")
     return 1 if any(remark.startswith(NOT_COMPARED) for remark in remarks) else 0
 
 
@@ -69,8 +69,8 @@ def _at_revision(git: GitFolder, revision: str) -> Baselines:
     return Baselines(git.files(git.commit(revision)), f"{revision}:{git.inside}")
 
 
-def _difference(before: Baselines, after: Baselines) -> tuple[list[ModuleDiff], list[str], str]:
-    """What every form of a difference says: its modules, remarks and summary.
+def _difference(before: Baselines, after: Baselines) -> tuple[list[DiffRow], list[str], str]:
+    """What every form of a difference says: its rows, remarks and summary.
 
     A file that cannot be read is left out on both sides, and named.
     """
@@ -94,7 +94,7 @@ def _difference(before: Baselines, after: Baselines) -> tuple[list[ModuleDiff], 
     if unread and summary == NO_DIFFERENCE:
         compared = len(unread) < len(places)
         summary = f"{NO_DIFFERENCE} in the files that were compared" if compared else "Nothing was compared"
-    return modules_of(entries_of(diff)), [*unread.values(), *remarks], summary
+    return rows_of(entries_of(diff)), [*unread.values(), *remarks], summary
 
 
 def _not_compared(problem: BaselineError) -> str:

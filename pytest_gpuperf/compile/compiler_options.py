@@ -16,7 +16,6 @@ VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)\s*=?\s*(.*)", re.DOTALL)
 PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
 """Options with a folder or a header, which may be the next item: their first group is empty then."""
-_ASSEMBLER = re.compile(r"(?:-Xptxas|--ptxas-options)\s*=?\s*(.*)", re.DOTALL)
 _WITH_LINES = re.compile(r"-lineinfo|--generate-line-info|-G|--device-debug")
 
 _ARCH = "the architecture is chosen with arch= or --gpuperf-arch"
@@ -68,10 +67,3 @@ def without_folders(options: Sequence[str]) -> list[str]:
 def with_lines(options: Sequence[str]) -> bool:
     """Whether the places of files go into the machine code."""
     return any(map(_WITH_LINES.fullmatch, options))
-
-
-def unoptimised_by(options: Sequence[str]) -> str:
-    """The option that has the compiler not optimise, as a user would write it; empty if none does."""
-    if {"-G", "--device-debug"} & set(options):
-        return "-G"
-    return "-Xptxas -O0" if "-O0" in " ".join(values(_ASSEMBLER, options)) else ""

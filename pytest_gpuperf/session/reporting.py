@@ -15,7 +15,7 @@ from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.toolkit import choose_nvrtc
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests, without_group
-from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
@@ -104,17 +104,14 @@ class Reporting:
         """The run's own summary, then those of plugins that look at all reports: ``--durations``, coverage."""
         groups = self.messages.groups
         if groups:
-            groups.give_back()
-            if groups.unshown and self.config.getoption("tbstyle") != "no":
-                more = numbered(groups.unshown, "more failure", "is", "are")
-                terminalreporter.write_line(f"{more} not shown (-v shows all)")
+            groups.leave(groups.failed)
         if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
             for line in error_lines(groups.named, self.options.reports, self.config.rootpath) if groups else ():
                 terminalreporter.write_line(line)
         yield
         if groups:
-            groups.for_short_summary()
+            groups.leave(groups.named)
 
 
 class Messages:
@@ -126,8 +123,8 @@ class Messages:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
         self.groups = RedGroups(terminalreporter)
-        self.groups.for_messages()
+        self.groups.leave(self.groups.named)
         try:
             return (yield)
         finally:
-            self.groups.give_back()
+            self.groups.leave(self.groups.failed)

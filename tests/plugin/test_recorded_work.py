@@ -43,7 +43,7 @@ def test_a_slower_kernel_is_red_with_other_arguments_too(recorded, change, words
     result = recorded.run("--gpuperf", OPEN, *ONE)
     result.assert_outcomes(failed=1)
     assert result.ret == 1
-    result.stdout.re_match_lines([r"work  SLOWER  .* x1\.[3-6]\d+ .* paired, \d+\+\d+ blocks.*", rf" .*{words}"])
+    result.stdout.re_match_lines([r"work  SLOWER  .* x1\.[3-6]\d+ ", r" .* paired, \d+\+\d+ blocks", rf" .*{words}"])
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES)
@@ -51,7 +51,7 @@ def test_as_fast_a_kernel_passes_with_other_arguments(recorded, change, words):
     change(recorded)
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", "--gpuperf-tolerance=0.06", *ONE)  # it has 4 % more code
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +SAME"])
+    result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] .* SAME"])
 
 
 def test_a_slower_kernel_of_another_compiler_is_red(recorded):
@@ -59,7 +59,7 @@ def test_a_slower_kernel_of_another_compiler_is_red(recorded):
     slower(recorded)
     result = recorded.run("--gpuperf", OPEN, *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"work  SLOWER  .* paired, .*"])
+    result.stdout.re_match_lines([r"work  SLOWER  ", r" .* paired, "])
 
 
 def test_each_side_gets_the_arguments_of_its_own_launch(recorded):
@@ -84,7 +84,8 @@ def test_arrays_of_other_shapes_are_not_comparable(recorded):
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines(
         [
-            r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us .* record",
+            r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us",
+            r" .*against the recorded time",
             r" +the baseline cannot be launched as it was: the record names 2 arrays float32\[1024\], and .*: record "
             r"the baseline anew .*; argument 1 was float32\[1024\] and is float32\[1088\]",
         ]

@@ -107,7 +107,8 @@ def test_what_is_slower_only_when_it_runs_on_fails_in_sustained_slots_alone(reco
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines(
         [
-            r"work  SLOWER  on simulated-gpu \(time\)  x1\.0[23]\d \[.*  paired in sustained slots, \d+\+\d+ blocks,",
+            r"work  SLOWER  on simulated-gpu \(time\)  x1\.0[23]\d \[",
+            r" .*, paired in sustained slots, \d+\+\d+ blocks,",
             r" +proven to be more than 0.5 % slower, in two processes",
         ]
     )

@@ -19,8 +19,8 @@ from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.counters.catalogue import SETS
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.report.remarks import hints
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.report.message import hints_of
 
 ROOT = Path(__file__).parents[3]
 SUITE = ROOT / "example_suite"
@@ -161,7 +161,7 @@ def test_the_manual_says_how_often_a_hint_is_right(report: ModuleType, suite: An
         for back in hinted:
             work = WorkloadEvidence(key=KEY, advice=advise(after, before) if back else advise(before, after))
             gates = any(one.gates for one in work.advice)
-            hinted[back] += not gates and bool(hints([TestEvidence(module="a", test="b", workloads=(work,))]))
+            hinted[back] += not gates and bool(hints_of(work))
     text = " ".join((ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8").split())
     assert (
         f"of {differing} pairs of the example suite that differ in code, {hinted[False]} have one from optimised to "

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -18,9 +19,9 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.process.repository import Commit
-from pytest_gpuperf.report import markdown, render
+from pytest_gpuperf.report import files, markdown, render
 from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
-from pytest_gpuperf.report.files import NotWritten, why_not_written, write_report, write_reports
+from pytest_gpuperf.report.files import NotWritten, write_file, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.order import MARKUP
 from pytest_gpuperf.report.render import as_page
@@ -176,8 +177,10 @@ def test_every_verdict_that_is_marked_in_the_terminal_has_a_colour_on_the_page()
     assert {verdict.value for verdict, marks in MARKUP.items() if marks} <= styled
 
 
-def test_a_report_that_is_not_written_says_what_kept_it(tmp_path: Path) -> None:
+def test_a_report_that_is_not_written_says_what_kept_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.md"
     problem = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
     words = f"the report {file} could not be written (No space left on device): name another file"
-    assert why_not_written("report", file, problem) == words
+    with pytest.raises(NotWritten, match=re.escape(words)):
+        write_file("report", file, b"")

@@ -18,7 +18,7 @@ from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, Test
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process import last_run
-from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report import remarks, terminal
 from pytest_gpuperf.session import end_of_run
 from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
 
@@ -304,7 +304,7 @@ def test_reports_are_written_when_all_is_known(run: Run, written: list[Any]) -> 
     assert (document.plugin, document.date[:2], document.date[-1]) == (__version__, "20", "Z")
     assert document.evidence == stash.run_of(run.config).results.evidence
     assert (document.warnings, document.machines) == (
-        terminal.run_remarks(stash.run_of(run.config).results, outcome, run.options),
+        remarks.run_remarks(stash.run_of(run.config).results, outcome, run.options),
         terminal.machine_lines([]),
     )
 
