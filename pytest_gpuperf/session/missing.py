@@ -12,13 +12,12 @@ import enum
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, missing_manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests, TestsFound, is_deleted
@@ -175,7 +174,7 @@ def _lines(run: Run, seen: RunSeen) -> tuple[list[str], list[str]]:
     names = list(dict.fromkeys(one.key.node_id for one in gone if one.key not in renamed))
     if run.revision is not None and names:
         remarks.append(f"GONE, only in {run.revision.name}: {first_of(names, NAMED)}")
-    empty = () if options.archs or options.against else _targets_without_records(options.baselines)
+    empty = () if options.archs or options.against else _targets_without_records(run.store)
     if empty:
         (red if _fails(empty[0], options) else remarks).append(_targets_line(empty, options))
     remarks += filter(None, [_no_baselines_line(run)])
@@ -218,12 +217,12 @@ def _line(cause: MissingCause, those: list[Missing]) -> str:
     return f"{workloads} NOT-MEASURED on {targets}: {cause.value}: {named}. To do: {REMEDIES[cause]}"
 
 
-def _targets_without_records(folder: Path) -> tuple[str, ...]:
+def _targets_without_records(store: BaselineStore) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    found = manifest.read(folder)
-    if found is None and BaselineStore(folder).targets():
-        raise missing_manifest(folder / manifest.FILE)
-    return () if found is None else found.gone_from(folder)
+    found, targets = store.manifest(), store.targets()
+    if found is None and targets:
+        raise unreadable(store.root / manifest.FILE, "it is missing, and it says which targets are gated")
+    return () if found is None else tuple(one for one in found.targets if one not in targets)
 
 
 def _targets_line(targets: Sequence[str], options: Options) -> str:

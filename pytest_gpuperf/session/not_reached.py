@@ -73,7 +73,7 @@ def _static(run: Run, test: TestRecord) -> Iterator[_Lacking]:
     others_time = _timed_elsewhere(run, test)
     for arch in run.expected_archs:
         for compiler in compilers:
-            recorded = run.store.static_tests(arch, test.module, compiler).get(test.test, {})
+            recorded = run.store.of_test(arch, test.key(""), compiler)
             compared = set(_compared(run, test, arch, compiler))
             for name, old in recorded.items():
                 replaced = (old.kernel, old.profile.code_hash) in compared or name in others_time
@@ -112,7 +112,7 @@ def _never_launched(run: Run, test: TestRecord) -> Iterator[_Lacking]:
         names = run.revision.launched_by(test.module, test.test)
         found = [_Lacking(arch, "static", name) for name in names for arch in run.expected_archs]
     else:
-        times = {target: run.store.time_tests(target, test.module).get(test.test, {}) for target in run.store.devices()}
+        times = {target: run.store.of_test(target, test.key("")) for target in run.store.devices()}
         found = [_Lacking(target, "time", name) for target, there in times.items() for name in there]
     launched = [name for name, work in test.workloads.items() if work.launched]
     yield from (one for one in found if one.workload not in launched)
@@ -120,7 +120,7 @@ def _never_launched(run: Run, test: TestRecord) -> Iterator[_Lacking]:
 
 def _recorded_times(run: Run, test: TestRecord) -> Mapping[str, TimeRecord]:
     """Times of the test's workloads on this GPU, by name; none without one."""
-    return run.store.time_tests(run.device.facts.slug, test.module).get(test.test, {}) if run.has_gpu else {}
+    return run.store.of_test(run.device.facts.slug, test.key("")) if run.has_gpu else {}
 
 
 def _timed_elsewhere(run: Run, test: TestRecord) -> set[str]:
@@ -128,7 +128,7 @@ def _timed_elsewhere(run: Run, test: TestRecord) -> set[str]:
     here = _recorded_times(run, test)
     if not here:
         return set()
-    times = (run.store.time_tests(device, test.module).get(test.test, {}) for device in run.store.devices())
+    times = (run.store.of_test(device, test.key("")) for device in run.store.devices())
     return {name for there in times for name in there} - here.keys()
 
 

@@ -69,7 +69,7 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
 def changes_since(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
     """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
     arch = launch.binary.arch
-    old, new = worker.store.static(arch, key, record.identity.toolchain).record, launch.binary
+    old, new = worker.store.static(arch, key, record.identity.toolchain), launch.binary
     if old is not None and old.profile.code_hash == record.identity.code:  # of exactly what was timed
         block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
         resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from types import SimpleNamespace
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
@@ -11,7 +12,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.task import Revision, UntimedWork
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -182,18 +183,16 @@ TIMED = SimpleNamespace(beside=None)
 class Timed:
     """A store that has times of two workloads, and no machine code."""
 
-    def static_tests(self, *_: object) -> dict[str, dict[str, StaticRecord]]:
-        return {}
+    code: Mapping[str, StaticRecord] = MappingProxyType({})
 
     def devices(self) -> tuple[str, ...]:
         return ("nvidia-a100", "nvidia-h200")
 
-    def time_tests(self, target: str, module: str) -> dict[str, dict[str, object]]:
-        assert module == MODULE
-        if target == "nvidia-a100":
-            return {TEST: {"copy": TIMED, "of_a100": TIMED}}
-        assert target == "nvidia-h200"
-        return {TEST: {"copy": TIMED, "scale": TIMED}, "test_other": {"other": TIMED}}
+    def of_test(self, target: str, test: Key, toolchain: str = "") -> Mapping[str, object]:
+        assert (test.module, test.test) == (MODULE, TEST)
+        if target.startswith("sm_"):
+            return self.code
+        return {"copy": TIMED, {"nvidia-a100": "of_a100", "nvidia-h200": "scale"}[target]: TIMED}
 
 
 def test_what_the_revision_launches_and_this_test_does_not_is_not_measured(without_gpu: Run) -> None:
@@ -239,8 +238,7 @@ def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.worker.store = Timed()
-    recorded = {TEST: {"of_a100": static_record("a1"), "gone": static_record("90")}}
-    monkeypatch.setattr(Timed, "static_tests", lambda self, arch, module, compiler: recorded)
+    monkeypatch.setattr(Timed, "code", {"of_a100": static_record("a1"), "gone": static_record("90")})
     book = TestRecord(MODULE, TEST)
     for name in ("copy", "scale"):
         book.add(workload(name, time_judgement(name)))
