@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytest
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName, is_metric
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -80,11 +80,6 @@ def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
         return words
 
     return Kind(accepts, read)
-
-
-def is_metric(word: str) -> bool:
-    """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
-    return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
 
 
 def _metrics(text: str) -> dict[str, float | None]:
