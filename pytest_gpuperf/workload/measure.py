@@ -133,6 +133,4 @@ def _timed(work: TimedWorkload) -> Timed:
     if worker.options.update is not None and timed.rounds:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
-    if worker.pairs_with_itself(work.key.node_id):
-        gate.pair_with_itself(work)
     return timed
