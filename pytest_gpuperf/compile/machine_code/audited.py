@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
+from pytest_gpuperf.compile.machine_code.binary import Unread, profile_of, with_instructions
 from pytest_gpuperf.compile.machine_code.containers import (
     HEAD,
     FoundCubin,
@@ -28,7 +29,6 @@ from pytest_gpuperf.compile.machine_code.containers import (
 )
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
-from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
 from pytest_gpuperf.compile.machine_code.symbols import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord

@@ -12,8 +12,8 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.binary import executable
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, read_cubin, text_of
-from pytest_gpuperf.compile.machine_code.profile import executable
 from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
