@@ -90,7 +90,7 @@ def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
 
 def is_metric(word: str) -> bool:
     """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
-    return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
+    return re.fullmatch(r"(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
 
 
 def _metrics(text: str) -> dict[str, float | None]:
