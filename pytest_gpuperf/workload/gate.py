@@ -83,7 +83,7 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
         cause = explain(old, new)
         cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
     return TimeCase(
-        key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
+        key=work.key, target=work.target, limits=work.request.limits,
         alpha=CONFIRMING_ALPHA if work.confirms else work.worker.next_share(work.key.node_id),
         cause=cause, record_ns=mean_time_ns(here) if here else 0.0,
     )  # fmt: skip
@@ -132,7 +132,7 @@ def compare_with_baseline(
     opponent = CubinOpponent(worker.device, worker.timer, launch, baseline, reset=request.reset, cache=request.cache)
     return compare(
         worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-        budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
+        budget_s=budget_s, session=worker.session.id,
     )  # fmt: skip
 
 

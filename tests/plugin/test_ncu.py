@@ -77,11 +77,11 @@ def test_counters_alone_time_nothing_and_show_a_table(counted):
 def test_a_test_reads_its_counters(counted):
     counted.edit(
         "test_suite.py", "assert result.time_ns > 0",
-        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['dram__bytes_read.sum'] > 9e9",
+        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['dram__bytes_read.sum'] < 0",
     )  # fmt: skip
     result = counted.run("--gpuperf-ncu", "-k", "work")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*assert * > 9000000000.0"])
+    result.stdout.fnmatch_lines(["*assert * < 0"])
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "timed"])
