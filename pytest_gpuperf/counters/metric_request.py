@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.judge.counters import Better, Metric
+from pytest_gpuperf.model.limits import is_metric
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.options import is_metric
 
 TRAFFIC = ("dram__", "lts__")
 """Beginnings of metrics that depend on what the caches held."""
