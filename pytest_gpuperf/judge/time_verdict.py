@@ -61,7 +61,8 @@ class TimeCase:
     """Its recorded time; 0 without one."""
     by_process: bool = False
     """Whether the two run in a process each."""
-    notes: tuple[str, ...] = ()
+    kernels: str = ""
+    """Note on the kernels of a callable, for a verdict that does not pass."""
 
     def judgement(
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
@@ -75,10 +76,11 @@ class TimeCase:
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
         remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
         of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
-            reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
+            reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
         )  # fmt: skip
 
 

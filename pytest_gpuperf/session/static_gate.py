@@ -70,10 +70,16 @@ def _lost_local_memory(judgement: Judgement) -> bool:
 
 
 def in_order(run: Run, workload: WorkloadEvidence) -> WorkloadEvidence:
-    """The workload with what its measured time outranks as notes."""
+    """The workload with what its measured time outranks as notes, and a slower time with what the code differs in."""
     if not run.has_gpu:
         return workload
-    judgements = weighed_by_time(workload.judgements, run.device.facts.arch)
+    here = run.device.facts.arch
+    judgements = weighed_by_time(workload.judgements, here)
+    code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
+    judgements = tuple(
+        msgspec.structs.replace(one, changes=code) if one.kind == "time" and one.verdict is Verdict.SLOWER else one
+        for one in judgements
+    )
     return msgspec.structs.replace(workload, judgements=judgements)
 
 
