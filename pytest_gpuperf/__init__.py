@@ -21,8 +21,8 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
 ``options``, ``arguments``  flags and ini keys; what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
-``formatting``, ``atomic_write``  numbers as text, files that are never seen half written
-``errors``, ``garbage``  the base of errors with a message for a user, and a pause of garbage collection
+``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
+                        of errors with a message for a user; ``garbage`` switches collection off for a while
 """
 
 from __future__ import annotations
