@@ -22,7 +22,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``options``, ``arguments``  flags and ini keys; what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
 ``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
-                        of errors with a message for a user
+                        of errors with a message for a user; ``garbage`` switches collection off for a while
 """
 
 from __future__ import annotations

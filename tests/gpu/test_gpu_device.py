@@ -243,9 +243,6 @@ def test_the_state_is_known(cuda_device: CudaDevice) -> None:
     state = cuda_device.state()
     assert state.sm_clock_mhz is not None
     assert 100 < state.sm_clock_mhz < 5000
-    assert state.temperature_c is not None
-    assert 10 < state.temperature_c < 110
-    assert state.power_w is None or 5 < state.power_w < 2000
     assert os.getpid() not in state.other_processes
     assert state.other_processes == ()
 

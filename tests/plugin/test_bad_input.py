@@ -179,7 +179,6 @@ result = gpuperf(launch, {})
         ("bytes=True", "bytes=True is not valid"),
         ("bytes=np.bool_(True)", "is not valid: it takes a whole number above 0"),
         ("cache=np.array(['cold', 'warm'])", "is not valid: it takes 'cold' or 'warm'"),
-        ("pair_slot=np.array([1, 2])", "is not valid: it takes 'short' or 'sustained'"),
         ("flops=float('nan')", "flops=nan is not valid"),
         ("flops=0", "flops=0 is not valid"),
         ("name=5", "name=5 is not valid: it takes text of one line, printable"),
