@@ -14,7 +14,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.read_options import from_root
+from pytest_gpuperf.options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""

@@ -122,7 +122,7 @@ def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
     lines += closing.no_gpu_line(evidence, gates=options.gates)
     lines += [*losses(evidence, options), *closing.undecided_line(book.judgements)]
-    return [*lines, *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out]
+    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
 
 
 def _with_findings(book: Results) -> list[TestEvidence]:
