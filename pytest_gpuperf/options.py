@@ -22,15 +22,12 @@ from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits,
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
-    from pytest_gpuperf.model.verdict import PairSlot
 
 UpdateMode = Literal["new", "changed", "all"]
 Action = Literal["fail", "warn"]
 
 USUAL_FOLDER = "baselines"
 """Of the baselines, below pytest's root, unless another is given."""
-BUDGET_S, SUSTAINED_BUDGET_S = 5.0, 320.0
-"""For timing one workload, seconds; with sustained slots, room for 28 blocks of four slots and rounds."""
 UPDATE_MODES = ("new", "changed", "all")
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 REPORT_ENDINGS = (".json", ".md", ".html")
@@ -183,9 +180,8 @@ class Options:
     timer: Literal["auto"] | TimerName = _flag(
         "auto", "--gpuperf-timer", f"auto (default: the best that works), {' or '.join(TIMERS)}",
         _one_of("auto", *TIMERS), metavar="NAME", ini="string")
-    budget_s: float | None = _flag(
-        None, "--gpuperf-budget",
-        "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
+    budget_s: float = _flag(
+        5.0, "--gpuperf-budget", "wall-clock seconds for timing one workload (default 5)",
         _number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS", ini="float")
     time: Literal["auto", "changed", "all"] = _flag(
         "auto", "--gpuperf-time", "workloads to time: changed (no unchanged ones), all (compare each with its "
@@ -248,10 +244,6 @@ class Options:
     def new(self) -> Action:
         """Of a workload without a baseline: what a revision lacks is no open question."""
         return "warn" if self.against else self.open
-
-    def budget(self, own: float | None, pair_slot: PairSlot) -> float:
-        """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
-        return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
 
     def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
         """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""

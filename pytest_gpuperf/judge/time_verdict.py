@@ -35,7 +35,6 @@ from pytest_gpuperf.model.verdict import (
     UNDECIDED,
     EvidenceKind,
     Judgement,
-    PairSlot,
     TimeFigures,
     Verdict,
 )
@@ -60,7 +59,6 @@ class TimeCase:
     """What made it differ from the baseline, as a clause."""
     record_ns: float = 0.0
     """Its recorded time; 0 without one."""
-    pair_slot: PairSlot = "short"
     by_process: bool = False
     """Whether the two run in a process each."""
     kernels: str = ""
@@ -172,7 +170,7 @@ def figures(case: TimeCase, first: Comparison, second: Comparison | None = None)
     path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
-        tolerance=case.limits.tolerance, method="paired", pair_slot=case.pair_slot, blocks=len(first.r),
+        tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
         confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
         mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),
         block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),

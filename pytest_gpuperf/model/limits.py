@@ -33,4 +33,4 @@ MOST_BUDGET_S = 3600
 
 def is_metric(word: str) -> bool:
     """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
-    return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
+    return re.fullmatch(r"(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None

@@ -9,8 +9,7 @@ import msgspec
 from pytest_gpuperf.advise.advisor import proven_causes, weigh
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison
 from pytest_gpuperf.judge.same_work import explain, other_work
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time

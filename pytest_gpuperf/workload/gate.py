@@ -75,7 +75,7 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
         cause = explain(record.identity, work.identity)
         cause += "; the baseline ran with its own" if other_arguments(record.identity, work.identity) else ""
     return TimeCase(
-        key=work.key, target=work.target, limits=request.limits, pair_slot=request.pair_slot,
+        key=work.key, target=work.target, limits=request.limits,
         alpha=CONFIRMING_ALPHA if work.confirms else worker.next_share(work.key.node_id),
         cause=cause, record_ns=record_ns,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
         opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
             device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
+            budget_s=request.budget_s, session=worker.session.id,
         )  # fmt: skip
     except NotLaunched as error:
         problem = str(error)

@@ -10,7 +10,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.comparison import Estimates
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.task import Revision, UntimedWork
 from pytest_gpuperf.model.time_record import Identity
