@@ -97,8 +97,6 @@ class TestEvidence(Record, frozen=True):
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
     """Of a parametrised test, by their names: numbers and text as Python writes them."""
     self_pair: SelfPairReading | None = None
-    unreached: tuple[Judgement, ...] = ()
-    """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)

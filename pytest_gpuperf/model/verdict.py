@@ -146,8 +146,6 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    needs_gpu: bool = False
-    """NOT-MEASURED because this machine has no GPU, and none was required."""
     launch_changed: bool = False
     """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False

@@ -22,8 +22,6 @@ def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
     for one in evidence:
         for work in one.workloads:
             found[work.key] = min((judged.verdict for judged in work.judgements), key=rank_of, default=None)
-        for judged in one.unreached:
-            found[judged.key] = min(judged.verdict, found.get(judged.key), key=rank_of)
     return found
 
 

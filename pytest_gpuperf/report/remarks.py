@@ -1,6 +1,6 @@
 """Remarks at the end of a run, each said once.
 
-Baselines that the code beats, workloads that a test stopped too early for, counters, renamed workloads, and causes that
+Baselines that the code beats, counters, renamed workloads, and causes that
 advice sees in kernels that changed and did not fail.
 """
 
@@ -77,21 +77,6 @@ def unoptimised_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         f"{numbered(len(found), 'kernel', 'is', 'are')} compiled without optimisation, and no measure for the code "
         f"that is: {first_of(list(found.values()), NAMED, ',')}"
     ]
-
-
-UNREACHED_LINE_EACH = 5
-"""Workloads; more of them share one line."""
-
-
-def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
-    """Remarks on workloads that were not reached; none if every one was."""
-    first = {judgement.key: judgement for judgement in reversed(list(judgements))}
-    keys = sorted(first)
-    if len(keys) <= UNREACHED_LINE_EACH:
-        return [f"{key.node_id}: {key.workload} {first[key].reason}" for key in keys]
-    named = first_of([f"{key.node_id}: {key.workload}" for key in keys], NAMED, ",")
-    why = first[keys[0]].reason.partition(": ")[2]
-    return [f"{len(keys)} workloads have a baseline and were not reached: {named}. {why[0].upper()}{why[1:]}"]
 
 
 def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:

@@ -81,18 +81,6 @@ def test_other_arguments_are_not_comparable_and_another_launch_is_told(project: 
     result.stdout.no_fnmatch_line("*--update-baselines*")
 
 
-def test_a_test_that_launches_nothing_any_more_is_named(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.edit("test_suite.py", "    result = gpuperf(kernel", "    return\n    result = gpuperf(kernel")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines([
-        "test_suite.py::test_work[[]1024[]]: work is in * and was not reached: the test passed without it. Let it *",
-        "3 workloads: 2 NOT-MEASURED, 1 UNCHANGED",
-    ])  # fmt: skip
-    assert project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True).ret == 1
-
-
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     project.write("hog.cu", HOG)
     project.write("test_hog.py", hog_test("[]"))
