@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import gc
 import os
-import random
 import re
 import time
 import uuid
@@ -34,7 +33,7 @@ from pytest_gpuperf.hookspecs import device_given
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import Outcome, SelfPairReading
+from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
 from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
-
-SELF_PAIRS = 3
-"""Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
 
 
 class Run:
@@ -67,8 +63,6 @@ class Run:
         """What the end of the run has to report."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
-        self.self_pair_readings: dict[str, SelfPairReading] = {}
-        """What launches that were paired with themselves came to, by node id."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
@@ -81,8 +75,6 @@ class Run:
         """Counters; None before the first question for them."""
         self.counter_folder: Path | None = None
         """Where they are left for the workers of pytest-xdist."""
-        self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
-        """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
@@ -261,12 +253,6 @@ class Run:
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
         return share(self._gated_tests, self._shares[node_id])
-
-    def pairs_with_itself(self, node_id: str) -> bool:
-        """Whether a launch of this test is to be paired with itself: the first one of three tests of a run, about."""
-        if not self.options.enabled or node_id in self.self_pair_readings:
-            return False
-        return random.Random(f"{self._id} {node_id}").random() * self._gated_tests < SELF_PAIRS
 
     @property
     def _gated_tests(self) -> int:

@@ -115,13 +115,12 @@ def summary(
 def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks on the run as a whole, besides tables and single verdicts."""
     evidence = _with_findings(book)
-    lines = remarks.unoptimised_lines(evidence)
+    lines: list[str] = []
     if not options.update:
-        lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
     lines += closing.no_gpu_line(evidence, gates=options.gates)
     lines += [*losses(evidence, options), *closing.undecided_line(book.judgements)]
-    return [*lines, *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out]
+    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
 
 
 def _with_findings(book: Results) -> list[TestEvidence]:

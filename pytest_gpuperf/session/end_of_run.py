@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pytest
@@ -29,14 +28,12 @@ from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-SELF_PAIR_E = 1000.0
-"""E-value at which a launch that was paired with itself counts as different from itself."""
 
 
 def finish(session: pytest.Session) -> None:
     """Finish a gated, updating or recording run; may change the exit status."""
     config, run = session.config, stash.run_of(session.config)
-    results, outcome = run.results, run.outcome
+    outcome = run.outcome
     if run.options.is_child:
         return
     if run.revision is not None:
@@ -49,7 +46,6 @@ def finish(session: pytest.Session) -> None:
         if outcome.problem or any(one.refused for one in outcome.recorded):
             _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(run)
-    outcome.machine = _of_the_machine(results)
     passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     outcome.nothing = _nothing_measured(run, passed=passed)
     if outcome.nothing and passed:
@@ -132,20 +128,6 @@ def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> Non
             reporter.write_line(line)
     except BaselineError as problem:
         reporter.write_line(f"ERROR: {problem}", red=True)
-
-
-# --- what the tests of a run show together -----------------------------------------------------------
-
-
-def _of_the_machine(results: Results) -> tuple[str, ...]:
-    """Warnings about the machine: launches that were paired with themselves and came out different."""
-    found = [(one.node_id, one.self_pair) for one in results.evidence if one.self_pair is not None]
-    return tuple(
-        f"A/A test: {node} [{pair.workload}] differs from itself, x{pair.ratio:.3f} after {pair.blocks} blocks (seed "
-        f"{pair.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again"
-        for node, pair in found
-        if max(pair.log_e_slower, pair.log_e_faster) >= math.log(SELF_PAIR_E)
-    )
 
 
 def _nothing_measured(run: Run, *, passed: bool) -> str:

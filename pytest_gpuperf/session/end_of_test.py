@@ -208,7 +208,6 @@ def evidence_of(run: Run, test: TestRecord, item: pytest.Item) -> TestEvidence:
         workloads=tuple(test.workloads.values()), whole=test.whole,
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
         parameters={name: str(value) for name, value in params.items() if isinstance(value, int | float | str)},
-        self_pair=run.self_pair_readings.pop(item.nodeid, None),
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found

@@ -1,8 +1,7 @@
 """Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
 
 An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
-revision of its baseline in a process of its own.  ``judge`` decides.  An A/A test pairs a launch with itself: a
-difference that it shows comes from the machine, and the run warns.
+revision of its baseline in a process of its own.  ``judge`` decides.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
-from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
@@ -30,14 +28,12 @@ from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.timing.rounds import LONG_NS, Rounds
+from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
 from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
-AA_BUDGET_S, AA_ALPHA = 0.2, 1e-3
-"""Of an A/A test: its wall-clock bound, a block more may be under way; and its error rate in either direction."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,20 +129,6 @@ def compare_with_baseline(
     return compare(
         worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
         budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
-    )  # fmt: skip
-
-
-def pair_with_itself(work: TimedWorkload) -> None:
-    """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
-    launch, node_id = work.request.launch, work.key.node_id
-    if launch is None or work.expected_ns() >= LONG_NS:
-        return
-    case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
-    found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
-    work.worker.self_pair_readings[node_id] = SelfPairReading(
-        workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
-        log_e_slower=log_e_slower(found.r, case.limits),
-        log_e_faster=log_e_slower([-one for one in found.r], case.limits),
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
     evidence = book.workloads[request.name]
     book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
     ))  # fmt: skip
     why = str(worker.no_device)
@@ -133,6 +133,4 @@ def _timed(work: TimedWorkload) -> Timed:
     if worker.options.update is not None and timed.rounds:
         taken = timed_workload.take_for_record(work)
         timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
-    if worker.pairs_with_itself(work.key.node_id):
-        gate.pair_with_itself(work)
     return timed

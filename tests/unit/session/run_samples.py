@@ -96,7 +96,6 @@ class Shared(product.Run):
     measured_peaks: ClassVar[Any] = {}
     session: Any = None
     compile_cache: Any = object()
-    gpu: Any = SimpleNamespace(facts_asked=False)
     device: Any = SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90"))
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model import __version__
-from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
+from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.results import Ended
@@ -123,42 +123,6 @@ def test_an_update_need_not_compare(run: Run, monkeypatch: pytest.MonkeyPatch) -
 
 
 # --- the machine ---------------------------------------------------------------------------------
-
-
-def timed(name: str, verdict: Verdict = Verdict.SAME, **fields: Any) -> Judgement:
-    return judgement(verdict, "time", name, time=figures(**fields))
-
-
-def judged_times(run: Run, *judged: Judgement, **evidence: Any) -> Outcome:
-    came(run, workloads=tuple(workload(one.key.workload, one, counters={"a": 1.0}) for one in judged), **evidence)
-    return finished(run)[1]
-
-
-def pair_of_itself(log_e: float) -> SelfPairReading:
-    return SelfPairReading(workload="copy", ratio=1.0125, blocks=20, log_e_slower=log_e, log_e_faster=0.0, seed=3)
-
-
-def self_paired(run: Run, log_e: float) -> tuple[int, tuple[str, ...]]:
-    came(run, workloads=(workload("copy", timed("copy"), counters={"a": 1.0}),), self_pair=pair_of_itself(log_e))
-    status, outcome = finished(run)
-    return status, outcome.machine
-
-
-def test_a_launch_that_differs_from_itself_is_a_warning(run: Run) -> None:
-    assert self_paired(run, 1.0) == (OK, ())
-    status, (words,) = self_paired(run, 99.0)
-    assert status == OK
-    assert words == (
-        f"A/A test: {MODULE}::{TEST} [copy] differs from itself, x1.012 after 20 blocks (seed 3): look for other work "
-        "on the GPU and for moving clocks (gpuperf doctor), and run again"
-    )
-
-
-def test_each_such_launch_has_a_warning(run: Run) -> None:
-    self_paired(run, 99.0)
-    came(run, "test_b", workloads=(MEASURED,), self_pair=pair_of_itself(99.0))
-    came(run, "test_c", workloads=(MEASURED,))
-    assert ["test_b" in one for one in finished(run)[1].machine] == [False, True]
 
 
 # --- updates -------------------------------------------------------------------------------------

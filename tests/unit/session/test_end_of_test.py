@@ -15,7 +15,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.judge.time_verdict import Suspect
-from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Verdict
@@ -337,8 +337,6 @@ def test_a_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) 
 
 def test_the_evidence_travels_on_the_report(run: Run) -> None:
     item, said = run.item(), report()
-    reading = SelfPairReading(workload="copy", ratio=1.0, blocks=20, log_e_slower=0.0, log_e_faster=0.0, seed=3)
-    run.state.self_pair_readings[item.nodeid] = reading
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     book = stash.record_of(item)
     book.add(workload("copy", judgement(Verdict.SLOWER)))
@@ -348,10 +346,9 @@ def test_the_evidence_travels_on_the_report(run: Run) -> None:
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(book.workloads.values()),
-        self_pair=reading, whole=True,
+        whole=True,
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
-    assert run.state.self_pair_readings == {}
     assert not hasattr(said, "gpuperf_status")
 
 
