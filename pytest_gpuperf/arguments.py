@@ -81,7 +81,6 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     ),
-    "pair_slot": (_one_of("short", "sustained"), "'short' or 'sustained'"),
 }  # fmt: skip
 """Keywords of the marker and arguments of ``gpuperf``: what each accepts, and that in words."""
 

@@ -30,7 +30,6 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.hookspecs import device_given
-from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
@@ -227,17 +226,15 @@ class Run:
     @cached_property
     def session(self) -> Session:
         """This recording: the machine as it is now."""
-        facts, state = self.device.facts, self.device.state()
+        facts = self.device.facts
         now = datetime.datetime.now(datetime.timezone.utc)
         recording = self.options.update is not None
         commit = commit_of(self.config.rootpath, self.store.root) if recording else Commit()
         return Session(
             id=f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}", date=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            gpu=facts.name, uuid=facts.uuid, driver=facts.driver, cuda=facts.cuda, toolchain=toolchain(),
-            cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
-            sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
-            power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, commit=commit.name, dirty=commit.dirty,
+            gpu=facts.name, uuid=facts.uuid, driver=facts.driver, toolchain=toolchain(),
+            timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
+            sm_clock_mhz=self.device.state().sm_clock_mhz, commit=commit.name, dirty=commit.dirty,
         )  # fmt: skip
 
     def require_gpu(self) -> None:

@@ -14,9 +14,8 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.comparison import Estimates, recorded_side
 from pytest_gpuperf.explain.explanation import explain_all, explained
-from pytest_gpuperf.explain.workload_comparison import recorded_side
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence

@@ -45,21 +45,13 @@ class Session(Record, frozen=True):
     gpu: str
     uuid: str
     driver: str
-    cuda: str
     toolchain: str
-    cupy: str
     timer: TimerName
     tick_ns: float
     """Step of the timer's clock, as measured."""
     overhead_ns: float
     """What a sample of an empty kernel reads beyond the kernel's own time."""
     sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    power_limit_w: int | None = None
-    temperature_c: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    plugin: str = ""
     commit: str = ""
     """Of the tests' repository, as git names it; empty outside of one."""
     dirty: bool = False

@@ -17,8 +17,6 @@ BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
     "memory": "memory_bytes", "accuracy": "accuracy", "host": "host",
 })  # fmt: skip
 """Where a record has their figures."""
-PairSlot = Literal["short", "sustained"]
-"""How long a kernel runs before the one that it is paired with takes its turn (``timing.blocks``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 NOT_CONFIRMED = "not confirmed: "
@@ -110,8 +108,6 @@ class TimeFigures(Record, frozen=True):
     level: float = 0.95
     tolerance: float = 0.0
     method: Literal["identity", "paired", "record"] = "paired"
-    pair_slot: PairSlot = "short"
-    """Of paired blocks: with sustained slots the ratio holds for work that lasts, and the times are of short rounds."""
     blocks: int = 0
     """Paired blocks used, first process."""
     confirm_blocks: int = 0

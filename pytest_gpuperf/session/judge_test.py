@@ -11,8 +11,7 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence

@@ -9,8 +9,7 @@ import msgspec
 from pytest_gpuperf.advise.advisor import proven_causes, weigh
 from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -67,10 +66,16 @@ def _lost_local_memory(judgement: Judgement) -> bool:
 
 
 def in_order(run: Run, workload: WorkloadEvidence) -> WorkloadEvidence:
-    """The workload with what its measured time outranks as notes."""
+    """The workload with what its measured time outranks as notes, and a slower time with what the code differs in."""
     if not run.has_gpu:
         return workload
-    judgements = weighed_by_time(workload.judgements, run.device.facts.arch)
+    here = run.device.facts.arch
+    judgements = weighed_by_time(workload.judgements, here)
+    code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
+    judgements = tuple(
+        msgspec.structs.replace(one, changes=code) if one.kind == "time" and one.verdict is Verdict.SLOWER else one
+        for one in judgements
+    )
     return msgspec.structs.replace(workload, judgements=judgements)
 
 

@@ -118,15 +118,6 @@ def test_a_metric_without_a_tolerance_informs_only(with_own):
     with_own.run("--gpuperf-ncu", "-k", "other").assert_outcomes(passed=1)
 
 
-def test_a_derived_figure_may_gate(counted):
-    ask(counted, {"derived:sectors_per_load_request": 0.0})
-    counted.run("--update-baselines=new", "--gpuperf-ncu", "-k", "other").assert_outcomes(passed=1)
-    scale_on_record(counted, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 2)
-    result = counted.run("--gpuperf-ncu", "-k", "other")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*sectors per global load request * -> *"])
-
-
 def test_a_test_may_loosen_what_the_catalogue_gates(counted, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
     names = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "lts__t_sectors.sum",
@@ -186,7 +177,6 @@ def test_each_of_many_misspelt_names_is_left_out(counted):
         ("gpuperf_metrics = memory", "ini setting gpuperf_metrics: 'memory' is not valid: it accepts metrics"),
         ("gpuperf_metrics = a__b.sum 500", "is not valid: it accepts metrics"),
         ("gpuperf_ncu = defualt", "ini setting gpuperf_ncu: 'defualt' is not valid: it accepts default, memory"),
-        ("gpuperf_ncu = derived:nothing_known", "there is no figure 'derived:nothing_known'"),
     ],
 )
 def test_a_bad_setting_is_a_usage_error(counted, given, words):

@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
-from pytest_gpuperf.read_options import ci_variable
+from pytest_gpuperf.options import ci_variable
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,6 @@ def test_the_nearest_marker_wins_whichever_of_profile_and_tolerance_it_gives(sui
         ("budget_s=0", "budget_s=0 is not valid"),
         ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
         ("budget_s=float('inf')", "budget_s=inf is not valid"),
-        ("pair_slot='long'", "pair_slot='long' is not valid: it takes 'short' or 'sustained'"),
         ("metrics=['memory']", "metrics: 'memory' is no name of a metric such as"),
         ("0.1", "takes keywords only"),
     ],

@@ -129,7 +129,7 @@ def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin
 
 
 def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself_and_paired(cubin_suite, monkeypatch):
-    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.ready_made.read_cubin", _without_assembler)
+    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.binary.read_cubin", _without_assembler)
     path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
     path.write_text(path.read_text().replace(PTXAS, "unknown"))
     cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])

@@ -25,8 +25,8 @@ H200, NVRTC, ARCHS = "nvidia-h200", "nvrtc 13.0.88", ("sm_80", "sm_90", "sm_120"
 NEW_CODE = "d1" * 32
 SESSIONS = [
     Session(
-        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580", cuda="13.0",
-        toolchain=NVRTC, cupy="14.2.0", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
+        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580",
+        toolchain=NVRTC, timer="cupti", tick_ns=32.0, overhead_ns=0.0,
     )
     for day, name in ((1, "s1"), (2, "s2"))
 ]  # fmt: skip

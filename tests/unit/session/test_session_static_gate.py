@@ -7,7 +7,7 @@ import hashlib
 from run_samples import COMPILER, Run, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.comparison import Estimates
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session.static_gate import judge_static, unrecorded_cubins
