@@ -72,7 +72,7 @@ def _update(session: pytest.Session, run: Run) -> None:
         return
     try:
         removed = records_removed(session.config, run)
-        outcome.recorded += accept(session.config, run, run.results, removed)
+        outcome.recorded += accept(run, run.results, removed)
         outcome.left_out += (removed_line(removed),) if removed else ()
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:

@@ -62,7 +62,7 @@ def _is_on_record(run: Run, test: TestRecord, kernel: CompiledKernel) -> bool:
     return any(
         old.kernel == kernel.name
         for arch in kernel.static
-        for old in run.store.static_tests(arch, test.module, kernel.toolchain).get(test.test, {}).values()
+        for old in run.store.of_test(arch, test.key(""), kernel.toolchain).values()
     )
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, missing_manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.result import Outcome
@@ -186,7 +187,7 @@ def _lines(run: Run, seen: Seen) -> tuple[list[str], list[str]]:
         fails = missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
         (red if fails else remarks).append(_line(cause, those))
     if not options.against:
-        empty = () if options.archs else _targets_without_records(run)
+        empty = () if options.archs else _targets_without_records(run.store)
         (red if missing_fails(options) else remarks).extend([_targets_line(empty, options)] if empty else [])
         archs = filter(layout.is_arch, dict.fromkeys(target for _, target in seen.recorded))
         others = [arch for arch in archs if options.archs and arch not in options.archs]
@@ -219,13 +220,12 @@ def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
     return f"{workloads} NOT-MEASURED on {targets}: {cause.value}: {named}. To do: {REMEDIES[cause]}"
 
 
-def _targets_without_records(run: Run) -> tuple[str, ...]:
+def _targets_without_records(store: BaselineStore) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    folder = run.options.baselines
-    found = manifest.read(folder)
-    if found is None and run.store.targets():
-        raise missing_manifest(folder / manifest.FILE)
-    return () if found is None else found.gone_from(folder)
+    found, targets = store.manifest(), store.targets()
+    if found is None and targets:
+        raise unreadable(store.root / manifest.FILE, "it is missing, and it says which targets are gated")
+    return () if found is None else tuple(one for one in found.targets if one not in targets)
 
 
 def _targets_line(targets: Sequence[str], options: Options) -> str:

@@ -29,8 +29,7 @@ def judge_static(
     for arch, record in workload.static.items():
         old = static_baseline(store, arch, compiler, workload, workloads)
         if old is None:
-            others = store.static(arch, key, compiler).other_toolchains
-            judged[arch] = missing_static(key, arch, compiler, others)
+            judged[arch] = missing_static(key, arch, compiler, store.compilers(arch, key))
         else:
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
@@ -86,7 +85,7 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updat
     """
     found = set()
     for arch, record in workload.static.items():
-        old = store.static(arch, workload.key, workload.toolchain).record
+        old = store.static(arch, workload.key, workload.toolchain)
         held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
         if old is None or not held or (updates and not store.has_cubin(old.cubin)):
             found.add(record.cubin)

@@ -19,15 +19,12 @@ from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.update.select import recorded_times, wanted_static, with_counters, with_figures
 
 
-def accept(
-    config: pytest.Config, worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None
-) -> list[Recorded]:
+def accept(worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None) -> list[Recorded]:
     """Write what this update takes of the run's evidence, and remove what a full run found ``removed``.
 
     Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
@@ -39,24 +36,23 @@ def accept(
     ]
     taken = {(one.target, one.key): one.after for one in times if isinstance(one.after, TimeRecord)}
     added = _put_beside(store, accepted, options, taken)
+    others = {(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)}
     given = unpacked(accepted)
     static = {
         place: _with_cubin_at_hand(store, place, new, given)
         for place, new in wanted_static(store, accepted, options, {key for _, key in taken}).items()
     }
     recorded = [
-        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain).record, after=new)
+        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
         for (arch, toolchain, key), new in static.items()
     ]
     named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
     store.write(
         Update(
-            static=static, time=taken,
-            figures={(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)},
+            static=static, time={**others, **taken},
             cubins=[cubin for sha256, cubin in given.items() if sha256 in named],
             removed=removed, asked=worker.targets,
-        ),
-        progress_of(config),
+        )
     )  # fmt: skip
     return [*recorded, *times, *added]
 
@@ -87,7 +83,7 @@ def _with_cubin_at_hand(
     if new.cubin in given:
         return new
     arch, toolchain, key = place
-    old = store.static(arch, key, toolchain).record
+    old = store.static(arch, key, toolchain)
     known = old is not None and old.profile.code_hash == new.profile.code_hash
     return msgspec.structs.replace(new, cubin=old.cubin if old is not None and known else "")
 

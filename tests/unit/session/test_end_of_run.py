@@ -133,8 +133,8 @@ def update(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int
     """Ends an update that records so much, or has a problem."""
 
     def with_result(*recorded: Recorded, problem: Exception | None = None, status: int = OK) -> tuple[int, Outcome]:
-        def accept(config: Any, worker: Any, book: Any, removed: Any) -> list[Recorded]:
-            assert (config, worker, book) == (run.config, run.worker, stash.run_of(run.config).results)
+        def accept(worker: Any, book: Any, removed: Any) -> list[Recorded]:
+            assert (worker, book) == (run.worker, stash.run_of(run.config).results)
             if problem is not None:
                 raise problem
             return list(recorded)
