@@ -11,7 +11,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
-from pytest_gpuperf.compile.machine_code.ready_made import stored_binary
+from pytest_gpuperf.compile.machine_code.binary import stored_binary
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits

@@ -351,7 +351,7 @@ def test_an_answer_of_cupy_is_an_answer(cuda_device: CudaDevice, pytester: pytes
     pytester.makepyfile(test_fill=CHECKED)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*fill: the check of its result returned False; nothing was timed*"])
+    result.stdout.fnmatch_lines(["*fill: the check of its result returned False*"])
 
 
 def test_peaks_do_not_depend_on_the_caller_s_stream(cuda_device: CudaDevice) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.machine_code.ready_made import binary_of
+from pytest_gpuperf.compile.machine_code.binary import binary_of
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary

@@ -130,19 +130,6 @@ def test_metrics_of_flags_and_markers_are_asked_for_once(run: Run, profiled: Pro
     assert found[:3] == (METRIC, "dram__bytes_read.sum", "dram__bytes_write.sum")
 
 
-def test_a_figure_that_does_not_exist_is_a_mistake_on_the_command_line(
-    run: Run, profiled: Profiled, shown: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(asked: Any) -> Any:
-        raise KeyError("derived__nothing")
-
-    monkeypatch.setattr(collect_counters, "names_of", unknown)
-    with pytest.raises(pytest.UsageError) as raised:
-        count_items(run.config, [run.item()])
-    assert str(raised.value) == "--gpuperf-ncu, --gpuperf-metrics: there is no figure 'derived__nothing'"
-    assert raised.value.__cause__ is None
-
-
 def test_a_reader_that_was_given_is_taken(run: Run, profiled: Profiled, shown: list[str]) -> None:
     def reader(config: Any) -> Any:
         assert config is run.config

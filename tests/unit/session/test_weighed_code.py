@@ -9,7 +9,7 @@ import pytest
 from run_samples import COMPILER, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.explain.estimates import Estimates, VersionPair
+from pytest_gpuperf.explain.comparison import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
