@@ -17,7 +17,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.records import Place, Records
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.time_record import Beside, RecordedRound, Session, TimeRecord, updated
+from pytest_gpuperf.model.time_record import Beside, Round, Session, TimeRecord, updated
 
 KEPT_SESSIONS = 5
 TIME_DIGITS = 6
@@ -112,9 +112,7 @@ def _joined(old: TimeRecord | None, new: TimeRecord) -> TimeRecord:
 
 def _rounded(record: TimeRecord) -> TimeRecord:
     """The record as it will be stored, but for its counters."""
-    rounds = (
-        RecordedRound(session=one.session, midmean=significant(one.midmean, TIME_DIGITS)) for one in record.rounds
-    )
+    rounds = (Round(session=one.session, midmean=significant(one.midmean, TIME_DIGITS)) for one in record.rounds)
     return msgspec.structs.replace(
         record, rounds=tuple(rounds), sessions=tuple(map(_rounded_session, record.sessions)),
         beside=record.beside and _rounded_beside(record.beside),

@@ -11,7 +11,7 @@ from baseline_samples import H200, make_host_time, make_key, make_round, make_se
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merged, significant
 from pytest_gpuperf.baselines.records import Records
-from pytest_gpuperf.model.time_record import Beside, Identity, RecordedRound, TimeRecord
+from pytest_gpuperf.model.time_record import Beside, Identity, Round, TimeRecord
 
 NAME = make_key(), ""
 NONE: Records = {}
@@ -114,7 +114,7 @@ def test_every_figure_is_rounded_to_its_own_digits() -> None:
         counter_ranges={"ratio": (0.111111111111, 1.55555555555)},
     )  # fmt: skip
     found = recorded(NONE, raw)[NAME]
-    assert found.rounds == (RecordedRound(session=session.id, midmean=51234.6),)
+    assert found.rounds == (Round(session=session.id, midmean=51234.6),)
     assert [(one.tick_ns, one.overhead_ns) for one in found.sessions] == [(32.12, 1235.0)]
     assert found.counters == {"ratio": 1.23457, "count": 12_345_678_901.0, "a.sum": 123456790.0}
     assert found.counter_ranges == {"ratio": (0.111111111, 1.55555556)}
