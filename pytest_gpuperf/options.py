@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytest
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName, is_metric
+from pytest_gpuperf.model.limits import LIMITS, MOST_BUDGET_S, TIMERS, Limits, TimerName, is_metric
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -37,7 +37,7 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
 """Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
-REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
+REPEATED = ("archs", "baselines", "tolerance", "cache", "nvrtc")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
 """Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
@@ -167,13 +167,10 @@ class Options:
     """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
-    profile: str = _flag(
-        "tight", "--gpuperf-profile",
-        "slowdown that is accepted / that is found: tight 0.5/1 %% (default), standard 1/2 %%, loose 2/5 %%",
-        _one_of(*PROFILES), metavar="NAME", ini="string")
-    tolerance: float | None = _flag(
-        None, "--gpuperf-tolerance", "slowdown that is accepted, as a fraction such as 0.005; twice as much is found",
-        _number(0.0005, 0.5), metavar="FRACTION", ini="float")
+    tolerance: float = _flag(
+        LIMITS.tolerance, "--gpuperf-tolerance",
+        "slowdown that is accepted, as a fraction (default 0.005); twice as much is found", _number(0.0005, 0.5),
+        metavar="FRACTION", ini="float")
     cache: Literal["cold", "warm"] = _flag(
         "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
         _one_of("cold", "warm"), metavar="STATE", ini="string")
@@ -245,15 +242,10 @@ class Options:
         """Of a workload without a baseline: what a revision lacks is no open question."""
         return "warn" if self.against else self.open
 
-    def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
-        """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
-        if tolerance is not None:
-            return Limits(tolerance, 2 * tolerance)
-        if profile is not None:
-            return PROFILES[profile]
-        if self.tolerance is not None:
-            return Limits(self.tolerance, 2 * self.tolerance)
-        return PROFILES[self.profile]
+    def limits(self, own: float | None = None) -> Limits:
+        """The limits of a test, after its ``own`` tolerance."""
+        tolerance = self.tolerance if own is None else own
+        return Limits(tolerance, 2 * tolerance)
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -297,8 +289,6 @@ def read_options(config: pytest.Config) -> Options:
     ci = ci_variable(os.environ)
     values: dict[str, Any] = {"ci": bool(ci), "named": tuple(_named(config)), "repeated": tuple(_repeated(config))}
     values |= {field: value for field, flag in FLAGS.items() if (value := _value(config, field, flag)) is not None}
-    if _by_hand(config, "profile") and not _by_hand(config, "tolerance"):
-        values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
                    "reports": ()}  # fmt: skip

@@ -79,7 +79,7 @@ class GpuPerf:
         options, settings = self._run.options, self._settings
         accepted = settings.tolerance if tolerance is None else tolerance
         request = Request(
-            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
+            limits=options.limits(None if accepted is None else float(accepted)),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=settings.budget_s or options.budget_s,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
