@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -79,15 +78,6 @@ def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
     return Kind(accepts, read)
 
 
-def _metrics(text: str) -> dict[str, float | None]:
-    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
-    entries = (entry.strip().partition(" ") for entry in re.split(r"[,\n]", text) if entry.strip())
-    found = {name: float(tolerance) if tolerance.strip() else None for name, _, tolerance in entries}
-    if not all(is_metric(name) and -1 <= (tolerance or 0) <= 100 for name, tolerance in found.items()):
-        raise ValueError(text)
-    return found
-
-
 SWITCH = Kind("true or false", bool)
 FOLDER, PROGRAM, REVISION = (Kind(words, str) for words in ("a folder", "a program", "a git revision"))
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
@@ -95,7 +85,6 @@ METRIC_WORDS = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
     f"{', '.join(METRIC_SETS)}, and names of metrics, separated by commas",
 )
-METRICS = Kind("metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'", _metrics)
 REPORTS = _list_of(
     lambda name: name == GITHUB or name.endswith(REPORT_ENDINGS),
     f"files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas",
@@ -124,10 +113,7 @@ class Flag(NamedTuple):
 
 def _flag(default: Any, name: str, help: str, kind: Kind = SWITCH, **how: Any) -> Any:
     """A field of ``Options`` with its flag."""
-    metadata = {"flag": Flag(name, help, kind, **how)}
-    if default is dict:
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={"flag": Flag(name, help, kind, **how)})
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -187,9 +173,6 @@ class Options:
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
         "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
-    metrics: Mapping[str, float | None] = _flag(
-        dict, "--gpuperf-metrics", "more metrics to collect; a number behind a name is the tolerance to "
-        "gate it by, such as 'dram__bytes.sum 0.02'", METRICS, metavar="NAME,...", ini="string")
     explain: bool = _flag(
         False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(

@@ -156,7 +156,7 @@ def test_a_flag_with_an_empty_value_is_refused(suite, flag):
 
 
 def test_an_empty_ini_setting_is_none(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance =\ngpuperf_arch =\n")
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_cache =\ngpuperf_arch =\n")
     suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *tolerance 0.5 %*"])
 
 

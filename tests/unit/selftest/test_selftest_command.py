@@ -106,7 +106,7 @@ def test_noisy_machine_is_said_to_be_noisy(
     monkeypatch.setattr(run, "KERNELS", {"loop": KERNELS["loop"]})
     use(SimulatedMachine(seed=1, sample_sd=1.0))
     assert command_line.main(["selftest", "--quick", "--timer", "graph"]) == 0
-    assert "This machine is too noisy to find 1.0%: no tolerance keeps its promise" in capsys.readouterr().out
+    assert "This machine is too noisy to find 1.0%: use --gpuperf-tolerance=0.1" in capsys.readouterr().out
 
 
 def test_no_gpu_is_exit_status_1_with_a_remedy(
