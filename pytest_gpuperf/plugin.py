@@ -75,14 +75,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         children.select(config, items, task)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.stash[stash.OPTIONS].active:
-        from pytest_gpuperf.context import tests_found  # noqa: PLC0415 msgspec comes with it
-
-        tests_found.take_off_groups(session.items)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     stash.begin(item)

@@ -68,10 +68,3 @@ def without_folders(options: Sequence[str]) -> list[str]:
 def with_lines(options: Sequence[str]) -> bool:
     """Whether the places of files go into the machine code."""
     return any(map(_WITH_LINES.fullmatch, options))
-
-
-def unoptimised_by(options: Sequence[str]) -> str:
-    """The option that has the compiler not optimise, as a user would write it; empty if none does."""
-    if {"-G", "--device-debug"} & set(options):
-        return "-G"
-    return "-Xptxas -O0" if "-O0" in " ".join(values(_ASSEMBLER, options)) else ""

@@ -14,12 +14,6 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
-ALIKE = frozenset({
-    "warp_size", "max_threads_per_block", "max_block", "max_grid", "shared_bytes_per_block", "registers_per_sm"
-})  # fmt: skip
-"""Facts that are the same of every GPU of compute capability 7.5 and later (CUDA C++ Programming Guide, "Technical
-Specifications per Compute Capability")."""
-
 
 class Gpu:
     """The GPU of this process.
@@ -40,13 +34,10 @@ class Gpu:
         self._device, self._before_work, self._no_peaks = device, before_work, no_peaks
         self.measured_peaks: dict[str, float] = {}
         """Ceilings that were asked for so far, by name."""
-        self.facts_asked = False
-        """Whether this test has asked what the GPU is, ``ALIKE`` facts aside, or whether there is one."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
         if not name.startswith("_") and hasattr(self._device.facts, name):
-            self.facts_asked = self.facts_asked or name not in ALIKE
             return getattr(self._device.facts, name)
         raise AttributeError(f"gpu has no attribute {name!r}: dir(gpu) lists all", name=name, obj=self)
 
@@ -56,7 +47,6 @@ class Gpu:
     @property
     def available(self) -> bool:
         """True if there is a GPU."""
-        self.facts_asked = True
         return not isinstance(self._device, PlaceholderDevice)
 
     @property

@@ -101,7 +101,6 @@ def summary(
     screen.warn(remarks.hints(evidence, most=None if screen.verbose else most))
     if options.ncu:
         screen.warn(remarks.counter_lines(evidence, outcome.counter_notes, options))
-    screen.warn(remarks.unreached_lines(book.unreached))
     _update(screen, outcome, book, options)
     screen.warn(run_remarks(book, outcome, options))
     for path in outcome.reports:
@@ -114,9 +113,8 @@ def summary(
 def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks on the run as a whole, besides tables and single verdicts."""
     evidence = _with_findings(book)
-    lines = remarks.unoptimised_lines(evidence)
+    lines: list[str] = []
     if not options.update:
-        lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
     lines += closing.no_gpu_line(evidence, gates=options.gates)
     lines += [*losses(evidence, options), *closing.undecided_line(book.judgements)]
@@ -125,7 +123,7 @@ def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
 
 def _with_findings(book: Results) -> list[TestEvidence]:
     """Evidence of the tests that the summary has something to say about."""
-    return [one for one in book.evidence if one.workloads or one.unreached]
+    return [one for one in book.evidence if one.workloads]
 
 
 def _tables(screen: Screen, book: Results, evidence: Sequence[TestEvidence], options: Options) -> None:
