@@ -223,7 +223,7 @@ class Confirmation(Record, frozen=True):
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
-    """Of rounds, where there is no comparison."""
+    """Of rounds where there is no comparison; of the host, as on record."""
     problem: str = ""
     """Why there is neither."""
 
