@@ -197,10 +197,6 @@ class Options:
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
         metavar="FILE,...", ini="string")
     """Absolute, or ``github``."""
-    nvrtc: Path | None = _flag(
-        None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
-        FOLDER, metavar="DIR")
-    """Absolute."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
         "seconds after which a kernel that has not ended is taken for endless (default 60)",

@@ -21,7 +21,7 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
 """Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
-REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
+REPEATED = ("archs", "baselines", "profile", "tolerance", "cache")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
 """Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
@@ -82,9 +82,8 @@ def read_options(config: pytest.Config) -> Options:
     if values.get("against"):
         folder: str | None = getattr(config, "workerinput", {}).get(REVISION_FOLDER)
         values["baselines"] = values["baselines"] if folder is None else Path(folder)
-    for field in ("against_python", "nvrtc"):
-        if field in values:
-            values[field] = _path(config, field, values[field])
+    if "against_python" in values:
+        values["against_python"] = _path(config, "against_python", values["against_python"])
     values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
     values["undecided"] = values.get("open", "warn")
     values.setdefault("open", "fail" if ci else "warn")
@@ -192,7 +191,7 @@ def _report(config: pytest.Config, given: str) -> str:
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
     """How the options contradict each other or their surroundings."""
-    python, nvrtc = options.against_python, options.nvrtc
+    python = options.against_python
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
             f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
@@ -202,8 +201,6 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
         yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
     if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
         yield f"--gpuperf-against-python: there is no program {python}"
-    if nvrtc is not None and not nvrtc.is_dir():
-        yield f"--gpuperf-nvrtc: there is no folder {nvrtc}"
     if options.is_child:
         return
     if options.against and options.update is not None:

@@ -32,28 +32,6 @@ class InstalledTool(NamedTuple):
 
 
 @functools.cache
-def choose_nvrtc(folder: Path) -> None:
-    """Compile with the NVRTC that ``pip install --target`` put into this folder, from now on.
-
-    Raises ``ToolchainMissing`` if it has none, or another one was loaded before.
-    """
-    libraries = [path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name]
-    if len(libraries) != 1:
-        raise ToolchainMissing(
-            f"{folder} holds {len(libraries)} versions of NVRTC, not one: fill an empty folder with "
-            f"pip install --target {folder} nvidia-cuda-nvrtc==VERSION"
-        )
-    (library,) = libraries
-    if nvrtc_bindings.cache_info().currsize:
-        raise ToolchainMissing(f"{folder}: this process compiles with another NVRTC already")
-    try:  # what is loaded is found before anything installed; 13.0.88 does not look for its builtins beside itself
-        for part in (*sorted(library.parent.glob("libnvrtc-builtins.so.*")), library):
-            ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
-    except OSError as problem:
-        raise ToolchainMissing(f"{library} cannot be loaded ({problem})") from problem
-
-
-@functools.cache
 def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
     try:
