@@ -16,7 +16,6 @@ VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)\s*=?\s*(.*)", re.DOTALL)
 PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
 """Options with a folder or a header, which may be the next item: their first group is empty then."""
-_ASSEMBLER = re.compile(r"(?:-Xptxas|--ptxas-options)\s*=?\s*(.*)", re.DOTALL)
 
 _REFUSED = {
     "arch gpu-architecture gencode generate-code code gpu-code": "arch= and --gpuperf-arch choose the architecture",
@@ -55,10 +54,3 @@ def without_folders(options: Sequence[str]) -> list[str]:
         elif not found[1]:
             next(items, None)
     return kept
-
-
-def unoptimised_by(options: Sequence[str]) -> str:
-    """The option that has the compiler not optimise, as a user would write it; empty if none does."""
-    if {"-G", "--device-debug"} & set(options):
-        return "-G"
-    return "-Xptxas -O0" if "-O0" in " ".join(values(_ASSEMBLER, options)) else ""

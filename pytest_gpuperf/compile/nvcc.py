@@ -23,7 +23,7 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.symbols import readable
+from pytest_gpuperf.compile.machine_code.symbols import named_alike, readable
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin, refusal
 from pytest_gpuperf.compile.remedies import MISTAKE
 from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool
@@ -83,12 +83,9 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
     if program.expression is None:
         return made
     there = _names(made)
-    lowered = _instance_in(there, program)
+    lowered = named_alike(program.expression, there)
     if lowered is None:
-        try:
-            made = _compiled(program, arch, _INSTANCE.format(program.expression))
-        except UnknownKernel as problem:
-            raise UnknownKernel(problem.name, program.place, [*there.values()], problem.hint) from None
+        made = _compiled(program, arch, _INSTANCE.format(program.expression))
         added = _names(made).keys() - there.keys()
         if len(added) != 1:
             hint = "an instance that the file makes itself is named as the machine code has it, types in full"
@@ -152,14 +149,3 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
 
 def _names(made: Compiled) -> dict[str, str]:
     return {symbol: readable(symbol) for symbol in read_cubin(made.cubin).kernels}
-
-
-def _instance_in(names: dict[str, str], program: Program) -> str | None:
-    """The symbol of the instance that the program's expression names; None if no one or several might be meant."""
-    found = [symbol for symbol, name in names.items() if _bare(name) == _bare(str(program.expression))]
-    return found[0] if len(found) == 1 else None
-
-
-def _bare(name: str) -> str:
-    """Without blanks, and arguments without the suffixes of literals, as ``copy<4u>`` is ``copy<4>`` to people."""
-    return re.sub(r"(?<=\d)[uUlL]+\b", "", re.sub(r"\s+", "", name)).removeprefix("::")

@@ -51,8 +51,6 @@ class WorkloadEvidence(Record, frozen=True):
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
     """What holds the workload back; None if nothing tells, or it was not asked for."""
-    unoptimised: str = ""
-    """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     was: Key | None = None

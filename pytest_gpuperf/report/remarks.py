@@ -63,22 +63,6 @@ def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     return deduplicated(list(found.items()), NAMED)
 
 
-def unoptimised_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """One line for the kernels that an option keeps from being optimised, each named once."""
-    found: dict[frozenset[str], str] = {}
-    for one in evidence:
-        for work in one.workloads:
-            if work.unoptimised:
-                code = frozenset(record.profile.code_hash for record in work.static.values())
-                found.setdefault(code, f"{work.key} ({work.unoptimised})")
-    if not found:
-        return []
-    return [
-        f"{numbered(len(found), 'kernel', 'is', 'are')} compiled without optimisation, and no measure for the code "
-        f"that is: {first_of(list(found.values()), NAMED, ',')}"
-    ]
-
-
 UNREACHED_LINE_EACH = 5
 """Workloads; more of them share one line."""
 

@@ -116,7 +116,7 @@ def summary(
 def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks on the run as a whole, besides tables and single verdicts."""
     evidence = _with_findings(book)
-    lines = remarks.unoptimised_lines(evidence)
+    lines = []
     if not options.update:
         lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)

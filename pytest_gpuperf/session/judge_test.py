@@ -10,7 +10,6 @@ import pytest
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
-from pytest_gpuperf.compile.compiler_options import unoptimised_by
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import is_deleted
@@ -61,7 +60,6 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
                     judgements = tuple(reworded(run.revision, one, foreign) for one in work.judgements)
                     test.add(msgspec.structs.replace(work, judgements=judgements))
         if not options.is_child:
-            _name_unoptimised(test)
             explain_test(run, test)
     except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
@@ -83,15 +81,6 @@ def _judge_static(run: Run, test: TestRecord) -> None:
         unrecorded = unrecorded_cubins(run.store, workload, updates=run.options.update is not None)
         test.unrecorded |= unrecorded & test.cubins.keys()
         test.add(in_order(run, judge_static(run, workload, test.workloads.values(), estimates)))
-
-
-def _name_unoptimised(test: TestRecord) -> None:
-    """Let the evidence of kernels, and of what launches them, have the option that keeps them from being optimised."""
-    kernels = [*test.kernels, *test.shared_kernels]
-    options = [(kernel, option) for kernel in kernels if (option := unoptimised_by(kernel.options))]
-    for workload in list(test.workloads.values()) if options else ():
-        option = next((option for kernel, option in options if kernel.is_launched_by(workload)), "")
-        test.add(msgspec.structs.replace(workload, unoptimised=option))
 
 
 def explain_test(run: Run, test: TestRecord) -> None:

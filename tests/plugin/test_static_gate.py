@@ -576,37 +576,3 @@ def test_a_dropped_use_fast_math_is_among_the_remedies(suite):
     result = suite.run("--gpuperf", "test_angles.py")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*sinpif, __sinf and --use_fast_math do not"])
-
-
-UNOPTIMISED = """
-import pytest
-
-def measured(kernel, gpu, gpuperf):
-    a, b = gpu.random(4096, seed=1), gpu.empty(32)
-    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_debugged(cuda_kernel, gpu, gpuperf, number):
-    measured(cuda_kernel("hog.cu", "hog", options=["-G"]), gpu, gpuperf)
-
-@pytest.fixture(scope="module")
-def shared(cuda_kernel):
-    return cuda_kernel("hog.cu", "hog", options=["-Xptxas", "-O0"])
-
-def test_shared(shared, gpu, gpuperf):
-    measured(shared, gpu, gpuperf)
-
-def test_optimised(cuda_kernel, gpu, gpuperf):
-    measured(cuda_kernel("hog.cu", "hog", options=["-lineinfo"]), gpu, gpuperf)
-"""
-
-
-@pytest.mark.parametrize("flag", ["--gpuperf", "--update-baselines"])
-def test_a_kernel_that_is_not_optimised_is_named_once(suite, flag):
-    suite.write("hog.cu", HOG)
-    suite.write("test_suite.py", UNOPTIMISED)
-    (told,) = [line for line in suite.run(flag).stdout.lines if "without optimisation" in line]
-    assert told == (
-        "2 kernels are compiled without optimisation, and no measure for the code that is: "
-        "test_suite.py::test_debugged[1] [hog] (-G), test_suite.py::test_shared [hog] (-Xptxas -O0)"
-    )

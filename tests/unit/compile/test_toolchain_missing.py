@@ -45,7 +45,7 @@ def script(folder: Path, text: str) -> str:
 
 
 def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     with pytest.raises(ToolchainMissing, match=f"cuda-bindings and NVRTC cannot be loaded.*{REMEDY}"):
         nvrtc_bindings()
 
@@ -54,8 +54,7 @@ def test_without_the_compilers_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> NoReturn:
         raise RuntimeError("Failure finding libnvrtc.so\nsearched: everywhere")
 
-    fake = SimpleNamespace(nvrtc=SimpleNamespace(nvrtcVersion=missing))
-    monkeypatch.setitem(sys.modules, "cuda.bindings", fake)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", SimpleNamespace(nvrtcVersion=missing))
     with pytest.raises(ToolchainMissing, match=rf"cannot be loaded \(Failure finding libnvrtc.so\).*{REMEDY}"):
         nvrtc_bindings()
 
