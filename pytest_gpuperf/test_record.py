@@ -8,7 +8,6 @@ belongs to the tests that launch it, and to each test that uses the fixture and 
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -106,8 +105,6 @@ class TestRecord:
         """SHA-256 of machine code that no baseline of this test holds."""
         self.status: Status = "complete"
         self.reason = ""
-        self.unreached: tuple[Judgement, ...] = ()
-        """NOT-MEASURED: what is on record and was not reached."""
         self.whole = False
         """A gated test that ran to its end on a GPU: it has no workloads but these."""
         self.red_signature, self.severity = "", 1.0
@@ -120,9 +117,8 @@ class TestRecord:
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
-        self.failed_in_thread: BaseException | None = None
-        """What a workload raised in another thread than the test's, where Python ends the thread alone."""
-        self._thread = threading.get_ident()
+        self.failed_measurement: BaseException | None = None
+        """What a measurement raised first: it fails the test also where the test caught it, or a thread ended."""
 
     @property
     def node_id(self) -> str:
@@ -142,9 +138,9 @@ class TestRecord:
         return Key(module=self.module, test=self.test, workload=workload)
 
     def note_failure(self, problem: BaseException) -> None:
-        """Keep what a workload raised, if the test may not see it."""
-        if threading.get_ident() != self._thread and not isinstance(problem, CheckedOnly | DeviceNeeded):
-            self.failed_in_thread = problem
+        """Keep what a measurement raised: that is no baseline and no pass."""
+        if self.failed_measurement is None and not isinstance(problem, CheckedOnly | DeviceNeeded):
+            self.failed_measurement = problem
 
     def stop(self, status: Status, reason: str) -> None:
         """Note that the test did not get to see all there is to see."""

@@ -42,7 +42,6 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     record_of(request.node)  # the record of a test that needs the GPU says so if there is none
     worker.device.release_unused()
     yield worker.gpu
-    worker.gpu.facts_asked = False
     worker.let_go_of_gpu()
 
 

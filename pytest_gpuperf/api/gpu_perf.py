@@ -14,7 +14,6 @@ from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import measure as measuring
@@ -37,8 +36,6 @@ class GpuPerf:
     * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
     * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
-    * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
-      of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
     * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
@@ -71,22 +68,20 @@ class GpuPerf:
         flops: float | None = None,
         cache: CacheMode | None = None,
         tolerance: float | None = None,
-        pair_slot: PairSlot | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
         measure: Sequence[str] | Mapping[str, float | None] = (),
         accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
-        for argument, given in (("cache", cache), ("tolerance", tolerance), ("pair_slot", pair_slot)):
+        for argument, given in (("cache", cache), ("tolerance", tolerance)):
             require_setting(argument, given)
         options, settings = self._run.options, self._settings
         accepted = settings.tolerance if tolerance is None else tolerance
-        slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
+            limits=options.limits(None if accepted is None else float(accepted)),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
-            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
+            budget_s=settings.budget_s or options.budget_s,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
             inputs=_function("inputs", inputs, "seed"), outputs=_arrays("outputs", outputs),
@@ -100,12 +95,11 @@ class GpuPerf:
             raise
 
     def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
-        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
+        """Metrics of the test's marker and of this call, the nearest word winning."""
         try:
-            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
+            return {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
         except BadMetric as problem:
             raise BadArgument(f"gpuperf: {problem}") from None
-        return {**self._run.options.metrics, **own}
 
 
 # --- arguments as they were given, read: each function raises ``BadArgument`` for what it does not take ---

@@ -18,9 +18,9 @@ from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.compiler_options import DEFAULTS, INCLUDE, PRE_INCLUDE, accepted, values, without_folders
 from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Headers, headers_of
+from pytest_gpuperf.compile.machine_code.binary import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
-from pytest_gpuperf.compile.machine_code.profile import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, refuse_another_users, run_git, said
+from pytest_gpuperf.baselines.git_objects import RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.baselines.layout import cubin_named
 from pytest_gpuperf.options import Options
 
@@ -50,8 +50,7 @@ class BaselineTrust:
         """
         listed = run_git(self._folder, "for-each-ref", "--format=%(refname)", "refs/remotes", "refs/heads")
         if listed.returncode:
-            refuse_another_users(self._folder, listed)
-            raise RevisionError(f"{self._folder} is in no git repository; git says: {said(listed)}")
+            raise RevisionError(f"{self._folder} is in no git repository that git reads; it says: {said(listed)}")
         refs = os.fsdecode(listed.stdout).splitlines()
         branch = next((ref for ref in _default_branches(refs) if ref in refs), "")
         if not branch:

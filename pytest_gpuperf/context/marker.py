@@ -10,12 +10,10 @@ from pytest_gpuperf.arguments import BadArgument, measures, setting_problem
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.time_record import CacheMode
-    from pytest_gpuperf.model.verdict import PairSlot
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, metrics=, measure=): settings of the GPU "
-    "performance gate for this test"
+    "gpuperf(tolerance=, cache=, budget_s=, metrics=, measure=): settings of the GPU performance gate for this test"
 )
 
 
@@ -27,14 +25,10 @@ class MarkerSettings:
 
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
-    profile: str | None = None
-    """Tolerance and detection bound by name, as ``--gpuperf-profile``."""
     cache: CacheMode | None = None
     """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None
     """For timing one workload; up to 3 s more where paired blocks agree and are too few yet."""
-    pair_slot: PairSlot | None = None
-    """How long a kernel runs before the one that it is paired with takes its turn; sustained ones are of seconds."""
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
     measure: Any = None
@@ -71,7 +65,5 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
             problems.append("takes keywords only")
         if problems:
             raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
-        if "profile" in marker.kwargs:  # a nearer profile takes the place of a farther tolerance
-            merged.pop("tolerance", None)
         merged.update(marker.kwargs)
     return MarkerSettings(**merged)

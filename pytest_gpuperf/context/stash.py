@@ -12,7 +12,6 @@ import pytest
 from pytest_gpuperf.arguments import BadArgument
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.options import Options
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
@@ -24,7 +23,6 @@ STATIC_ONLY = "static only"
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
-FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_RECORD: pytest.StashKey[TestRecord] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
 

@@ -60,15 +60,9 @@ class Kernel(MachineCode):
         self.variables.set(self.binary, name, value, self.__dict__.get("loaded"))
 
     def launch(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any] = (),
-        shared_bytes: int = 0,
-        *,
-        cooperative: bool = False,
-        cluster: int | Sequence[int] | None = None,
-    ) -> Launch:
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0, *,
+        cooperative: bool = False, cluster: int | Sequence[int] | None = None,
+    ) -> Launch:  # fmt: skip
         """A launch of ``grid`` blocks of ``block`` threads with ``shared_bytes`` of dynamic shared memory.
 
         ``args`` are device arrays (CuPy, PyTorch, whatever has ``__cuda_array_interface__``), NumPy scalars,
@@ -102,13 +96,9 @@ class Launch:
         self.run_with(self.kernel.loaded)
 
     def run_with(
-        self,
-        loaded: LoadedKernel,
-        configuration: Configuration | None = None,
-        values: tuple[Any, ...] | None = None,
-        *,
-        whose: str = "",
-    ) -> None:
+        self, loaded: LoadedKernel, configuration: Configuration | None = None, values: tuple[Any, ...] | None = None,
+        *, whose: str = "",
+    ) -> None:  # fmt: skip
         """Enqueue another kernel with this launch's configuration and arguments, or others that fit it.
 
         ``values`` are what ``values_for`` its machine code returned; messages about it say ``whose`` kernel it is.
@@ -152,28 +142,21 @@ class Launch:
 
     def identity(self) -> Identity:
         """Identity of the execution: machine code, launch, and arguments without the arrays' contents."""
-        binary = self.binary
+        binary, launch = self.binary, f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
         return Identity(
-            code=binary.profile.code_hash,
-            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
-            f"{self.attributes.entry}{self.kernel.variables.entries}",
-            arguments=self._entries,
-            source=binary.source_hash,
-            toolchain=binary.toolchain,
-            config=binary.config,
-        )
+            code=binary.profile.code_hash, launch=f"{launch}{self.attributes.entry}{self.kernel.variables.entries}",
+            arguments=self._entries, source=binary.source_hash, toolchain=binary.toolchain, config=binary.config,
+        )  # fmt: skip
 
     def records(self) -> dict[str, StaticRecord]:
         """Static evidence by target architecture, with the occupancy of this launch."""
         return {
             arch: self.kernel.binaries[arch].record(
-                block=self._block_on(arch),
-                dynamic_shared_bytes=self.dynamic_shared_bytes,
-                occupancy=occupancy,
+                block=self._block_on(arch), dynamic_shared_bytes=self.dynamic_shared_bytes, occupancy=resident,
                 grid=self.grid,
             )
-            for arch, occupancy in self.occupancy.items()
-        }
+            for arch, resident in self.occupancy.items()
+        }  # fmt: skip
 
     def _fitted(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Argument, ...]:
         """NumPy arrays are out of the device's reach, unless a simulated device makes such itself."""
@@ -221,11 +204,7 @@ def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configurati
 def _excesses(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> Iterator[str]:
     """What the driver would call an invalid value and no more; all else that it refuses it names itself."""
     grid, block, dynamic_bytes, _ = launch
-    threads, static_bytes, most_bytes = (
-        math.prod(block),
-        binary.profile.shared_bytes,
-        facts.shared_bytes_per_block_optin,
-    )
+    threads, static_bytes = math.prod(block), binary.profile.shared_bytes
     for what, sizes, most in (("grid", grid, facts.max_grid), ("block", block, facts.max_block)):
         if any(map(operator.gt, sizes, most)):
             yield f"{what}={sizes} is beyond the device's limit of {most}"

@@ -15,8 +15,7 @@ from pytest_gpuperf.advise.comparison import WARP, Side
 from pytest_gpuperf.advise.limiting_resource import state_of, why_no_roofline, why_unknown
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord

@@ -29,13 +29,12 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
-from pytest_gpuperf.model.time_record import Identity, RecordedRound
+from pytest_gpuperf.model.time_record import Identity, Round
 from pytest_gpuperf.model.verdict import (
     NOT_CONFIRMED,
     UNDECIDED,
     EvidenceKind,
     Judgement,
-    PairSlot,
     TimeFigures,
     Verdict,
 )
@@ -60,10 +59,10 @@ class TimeCase:
     """What made it differ from the baseline, as a clause."""
     record_ns: float = 0.0
     """Its recorded time; 0 without one."""
-    pair_slot: PairSlot = "short"
     by_process: bool = False
     """Whether the two run in a process each."""
-    notes: tuple[str, ...] = ()
+    kernels: str = ""
+    """Note on the kernels of a callable, for a verdict that does not pass."""
 
     def judgement(
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
@@ -77,10 +76,11 @@ class TimeCase:
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
         remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
         of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
-            reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
+            reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
         )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
     )
 
 
-def record_bound(recorded: Sequence[RecordedRound]) -> float:
+def record_bound(recorded: Sequence[Round]) -> float:
     """Ratio to its record beyond which a callable that cannot be paired is slower."""
     logs = [math.log(one.midmean) for one in recorded]
     deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
@@ -170,7 +170,7 @@ def figures(case: TimeCase, first: Comparison, second: Comparison | None = None)
     path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
-        tolerance=case.limits.tolerance, method="paired", pair_slot=case.pair_slot, blocks=len(first.r),
+        tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
         confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
         mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),
         block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),
@@ -223,7 +223,7 @@ class Confirmation(Record, frozen=True):
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
-    """Of rounds, where there is no comparison."""
+    """Of rounds where there is no comparison; of the host, as on record."""
     problem: str = ""
     """Why there is neither."""
 

@@ -30,7 +30,6 @@ from pytest_gpuperf.process.children import (
     log_lines,
     own_options,
 )
-from pytest_gpuperf.read_options import place_of
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import renamed_since
 from pytest_gpuperf.run import Run
@@ -215,7 +214,7 @@ def places_there(config: pytest.Config, revision: Revision) -> list[str] | None:
 
 def _place_there(config: pytest.Config, revision: Revision, place: str) -> list[str]:
     """Where the worktree has a file or folder, under this name or what git says that was renamed."""
-    given = place_of(config, place.partition("::")[0])
+    given = config.invocation_params.dir / place.partition("::")[0]
     start = config.invocation_params.dir
     seen = (given, start.resolve() / os.path.relpath(given, start), given.resolve())  # links inside of it are kept
     paths = [path for path in map(Path, map(os.path.normpath, seen)) if path.is_relative_to(revision.top)]

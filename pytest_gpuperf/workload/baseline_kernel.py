@@ -1,4 +1,4 @@
-"""The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
+"""The baseline's own machine code: whether it can be run again.
 
 A stored cubin is a stranger's code: it is checked here before it is loaded.  It runs as it was launched when it was
 recorded, on the candidate's arrays; under CI not if the default branch lacks it (``context.baseline_trust``).
@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
-from pytest_gpuperf.compile.machine_code.occupancy import occupancy
-from pytest_gpuperf.compile.machine_code.ready_made import binary_of, stored_binary
+from pytest_gpuperf.compile.machine_code.binary import stored_binary
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, other_arguments
-from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key
 from pytest_gpuperf.model.time_record import TimeRecord
-from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
 
@@ -38,8 +35,6 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
         raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
     try:
         binary = _stored(worker, record, launch)
-    except MissingCubinError as problem:
-        raise NotLaunched(f"the baseline's machine code cannot be run again: {problem}") from problem
     except (BaselineError, CompileProblem) as problem:
         file = evidence_path(worker.store.root, launch.kernel.device.facts.slug, key.module)
         raise NotLaunched(f"{file}: the machine code of the record of {key} is refused: {problem}") from problem
@@ -64,25 +59,6 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
     if configuration == launch.configuration:
         configuration = None
     return BaselineLaunch(binary, configuration, arguments)
-
-
-def changes_since(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
-    """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
-    arch = launch.binary.arch
-    old, new = worker.store.static(arch, key, record.identity.toolchain).record, launch.binary
-    if old is not None and old.profile.code_hash == record.identity.code:  # of exactly what was timed
-        block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
-        resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)
-        now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
-        return compare_static(key, arch, old, now).changes
-    try:
-        stored = _stored(worker, record, launch)
-        if stored.cubin == new.cubin:
-            return ()
-        both = [binary_of(one.cubin, one.symbol, arch) for one in (stored, new)]  # read alike: the same is left out
-    except (BaselineError, CompileProblem):
-        return ()
-    return compare_static(key, arch, *(one.record(block=launch.block) for one in both)).changes
 
 
 def _stored(worker: Run, record: TimeRecord, launch: Launch) -> KernelBinary:

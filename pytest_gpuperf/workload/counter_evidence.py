@@ -12,7 +12,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.metric_request import derive, names_of, rules_for
+from pytest_gpuperf.counters.metric_request import names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -63,7 +63,7 @@ def collected_of(config: pytest.Config) -> Collected:
 def counted(
     worker: Run, evidence: WorkloadEvidence, request: Request
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
-    """The evidence with its counters and their judgement; and counters with derived ones for the test, or why none."""
+    """The evidence with its counters and their judgement; and counters for the test, or why none."""
     key = evidence.key
     if not worker.options.ncu:
         return evidence, NOT_COUNTED
@@ -77,7 +77,7 @@ def counted(
         evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
         judgements=(_judge(worker, key, request, found, target),),
     )  # fmt: skip
-    return evidence, {**found.counters, **derive(found.counters)}
+    return evidence, found.counters
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -99,13 +99,12 @@ def _judge(worker: Run, key: Key, request: Request, found: CollectedWorkload, ta
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     old = baseline.counters if baseline else {}
-    before, after = {**old, **derive(old)}, {**found.counters, **derive(found.counters)}
-    rules = rules_for(dict.fromkeys([*before, *after]), own, request.cache)
+    rules = rules_for(dict.fromkeys([*old, *found.counters]), own, request.cache)
     if baseline:
         ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
         rules = list(widened(rules, Counts(baseline.counters, ranges)))
     return compare_counters(
-        key, target, before, after, rules,
+        key, target, old, found.counters, rules,
         before=Conditions(baseline.identity, baseline.cache) if baseline else None,
         after=Conditions(found.identity, found.cache), notes=found.notes,
     )  # fmt: skip

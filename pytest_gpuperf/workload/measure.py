@@ -49,7 +49,7 @@ def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
     evidence = book.workloads[request.name]
     book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
     ))  # fmt: skip
     why = str(worker.no_device)
@@ -73,20 +73,14 @@ def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
-            return _measured(worker, book, request)
-
-
-def _measured(worker: Run, book: TestRecord, request: Request) -> _Found:
-    """Count, time and judge a workload that has passed its check, as far as this run is to."""
-    evidence = book.workloads[request.name]
-    if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
-        profile(worker, evidence.key, request, worker.options.task)
-        why = f"{request.name}: this process collects counters and takes no times"
-        return CheckedOnly(why), "they are being collected"
-    evidence, counters = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
-    book.add(evidence)
-    untimed = _time(worker, book, request) if worker.options.times else None
-    return untimed, counters
+            if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
+                profile(worker, key, request, worker.options.task)
+                why = f"{request.name}: this process collects counters and takes no times"
+                return CheckedOnly(why), "they are being collected"
+            evidence = msgspec.structs.replace(book.workloads[request.name], identity=request.identity())
+            evidence, counters = counted(worker, evidence, request)
+            book.add(evidence)
+            return _time(worker, book, request) if times else None, counters
 
 
 def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
@@ -98,11 +92,12 @@ def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None
     evidence = book.workloads[request.name]
     work = timed_workload.TimedWorkload(worker, request, evidence.key, request.identity())
     timed = _timed(work)
-    if timed.rounds:
-        check_again(worker, request, timed_runs=sum(one.samples for one in timed.rounds))
+    rounds = timed.taken.rounds
+    if rounds:
+        check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
         evidence = msgspec.structs.replace(
-            evidence, time=timed_workload.record_of(work, timed.rounds), disturbances=timed.disturbances,
-            interval_ns=timed_workload.interval_of([one.midmean for one in timed.rounds]),
+            evidence, time=timed_workload.record_of(work, rounds), disturbances=timed.taken.disturbed,
+            interval_ns=timed_workload.interval_of([one.midmean for one in rounds]),
             seconds=time.perf_counter() - began,
         )  # fmt: skip
     if timed.judgement is not None:
@@ -112,10 +107,10 @@ def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None
     if isinstance(worker.options.task, ConfirmTask):
         confirm.leave(worker.options.task, Confirmation(
             key=work.key, kind="time", identity=work.identity, comparison=timed.comparison, problem=timed.problem,
-            time_ns=mean_time_ns(timed.rounds) if timed.rounds else 0.0,
+            time_ns=mean_time_ns(rounds) if rounds else 0.0,
         ))  # fmt: skip
     figures.measure_figures(work, book)
-    return None if timed.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
+    return None if rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 def _timed(work: TimedWorkload) -> Timed:
@@ -128,11 +123,8 @@ def _timed(work: TimedWorkload) -> Timed:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, ConfirmTask) and not task.confirms(work.key)
     if passed_over or isinstance(task, RevisionTask):
-        return gate.Timed(timed_workload.one_round(work).rounds)
+        return gate.Timed(timed_workload.take_briefly(work))
     timed = gate.gate_time(work)
-    if worker.options.update is not None and timed.rounds:
-        taken = timed_workload.take_for_record(work)
-        timed = dataclasses.replace(timed, rounds=taken.rounds, disturbances=taken.disturbed)
-    if worker.pairs_with_itself(work.key.node_id):
-        gate.pair_with_itself(work)
+    if worker.options.update is not None and timed.taken.rounds:
+        timed = dataclasses.replace(timed, taken=timed_workload.take_for_record(work))
     return timed

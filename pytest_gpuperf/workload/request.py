@@ -11,7 +11,6 @@ from pytest_gpuperf.arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CacheMode, Identity
-from pytest_gpuperf.model.verdict import PairSlot
 
 if TYPE_CHECKING:
     from pytest_gpuperf.workload.check import FreshInputs
@@ -33,7 +32,6 @@ class Request:
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
-    pair_slot: PairSlot
     """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""

@@ -243,9 +243,6 @@ def test_the_state_is_known(cuda_device: CudaDevice) -> None:
     state = cuda_device.state()
     assert state.sm_clock_mhz is not None
     assert 100 < state.sm_clock_mhz < 5000
-    assert state.temperature_c is not None
-    assert 10 < state.temperature_c < 110
-    assert state.power_w is None or 5 < state.power_w < 2000
     assert os.getpid() not in state.other_processes
     assert state.other_processes == ()
 
@@ -354,7 +351,7 @@ def test_an_answer_of_cupy_is_an_answer(cuda_device: CudaDevice, pytester: pytes
     pytester.makepyfile(test_fill=CHECKED)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*fill: the check of its result returned False; nothing was timed*"])
+    result.stdout.fnmatch_lines(["*fill: the check of its result returned False*"])
 
 
 def test_peaks_do_not_depend_on_the_caller_s_stream(cuda_device: CudaDevice) -> None:

@@ -61,7 +61,7 @@ def checked_and_timed(
     """Do what a test's workload goes through; raises what it would fail with."""
     request = Request(
         workload=workload, name="work", check=check, reset=None, bytes=None, flops=None, cache="cold",
-        limits=Options().limits(), budget_s=1.0, pair_slot="short", metrics={}, inputs=inputs, outputs=outputs,
+        limits=Options().limits(), budget_s=1.0, metrics={}, inputs=inputs, outputs=outputs,
     )  # fmt: skip
     worker: Any = SimpleNamespace(device=device)
     with device.current():

@@ -24,7 +24,6 @@ def test_one_process_collects_for_every_workload(ncu_suite, workers):
     assert set(found) == NODES
     other = found["test_suite.py::test_other"]["doubling"]
     assert other["counters"]["smsp__inst_executed.sum"] > 0
-    assert other["derived"]["derived:dram_bytes"] > 0
 
 
 @WORKERS
@@ -78,11 +77,11 @@ def test_counters_alone_time_nothing_and_show_a_table(counted):
 def test_a_test_reads_its_counters(counted):
     counted.edit(
         "test_suite.py", "assert result.time_ns > 0",
-        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['derived:dram_bytes'] > 1e9",
+        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['dram__bytes_read.sum'] < 0",
     )  # fmt: skip
     result = counted.run("--gpuperf-ncu", "-k", "work")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*assert * > 1000000000.0"])
+    result.stdout.fnmatch_lines(["*assert * < 0"])
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "timed"])
@@ -133,8 +132,8 @@ def test_a_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeyp
 
 
 def test_counters_are_recorded_with_the_flags_of_the_run(ncu_suite):
-    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-profile=standard")
-    command = "pytest --update-baselines=new --gpuperf-ncu --gpuperf-profile=standard"
+    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-tolerance=0.01")
+    command = "pytest --update-baselines=new --gpuperf-ncu --gpuperf-tolerance=0.01"
     result.stdout.fnmatch_lines([f"*no counters on record: record them with {command} and commit the files"])
 
 

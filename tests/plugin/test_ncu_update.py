@@ -63,10 +63,6 @@ def test_a_first_recording_takes_times_and_counters_together(ncu_suite, workers)
     ncu_suite.run("--gpuperf", "--gpuperf-ncu").stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
 
 
-def test_derived_figures_are_not_stored(counted):
-    assert not [name for counters in counted.counters().values() for name in counters if name.startswith("derived:")]
-
-
 def test_changed_code_takes_new_times_and_new_counters(counted):
     before = counted.counters()
     counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")

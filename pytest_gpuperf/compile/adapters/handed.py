@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.machine_code.binary import cubin_with, ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import cubin_with, ready_made
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import ctypes.util
 import functools
 import re
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
 from pytest_gpuperf.model.task import module_command
@@ -22,7 +22,7 @@ from pytest_gpuperf.model.task import module_command
 _LIMIT_S = 10
 _MEMORY_BYTES = 1 << 30
 _LONGEST = 100_000
-_RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
+_RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1")
 _LENGTH = re.compile(r"\d+")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
 """What nvcc puts before names that are of one file alone; it differs from run to run."""
@@ -32,8 +32,14 @@ def demangle(symbol: str) -> str | None:
     """``tile<3>(float*)`` for ``_Z4tileILi3EEvPf``; None for a C name, or if this machine has no demangler."""
     if not symbol.startswith("_Z"):
         return None
-    demangler = _demangler()
-    return demangler(symbol) if demangler is not None else None
+    function = _demangler()
+    address = function(symbol.encode(), None, None, None) if function is not None else None
+    if not address:
+        return None
+    try:
+        return ctypes.string_at(address).decode(errors="replace")
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(address))
 
 
 def parameter_types(symbol: str) -> tuple[str, ...] | None:
@@ -141,30 +147,15 @@ def _with_parameters(symbol: str) -> str:
 
 
 @functools.cache
-def _demangler() -> Callable[[str], str | None] | None:
-    for library in (*_RUNTIMES, ctypes.util.find_library("stdc++")):
-        if library is None:
-            continue
-        try:
-            loaded = ctypes.CDLL(library)
-            function = loaded.__cxa_demangle
-        except (OSError, AttributeError):
-            continue
-        function.restype = ctypes.c_void_p
-        function.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
-        return functools.partial(_call_demangler, function)
+def _demangler() -> Any:
+    """``__cxa_demangle`` of the C++ runtime; None on a machine without one."""
+    for library in _RUNTIMES:
+        with contextlib.suppress(OSError, AttributeError):
+            function = ctypes.CDLL(library).__cxa_demangle
+            function.restype = ctypes.c_void_p
+            function.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+            return function
     return None
-
-
-def _call_demangler(function: Callable[..., int | None], symbol: str) -> str | None:
-    status = ctypes.c_int()
-    address = function(symbol.encode(), None, None, ctypes.byref(status))
-    if not address:
-        return None
-    try:
-        return ctypes.string_at(address).decode(errors="replace")
-    finally:
-        ctypes.CDLL(None).free(ctypes.c_void_p(address))
 
 
 def _opening(full: str) -> int:

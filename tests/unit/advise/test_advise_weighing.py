@@ -12,7 +12,7 @@ from pytest_gpuperf.advise import cost
 from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
 from pytest_gpuperf.advise.comparison import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
-from pytest_gpuperf.explain.workload_comparison import Explained
+from pytest_gpuperf.explain.comparison import Explained
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 

@@ -12,7 +12,7 @@ from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
 from pytest_gpuperf.cli import audit_command
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.machine_code import profile
+from pytest_gpuperf.compile.machine_code import binary
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
@@ -122,7 +122,7 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
         raise ToolchainMissing("no nvdisasm")
 
     old, new = release("a", built()), release("b", built(LARGE))
-    monkeypatch.setattr(profile, "disassemble", missing)
+    monkeypatch.setattr(binary, "disassemble", missing)
     status, said = audit(new, "--against", old)
     assert status == 1
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)

@@ -17,8 +17,8 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.compiler_texts import ptx_parameter_types
+from pytest_gpuperf.compile.machine_code.binary import binary_of
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import binary_of
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders

@@ -15,8 +15,8 @@ from dsl_samples import RecordedSignature, cubin, install_recorded_cutile
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import HOST_CODE, is_tile_kernel, read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_gpuperf.compile import nvjitlink
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.model.evidence import StaticProfile
 

@@ -109,7 +109,7 @@ def test_nothing_is_launched_where_git_cannot_tell(
         assert why.startswith("nothing tells whether its baseline's cubin came with this change (")
         assert said in why
     as_another_user(monkeypatch)
-    assert "of another user" in BaselineTrust(CI, project).why_not_launched(OWN)
+    assert "safe.directory" in BaselineTrust(CI, project).why_not_launched(OWN)
 
 
 @pytest.mark.parametrize(("options", "compiled_here"), [(Options(), False), (CI, True)])

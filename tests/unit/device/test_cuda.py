@@ -15,8 +15,8 @@ from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
 from dsl_samples import cubin
 
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda, facts
 from pytest_gpuperf.device.cuda import CudaDevice

@@ -30,7 +30,7 @@ def proc(tmp_path: Path) -> Path:
 def test_the_state_is_what_nvml_says() -> None:
     state = Nvml(FakeNvml("GPU-11", nvmlDeviceGetCurrentClocksEventReasons=0x65), "11").state()
     assert state == DeviceState(
-        sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=43, power_w=123.4,
+        sm_clock_mhz=1980,
         throttle_reasons=("power cap", "software thermal slowdown", "hardware thermal slowdown"),
     )  # fmt: skip
 
@@ -40,21 +40,19 @@ def test_the_state_is_what_nvml_says() -> None:
     [
         FakeNvml("GPU-11", nvmlInit=REFUSED),
         FakeNvml("GPU-another"),
-        FakeNvml("GPU-11", nvmlDeviceGetPowerUsage=REFUSED, nvmlDeviceGetTemperature=REFUSED),
     ],
 )
 def test_what_nvml_does_not_tell_is_none_and_no_error(library: Any) -> None:
     state = Nvml(library, "11").state()
-    assert state.power_w is None
-    assert state.temperature_c is None
+    assert state.sm_clock_mhz is None
     assert state.other_processes == ()
 
 
 def test_a_function_that_this_nvml_has_not_is_no_error() -> None:
     library = FakeNvml("GPU-11")
-    del library.answers["nvmlDeviceGetEccMode"]
-    settings = Nvml(library, "11").settings()
-    assert (settings["driver"], settings["power_limit_w"], settings["ecc"]) == ("580.95.05", 700, None)
+    del library.answers["nvmlDeviceGetComputeRunningProcesses"]
+    assert Nvml(library, "11").state().other_processes == ()
+    assert Nvml(library, "11").driver() == "580.95.05"
 
 
 def test_older_drivers_know_the_reasons_by_their_older_name() -> None:
