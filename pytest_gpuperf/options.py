@@ -36,7 +36,7 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
 """Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
-REPEATED = ("archs", "baselines", "tolerance", "cache", "nvrtc")
+REPEATED = ("archs", "baselines", "tolerance", "cache")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
 """Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
@@ -180,10 +180,6 @@ class Options:
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
         metavar="FILE,...", ini="string")
     """Absolute, or ``github``."""
-    nvrtc: Path | None = _flag(
-        None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
-        FOLDER, metavar="DIR")
-    """Absolute."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
         "seconds after which a kernel that has not ended is taken for endless (default 60)",
@@ -276,7 +272,7 @@ def read_options(config: pytest.Config) -> Options:
         values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
                    "reports": ()}  # fmt: skip
     values.setdefault("baselines", USUAL_FOLDER)
-    for field in {"baselines", "against_python", "nvrtc"} & values.keys():
+    for field in {"baselines", "against_python"} & values.keys():
         values[field] = _path(config, field, values[field])
     if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
         values["baselines"] = Path(folder)
@@ -374,7 +370,7 @@ def _report(config: pytest.Config, given: str) -> str:
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
     """How the options contradict each other or their surroundings."""
-    python, nvrtc = options.against_python, options.nvrtc
+    python = options.against_python
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
             f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
@@ -384,8 +380,6 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
         yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
     if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
         yield f"--gpuperf-against-python: there is no program {python}"
-    if nvrtc is not None and not nvrtc.is_dir():
-        yield f"--gpuperf-nvrtc: there is no folder {nvrtc}"
     if options.is_child:
         return
     own_folder = _by_hand(config, "baselines")
