@@ -73,7 +73,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     options = config.stash[stash.OPTIONS]
     chip = chip_of(_architecture(config))
     ncu = find_ncu()
-    asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    asked = [canonical(name, chip) for name in names_of([*options.ncu, *own])]
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=reader_given(config) or read_report,
