@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.toolkit import choose_nvrtc
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import REVISION_FOLDER, Options
