@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf import hookspecs, marker, stash
-from pytest_gpuperf.api import fixtures
+from pytest_gpuperf import hookspecs, stash
+from pytest_gpuperf.api import fixtures, marker
 from pytest_gpuperf.options import add_options, read_options, spell_out_defaults
 
 

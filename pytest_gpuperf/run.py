@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.baseline_trust import BaselineTrust
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.device.device_errors import NoDevice

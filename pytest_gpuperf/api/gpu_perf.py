@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line, refused, require_setting
 from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.marker import settings_of
 from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
@@ -24,7 +25,6 @@ from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.hookspecs import device_given, given
-from pytest_gpuperf.marker import settings_of
 from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_gpuperf import run as product
 from pytest_gpuperf import stash
-from pytest_gpuperf.baseline_trust import BaselineTrust
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence

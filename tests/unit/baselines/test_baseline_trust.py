@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from git_samples import as_another_user, commit, git
 
-from pytest_gpuperf.baseline_trust import TARGETS, BaselineTrust
 from pytest_gpuperf.baselines.layout import cubin_path
+from pytest_gpuperf.baselines.trust import TARGETS, BaselineTrust
 
 OWN, BROUGHT = (hashlib.sha256(content).hexdigest() for content in (b"own", b"brought"))
 
