@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, SupportsFloat, TypeGuard
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES
+from pytest_gpuperf.model.limits import MOST_BUDGET_S
 
 BesideKind = Literal["memory", "host"]
 BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
@@ -76,7 +76,6 @@ def _one_of(*choices: str) -> Callable[[Any], bool]:
 
 SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "tolerance": (is_fraction, "a fraction up to 0.5, such as 0.01"),
-    "profile": (_one_of(*PROFILES), f"one of {', '.join(PROFILES)}"),
     "cache": (_one_of("cold", "warm"), "'cold' or 'warm'"),
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"

@@ -79,7 +79,7 @@ class GpuPerf:
         options, settings = self._run.options, self._settings
         accepted = settings.tolerance if tolerance is None else tolerance
         request = Request(
-            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
+            limits=options.limits(None if accepted is None else float(accepted)),
             cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
             budget_s=settings.budget_s or options.budget_s,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
@@ -95,12 +95,11 @@ class GpuPerf:
             raise
 
     def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
-        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
+        """Metrics of the test's marker and of this call, the nearest word winning."""
         try:
-            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
+            return {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
         except BadMetric as problem:
             raise BadArgument(f"gpuperf: {problem}") from None
-        return {**self._run.options.metrics, **own}
 
 
 # --- arguments as they were given, read: each function raises ``BadArgument`` for what it does not take ---

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, metrics=, measure=): settings of the GPU "
-    "performance gate for this test"
+    "gpuperf(tolerance=, cache=, budget_s=, metrics=, measure=): settings of the GPU performance gate for this test"
 )
 
 
@@ -26,8 +25,6 @@ class MarkerSettings:
 
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
-    profile: str | None = None
-    """Tolerance and detection bound by name, as ``--gpuperf-profile``."""
     cache: CacheMode | None = None
     """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None
@@ -68,7 +65,5 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
             problems.append("takes keywords only")
         if problems:
             raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
-        if "profile" in marker.kwargs:  # a nearer profile takes the place of a farther tolerance
-            merged.pop("tolerance", None)
         merged.update(marker.kwargs)
     return MarkerSettings(**merged)

@@ -134,19 +134,18 @@ class Gpu:
         __tracebackhide__ = True
         result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
-    def ulp_error(self, actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
+    def ulp_error(self, actual: Any, reference: Any, *, dtype: str | None = None) -> UlpError:
         """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.
 
         ``reference`` is more precise than ``actual``, which is float16, bfloat16 (as ml_dtypes has it), float32 or
         float64; ``dtype`` names the format whose units count, such as ``"bfloat16"`` for results that were made
-        float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute
-        ``quantile`` is the error that this share of all elements does not exceed, ``place`` the index of the largest.
-        NaN on either side is an infinite error, and so is an infinity on one side.
+        float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute ``place``
+        is the index of the largest.  NaN on either side is an infinite error, and so is an infinity on one side.
         Raises ``ValueError`` for another format, ``AssertionError`` where shapes differ.
         """
         __tracebackhide__ = True
         self._prepare_to_compare()
-        return ulp_error(self._on_host(actual), self._on_host(reference), quantile=quantile, dtype=dtype)
+        return ulp_error(self._on_host(actual), self._on_host(reference), dtype=dtype)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""

@@ -73,7 +73,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     options = config.stash[stash.OPTIONS]
     chip = chip_of(_architecture(config))
     ncu = find_ncu()
-    asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    asked = [canonical(name, chip) for name in names_of([*options.ncu, *own])]
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=given(config, "pytest_gpuperf_ncu_reader", "__call__") or read_report,

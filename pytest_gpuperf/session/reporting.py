@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.toolkit import choose_nvrtc
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import REVISION_FOLDER, Options
@@ -35,11 +33,6 @@ def begin(config: pytest.Config, options: Options) -> None:
         from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
 
         config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
-    if options.nvrtc is not None and options.active:
-        try:
-            choose_nvrtc(options.nvrtc)
-        except ToolchainMissing as problem:
-            raise pytest.UsageError(f"--gpuperf-nvrtc: {problem}") from None
     if options.active:
         config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))

@@ -19,7 +19,7 @@ from pytest_gpuperf.options import FLAGS
 from pytest_gpuperf.session import end_of_run
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
-MOST_FLAGS = 24
+MOST_FLAGS = 22
 OWN = "gpuperf"
 """In the name of each pytest option and setting of the plugin's."""
 
