@@ -18,7 +18,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, quoted, unreadable
 from pytest_gpuperf.baselines.layout import is_arch, is_sha256
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord, schema_of
-from pytest_gpuperf.model.time_record import RecordedRound, Session, TimeRecord
+from pytest_gpuperf.model.time_record import Round, Session, TimeRecord
 
 SCHEMA_VERSION = 7
 """Of the files of records; a file of another version is refused."""
@@ -178,7 +178,7 @@ def _record(line: StaticLine | TimeLine, known: dict[Session, Session]) -> Stati
     """The record of a line; equal sessions of several are one object in memory."""
     if isinstance(line, StaticLine):
         return line.record
-    rounds = tuple(RecordedRound(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
+    rounds = tuple(Round(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
     bare = (msgspec.structs.replace(one, midmeans=()) for one in line.sessions)
     return msgspec.structs.replace(
         line.record, rounds=rounds, sessions=tuple(known.setdefault(one, one) for one in bare)

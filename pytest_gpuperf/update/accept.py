@@ -13,8 +13,6 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import is_deleted
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
@@ -93,25 +91,22 @@ def _with_cubin_at_hand(
 # --- what no test has any more --------------------------------------------------------------------
 
 
-def records_removed(
-    config: pytest.Config, store: BaselineStore, evidence: Iterable[TestEvidence]
-) -> set[tuple[str, Key]] | None:
+def records_removed(config: pytest.Config, run: Run) -> set[tuple[str, Key]] | None:
     """Records to remove, by target; None of a run that was not asked for everything, or did not come to its end.
 
     Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.
     """
-    finding = config.stash.get(stash.FINDING, None)
-    found = finding.found if finding is not None else None
-    if finding is None or found is None or config.stash[stash.OPTIONS].update != "all":
+    store, found = run.store, run.results.found
+    if found is None or run.options.update != "all":
         return None
-    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= finding.ends.keys():
+    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= run.results.ends.keys():
         return None
     try:
         records = [(target, key) for target in store.targets() for key in store.keys(target)]
     except BaselineError:  # which the tests and the end of the run tell
         return None
     had = dict[tuple[str, str], set[Key]]()
-    for test in evidence:
+    for test in run.results.evidence:
         archs = {arch for work in test.workloads for arch in work.static}
         for target in archs | ({test.device.slug} if test.device is not None else set()):
             if test.whole:
@@ -119,7 +114,7 @@ def records_removed(
     return {
         (target, key)
         for target, key in records
-        if (is_deleted(config, found, key) and _without_parameters(key) not in found.tests)
+        if (found.lacks(config, key) and _without_parameters(key) not in found.tests)
         or key not in had.get((target, key.node_id), {key})
     }
 

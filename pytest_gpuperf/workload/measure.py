@@ -49,7 +49,7 @@ def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
     evidence = book.workloads[request.name]
     book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
     ))  # fmt: skip
     why = str(worker.no_device)
