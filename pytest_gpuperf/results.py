@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -104,7 +104,7 @@ class Run:
 
     @cached_property
     def trust(self) -> BaselineTrust:
-        return BaselineTrust(self.options, self.config.rootpath, compiled_here=self.revision is not None)
+        return BaselineTrust(self.config.rootpath, everything=not self.options.ci or self.revision is not None)
 
     @cached_property
     def compile_cache(self) -> CompileCache:

@@ -9,8 +9,8 @@ import inspect
 from source_text import NOTE, attribute_docs, in_line, table
 
 from pytest_gpuperf import hookspecs
+from pytest_gpuperf.api import marker
 from pytest_gpuperf.arguments import setting_problem
-from pytest_gpuperf.context import marker
 from pytest_gpuperf.options import FLAGS, SWITCH, Flag, Options
 
 HEAD = f"""\

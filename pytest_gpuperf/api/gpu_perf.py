@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.arguments import BadArgument, number_of, one_line, refused, require_setting, tolerances
-from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.run import Run

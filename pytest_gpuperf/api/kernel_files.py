@@ -11,10 +11,10 @@ from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.machine_code.containers import begins_as_container, cubins_by_arch, is_cubin
-from pytest_gpuperf.context.stash import Site
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.architectures import SPELLINGS, plain
 from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.stash import Site
 
 Content = TypeVar("Content", str, bytes)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import REVISION_FOLDER, Options

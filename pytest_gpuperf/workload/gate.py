@@ -140,7 +140,7 @@ class NotLaunched(Exception):
 def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
     """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``.
 
-    It runs on the candidate's arrays; under CI not if the default branch lacks it (``context.baseline_trust``).
+    It runs on the candidate's arrays; under CI not if the default branch lacks it (``worker.trust``).
     """
     if not record.cubin:
         raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")

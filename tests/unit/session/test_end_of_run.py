@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from run_samples import Run
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.terminal import Screen
