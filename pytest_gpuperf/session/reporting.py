@@ -14,9 +14,10 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.options import REVISION_FOLDER, Options
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
+from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
 from pytest_gpuperf.report.terminal import Screen
