@@ -306,14 +306,3 @@ def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:
     assert found.without.warps == 16
     most = COPY.replace(warps=16.0 / waiting.WARP_LOSS / BELOW)
     assert waiting.exposed_latency(case(now=most)) is None
-
-
-def test_redundant_traffic_is_not_what_another_array_takes() -> None:
-    was = COPY.replace(global_distinct=640.0)
-    now = COPY.replace(global_requests=10.0, global_bytes=1280.0, global_sectors=40.0, global_distinct=1280.0)
-    assert memory.redundant_traffic(case(was, now)) is None
-    again, unknown = now.replace(global_distinct=640.0), now.replace(global_distinct=None)
-    no_longer_shared = was.replace(shared_requests=40.0, shared_turns=40.0, shared_ideal=40.0)
-    no_longer_computed = was.replace(classes={**was.classes, "fp32": 200.0})
-    for before, after in ((was, again), (was, unknown), (no_longer_shared, now), (no_longer_computed, now)):
-        assert memory.redundant_traffic(case(before, after)) is not None
