@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from pytest_gpuperf.advise import causes, compute_rules, memory_rules, waiting_rules
+from pytest_gpuperf.advise import compute_rules, memory_rules, waiting_rules
 from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, grew
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
@@ -60,7 +60,7 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
     outweighed = not case.counted and gain(case.was) < -OUTWEIGHED
     return tuple(
         Advice(
-            cause=finding.cause.key, evidence=finding.evidence, gain=round(min(gained, lost), 3), arch=after.arch,
+            cause=finding.cause, evidence=finding.evidence, gain=round(min(gained, lost), 3), arch=after.arch,
             counted=case.counted, gates=finding.gates, same_code=before.same_code(after), outweighed=outweighed,
         )
         for gained, finding in _ranked(found)
@@ -122,7 +122,7 @@ def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding
 
 def _leads(gained: float, finding: Finding) -> bool:
     """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing."""
-    return finding.gates and (gained >= LEAST_GAIN or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
+    return finding.gates and (gained >= LEAST_GAIN or finding.cause not in ("occupancy lost", "launch configuration"))
 
 
 def case_of(before: Side, after: Side) -> Case | None:

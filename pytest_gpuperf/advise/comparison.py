@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pytest_gpuperf.advise.causes import Cause
 from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -155,7 +154,8 @@ WHOLE = 100
 class Finding:
     """A cause that the evidence shows."""
 
-    cause: Cause
+    cause: str
+    """Key of one of ``causes.BY_KEY``."""
     evidence: tuple[Change, ...]
     """Figures, before and after; the first one is the one to show."""
     without: Usage

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from advise_samples import COPY, case, dry, record, side
 
-from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise import compute_rules as compute
 from pytest_gpuperf.advise import memory_rules as memory
 from pytest_gpuperf.advise import waiting_rules as waiting
@@ -49,7 +48,7 @@ def test_stack() -> None:
     after = side(record("b", stack_bytes=16))
     found = memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
     assert found is not None
-    assert found.cause is causes.STACK
+    assert found.cause == "stack from run-time indexing"
     assert memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
     spilled = side(record("b", stack_bytes=16, spill_store_bytes=16))
     assert memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
@@ -60,11 +59,11 @@ def test_stack_of_an_address_that_is_taken() -> None:
     printf = case(now=now, after=side(record("b", stack_bytes=8, opcodes=written)))
     found = memory.stack(printf)
     assert found is not None
-    assert (found.cause, found.gates) == (causes.ADDRESS, True)
+    assert (found.cause, found.gates) == ("address of a local variable", True)
     indexed = case(now=now, after=side(record("b", stack_bytes=8, opcodes={**written, "local_load": 1})))
     found = memory.stack(indexed)
     assert found is not None
-    assert found.cause is causes.STACK
+    assert found.cause == "stack from run-time indexing"
 
 
 def test_uncoalesced() -> None:
