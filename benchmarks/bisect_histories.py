@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from pytest_gpuperf.judge.bisection import Answer, Found, NothingToFind, search
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, Decision, decide, share
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 
 ROOT = Path(__file__).resolve().parents[1]
 REPLAYS = ROOT / "tests" / "replays"
 COMMITS, STEP, NOISE = 64, 0.02, 0.003
 LEAST_NS = 9000.0
-"""Kernels from this length on are promised to be told apart at the tight profile's tolerance."""
+"""Kernels from this length on are promised to be told apart at the default tolerance."""
 PLACEMENT_SD = 0.0005
 """Of a process: where a cubin lies in it cannot be randomised away."""
 KINDS = {"plain": 60, "four do not build": 20, "noise of 0.3 %": 20}
@@ -89,7 +89,7 @@ def _process(ratio: float, blocks: Sequence[float], alpha: float, chance: random
     r: list[float] = []
     while len(r) < MOST_BLOCKS:
         r.append(shift + chance.choice(blocks) * chance.choice((-1, 1)))
-        if decision := decide(r, PROFILES["tight"], alpha):
+        if decision := decide(r, LIMITS, alpha):
             return decision
     return None
 
@@ -128,7 +128,7 @@ def _outcome(found: Found, past: History) -> str:
 PAGE = """\
 # Bisecting synthetic histories
 
-{commits} commits after the good end, one step of +{step:.0%} in each history, at the tolerance of the tight profile.
+{commits} commits after the good end, one step of +{step:.0%} in each history, at a tolerance of 0.5 %.
 Verdicts are those of the gate on blocks that were recorded on an H200 (kernels from 10 us on). *Not told apart* names
 several commits, the guilty one among them: those beside it do not build, or could not be judged. Made without a GPU by
 

@@ -449,7 +449,7 @@ def read_as_baseline(file: Hostile) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)
-        manifest.read(Path(name))
+        BaselineStore(Path(name)).manifest()
 
 
 # --- built files and names -----------------------------------------------------------------------

@@ -48,8 +48,8 @@ class Recorded:
         """
         key = _key(pair, workload)
         for target in (arch, f"{arch}a"):
-            for toolchain in self._store.recorded_toolchains():
-                found = self._store.static(target, key, toolchain).record
+            for toolchain in self._store.compilers(target, key):
+                found = self._store.static(target, key, toolchain)
                 if found is not None:
                     return found
         return None

@@ -13,7 +13,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``explain``, ``report`` causes of a change, and how a run reads
 ``run``, ``results``    what one process shares, and what the tests of a run found
 ``process``             child processes, signals, a GPU that a kernel broke, git's word, the last run
-``context``             where it is kept; ``hookspecs`` are hooks for conftests
+``stash``               where it is kept; ``hookspecs`` are hooks for conftests
 ``test_record``         what one test found, and the ways in which it may end
 ``selftest``, ``doctor`` what this machine can gate, and what it lacks
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute

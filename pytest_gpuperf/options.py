@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pytest
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName, is_metric
+from pytest_gpuperf.model.limits import LIMITS, MOST_BUDGET_S, TIMERS, Limits, TimerName, is_metric
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -37,7 +36,7 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
 """Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
-REPEATED = ("archs", "baselines", "profile", "tolerance", "cache", "nvrtc")
+REPEATED = ("archs", "baselines", "tolerance", "cache")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
 """Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
@@ -79,15 +78,6 @@ def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
     return Kind(accepts, read)
 
 
-def _metrics(text: str) -> dict[str, float | None]:
-    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
-    entries = (entry.strip().partition(" ") for entry in re.split(r"[,\n]", text) if entry.strip())
-    found = {name: float(tolerance) if tolerance.strip() else None for name, _, tolerance in entries}
-    if not all(is_metric(name) and -1 <= (tolerance or 0) <= 100 for name, tolerance in found.items()):
-        raise ValueError(text)
-    return found
-
-
 SWITCH = Kind("true or false", bool)
 FOLDER, PROGRAM, REVISION = (Kind(words, str) for words in ("a folder", "a program", "a git revision"))
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
@@ -95,7 +85,6 @@ METRIC_WORDS = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
     f"{', '.join(METRIC_SETS)}, and names of metrics, separated by commas",
 )
-METRICS = Kind("metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'", _metrics)
 REPORTS = _list_of(
     lambda name: name == GITHUB or name.endswith(REPORT_ENDINGS),
     f"files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas",
@@ -124,10 +113,7 @@ class Flag(NamedTuple):
 
 def _flag(default: Any, name: str, help: str, kind: Kind = SWITCH, **how: Any) -> Any:
     """A field of ``Options`` with its flag."""
-    metadata = {"flag": Flag(name, help, kind, **how)}
-    if default is dict:
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={"flag": Flag(name, help, kind, **how)})
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -167,13 +153,10 @@ class Options:
     """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
-    profile: str = _flag(
-        "tight", "--gpuperf-profile",
-        "slowdown that is accepted / that is found: tight 0.5/1 %% (default), standard 1/2 %%, loose 2/5 %%",
-        _one_of(*PROFILES), metavar="NAME", ini="string")
-    tolerance: float | None = _flag(
-        None, "--gpuperf-tolerance", "slowdown that is accepted, as a fraction such as 0.005; twice as much is found",
-        _number(0.0005, 0.5), metavar="FRACTION", ini="float")
+    tolerance: float = _flag(
+        LIMITS.tolerance, "--gpuperf-tolerance",
+        "slowdown that is accepted, as a fraction (default 0.005); twice as much is found", _number(0.0005, 0.5),
+        metavar="FRACTION", ini="float")
     cache: Literal["cold", "warm"] = _flag(
         "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
         _one_of("cold", "warm"), metavar="STATE", ini="string")
@@ -190,9 +173,6 @@ class Options:
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
         "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
-    metrics: Mapping[str, float | None] = _flag(
-        dict, "--gpuperf-metrics", "more metrics to collect; a number behind a name is the tolerance to "
-        "gate it by, such as 'dram__bytes.sum 0.02'", METRICS, metavar="NAME,...", ini="string")
     explain: bool = _flag(
         False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(
@@ -200,10 +180,6 @@ class Options:
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
         metavar="FILE,...", ini="string")
     """Absolute, or ``github``."""
-    nvrtc: Path | None = _flag(
-        None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
-        FOLDER, metavar="DIR")
-    """Absolute."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
         "seconds after which a kernel that has not ended is taken for endless (default 60)",
@@ -245,15 +221,10 @@ class Options:
         """Of a workload without a baseline: what a revision lacks is no open question."""
         return "warn" if self.against else self.open
 
-    def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
-        """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
-        if tolerance is not None:
-            return Limits(tolerance, 2 * tolerance)
-        if profile is not None:
-            return PROFILES[profile]
-        if self.tolerance is not None:
-            return Limits(self.tolerance, 2 * self.tolerance)
-        return PROFILES[self.profile]
+    def limits(self, own: float | None = None) -> Limits:
+        """The limits of a test, after its ``own`` tolerance."""
+        tolerance = self.tolerance if own is None else own
+        return Limits(tolerance, 2 * tolerance)
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -297,13 +268,11 @@ def read_options(config: pytest.Config) -> Options:
     ci = ci_variable(os.environ)
     values: dict[str, Any] = {"ci": bool(ci), "named": tuple(_named(config)), "repeated": tuple(_repeated(config))}
     values |= {field: value for field, flag in FLAGS.items() if (value := _value(config, field, flag)) is not None}
-    if _by_hand(config, "profile") and not _by_hand(config, "tolerance"):
-        values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
                    "reports": ()}  # fmt: skip
     values.setdefault("baselines", USUAL_FOLDER)
-    for field in {"baselines", "against_python", "nvrtc"} & values.keys():
+    for field in {"baselines", "against_python"} & values.keys():
         values[field] = _path(config, field, values[field])
     if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
         values["baselines"] = Path(folder)
@@ -401,7 +370,7 @@ def _report(config: pytest.Config, given: str) -> str:
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
     """How the options contradict each other or their surroundings."""
-    python, nvrtc = options.against_python, options.nvrtc
+    python = options.against_python
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
             f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
@@ -411,8 +380,6 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
         yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
     if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
         yield f"--gpuperf-against-python: there is no program {python}"
-    if nvrtc is not None and not nvrtc.is_dir():
-        yield f"--gpuperf-nvrtc: there is no folder {nvrtc}"
     if options.is_child:
         return
     own_folder = _by_hand(config, "baselines")

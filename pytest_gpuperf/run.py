@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -50,17 +49,15 @@ if TYPE_CHECKING:
 class Run:
     """What the tests of one process share."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config, options: Options, results: Results | None = None) -> None:
         self.config = config
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
-        self.archs_of_workers: frozenset[str] = frozenset()
-        """Of the controller of pytest-xdist: architectures of the GPUs that its workers opened."""
-        self.results = Results()
-        """Of all tests, in the process that reports."""
+        self.results = results or Results()
+        """Which tests this process collected; in the one that reports, what all of them found."""
         self.outcome = Outcome()
         """What the end of the run has to report."""
         self.confirmed = 0
@@ -107,7 +104,7 @@ class Run:
 
     @cached_property
     def trust(self) -> BaselineTrust:
-        return BaselineTrust(self.options, self.config.rootpath, compiled_here=self.revision is not None)
+        return BaselineTrust(self.config.rootpath, everything=not self.options.ci or self.revision is not None)
 
     @cached_property
     def compile_cache(self) -> CompileCache:
@@ -190,7 +187,8 @@ class Run:
     @property
     def native_archs(self) -> frozenset[str]:
         """Those of the GPUs of the run; a controller of workers opens none, which takes a second, where one did."""
-        return self.archs_of_workers or frozenset([self.native_arch] if self.native_arch else [])
+        of_workers = self.results.found.archs if self.results.found is not None else ()
+        return frozenset(of_workers or ([self.native_arch] if self.native_arch else []))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -251,8 +249,11 @@ class Run:
         from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
-        finding = self.config.stash.get(stash.FINDING, None)
-        return share(len(finding.gated) if finding is not None else 1, self._shares[node_id])
+        return share(self._gated_tests, self._shares[node_id])
+
+    @property
+    def _gated_tests(self) -> int:
+        return max(len(self.results.gated), 1)
 
     def take_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""

@@ -99,8 +99,8 @@ def _from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[s
 def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> Iterator[tuple[Side, str]]:
     """Recorded sides of a workload: by GPU where it was timed, else by architecture; each with its GPU or compiler."""
     timed = {target: record for target in store.devices() if (record := store.time(target, key)) is not None}
-    known = [(arch, toolchain) for arch in store.archs() for toolchain in store.static(arch, key, "").other_toolchains]
-    codes = {place: store.static(place[0], key, place[1]).record for place in known}
+    known = [(arch, toolchain) for arch in store.archs() for toolchain in store.compilers(arch, key)]
+    codes = {place: store.static(place[0], key, place[1]) for place in known}
     for target, time in timed.items():
         own = [place for place, one in codes.items() if one is not None and one.profile.code_hash == time.identity.code]
         arch, toolchain = [*own[:1], *known[-1:], ("", "")][0]

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, run_git
-from pytest_gpuperf.baselines.layout import place_of
-from pytest_gpuperf.baselines.records import Records, decode
+from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.cli.explain_command import WantedWorkloads
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
@@ -79,20 +78,17 @@ def commits_of(path: Path) -> list[PastCommit]:
 
 
 def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRecord]:
-    """Everything on record at these commits; an unchanged file is decoded once, a damaged one is left out."""
-    known: dict[str, tuple[bytes, Records]] = {}
+    """Everything on record at these commits; one whose baselines cannot be read is left out."""
     for commit in commits:
-        for path, content in sorted(folder.files(commit.name).items()):
-            if (place := place_of(path)) is None:
-                continue
-            target, module = place
-            if path not in known or known[path][0] != content:
-                try:
-                    known[path] = content, decode(content, f"{commit.name}:{path}", target, module)
-                except BaselineError:
-                    continue
-            for (key, toolchain), record in known[path][1].items():
-                yield PastRecord(commit, key, f"{target}, {toolchain}" if toolchain else target, record)
+        try:
+            workloads = Baselines(folder.files(commit.name), commit.name).workloads()
+        except BaselineError:
+            continue
+        for key, records in workloads.items():
+            for (arch, toolchain), static in records.static.items():
+                yield PastRecord(commit, key, f"{arch}, {toolchain}", static)
+            for target, timed in records.times.items():
+                yield PastRecord(commit, key, target, timed)
 
 
 def series_of(records: Iterable[PastRecord]) -> list[Series]:

@@ -207,7 +207,7 @@ def side_of(
 
 def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
     """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
-    static = store.static(arch, key, toolchain).record if arch else None
+    static = store.static(arch, key, toolchain) if arch else None
     _, estimate = estimates.of(VersionPair(arch, None, static))
     return side_of(arch, static, store.time(target, key) if target else None, None, estimate)
 

@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
-from pytest_gpuperf.model.time_record import Identity, RecordedRound
+from pytest_gpuperf.model.time_record import Identity, Round
 from pytest_gpuperf.model.verdict import (
     NOT_CONFIRMED,
     UNDECIDED,
@@ -137,7 +137,7 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
     )
 
 
-def record_bound(recorded: Sequence[RecordedRound]) -> float:
+def record_bound(recorded: Sequence[Round]) -> float:
     """Ratio to its record beyond which a callable that cannot be paired is slower."""
     logs = [math.log(one.midmean) for one in recorded]
     deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
@@ -223,7 +223,7 @@ class Confirmation(Record, frozen=True):
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
-    """Of rounds, where there is no comparison."""
+    """Of rounds where there is no comparison; of the host, as on record."""
     problem: str = ""
     """Why there is neither."""
 

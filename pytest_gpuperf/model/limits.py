@@ -22,11 +22,8 @@ class Limits(NamedTuple):
     """Slower by this must be found."""
 
 
-PROFILES: dict[str, Limits] = {
-    "tight": Limits(0.005, 0.01),
-    "standard": Limits(0.01, 0.02),
-    "loose": Limits(0.02, 0.05),
-}
+LIMITS = Limits(0.005, 0.01)
+"""Where nothing else is asked for."""
 MOST_BUDGET_S = 3600
 """For timing one workload: the most that can be asked for."""
 

@@ -30,8 +30,6 @@ class WorkloadEvidence(Record, frozen=True):
     """What ran; None where nothing did."""
     cache: CacheMode | None = None
     """State of the L2 that it would be timed in, of what ran or would run; None where nothing would."""
-    facts_asked: bool = False
-    """Before this, its test had asked what the GPU is: without one it may be fitted to a typical one."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)
@@ -51,8 +49,6 @@ class WorkloadEvidence(Record, frozen=True):
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
     """What holds the workload back; None if nothing tells, or it was not asked for."""
-    unoptimised: str = ""
-    """Compiler option that keeps its kernel from being optimised, such as ``-G``; empty if none is known."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     was: Key | None = None
@@ -85,8 +81,6 @@ class TestEvidence(Record, frozen=True):
     workloads: tuple[WorkloadEvidence, ...] = ()
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
     """Of a parametrised test, by their names: numbers and text as Python writes them."""
-    unreached: tuple[Judgement, ...] = ()
-    """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)

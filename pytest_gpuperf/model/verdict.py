@@ -48,8 +48,7 @@ class Verdict(enum.Enum):
     the compiler, or the configuration that an autotuner chose.  The reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
     """There is a baseline, and nothing to hold against it: the test was deleted, was skipped or ended early, there is
-    no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record.  Without a
-    baseline: the measurement raised, and the test caught that."""
+    no GPU, or there are no counters."""
 
     @property
     def is_regression(self) -> bool:
@@ -142,10 +141,6 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    needs_gpu: bool = False
-    """NOT-MEASURED because this machine has no GPU, and none was required."""
-    launch_changed: bool = False
-    """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Set
 import msgspec
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import Ended, TestsFound, failure_line, skip_reason
 from pytest_gpuperf.model.task import FOUND_FILE, RevisionFound, RevisionTask
-from pytest_gpuperf.results import Results
+from pytest_gpuperf.results import Ended, Results, TestsFound, failure_line, skip_reason
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.timing.process_opponent import (
     PATIENCE_S,
@@ -89,13 +88,12 @@ class RevisionServer:
 
 def leave_evidence(config: pytest.Config, book: Results, task: RevisionTask) -> None:
     """Write what this process found for the run that started it; nothing if it was ended before its first test."""
-    finding = config.stash[stash.FINDING]
-    if finding.found is None:
+    if book.found is None:
         return
     early = frozenset(one.node_id for one in book.evidence if one.status != "complete" and one.workloads)
     found = RevisionFound(
-        tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures, early),
-        collected=frozenset(finding.found.modules), failed=frozenset(book.failures),
+        tests=tuple(book.evidence), lacking=_lacking(book.found, book.ends, book.failures, early),
+        collected=frozenset(book.found.modules), failed=frozenset(book.failures),
         foreign=foreign_files_of(config).lines(),
         device=next((one.device for one in book.evidence if one.device is not None), None),
     )  # fmt: skip

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from pytest_gpuperf import stash
+from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.atomic_write import scratch_folder, write_whole
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected
@@ -24,7 +24,7 @@ from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import find_ncu
 from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.hookspecs import device_given, reader_given
+from pytest_gpuperf.hookspecs import device_given, given
 from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
@@ -73,10 +73,10 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     options = config.stash[stash.OPTIONS]
     chip = chip_of(_architecture(config))
     ncu = find_ncu()
-    asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    asked = [canonical(name, chip) for name in names_of([*options.ncu, *own])]
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
-        reader=reader_given(config) or read_report,
+        reader=given(config, "pytest_gpuperf_ncu_reader", "__call__") or read_report,
         target=lambda task: child_command(config, task),
         working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip

@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.toolkit import choose_nvrtc
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import FindingTests, without_group
+from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import REVISION_FOLDER, Options
@@ -23,7 +20,9 @@ from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
 from pytest_gpuperf.report.terminal import Screen
+from pytest_gpuperf.results import without_group
 from pytest_gpuperf.revision import against
+from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import collect_counters, end_of_run
 
 
@@ -34,15 +33,8 @@ def begin(config: pytest.Config, options: Options) -> None:
         from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
 
         config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
-    if options.nvrtc is not None and options.active:
-        try:
-            choose_nvrtc(options.nvrtc)
-        except ToolchainMissing as problem:
-            raise pytest.UsageError(f"--gpuperf-nvrtc: {problem}") from None
-    if options.gates or options.is_child:
-        config.stash[stash.FINDING] = FindingTests()
-        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active:
+        config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
         config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
     if options.active and not hasattr(config, "workerinput"):
@@ -68,6 +60,7 @@ class Reporting:
     def pytest_sessionstart(self) -> None:
         if self.options.against and not self.options.is_child and self._runs_tests:
             self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
+            self.config.stash[stash.RUN] = Run(self.config, self.options, stash.run_of(self.config).results)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and self._runs_tests:
@@ -86,12 +79,9 @@ class Reporting:
         if self.options.ncu and self._runs_tests:
             collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        stash.run_of(self.config).results.collect(report)
-
     @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        stash.run_of(self.config).results.told(nodeid)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        stash.run_of(self.config).results.note(report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -48,7 +48,7 @@ def compare(
     blocks: list[Block] = []
     disturbed: list[str] = []
     began, call, before = clock(), 0, device.state()
-    while not call or wants_more(
+    while not call or _wants_more(
         [block.r for block in blocks], [block.mean for block in blocks], limits, alpha,
         (clock() - start + (clock() - began) / call) / budget_s,
     ):  # fmt: skip
@@ -70,7 +70,7 @@ def compare(
     return Compared(comparison, _rounds(blocks, session))
 
 
-def wants_more(r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float) -> bool:
+def _wants_more(r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float) -> bool:
     """Whether blocks have not decided, and others may be taken, which would end after so many ``budgets``."""
     if len(r) >= MOST_BLOCKS or decide(r, limits, alpha, means) is not None:
         return False

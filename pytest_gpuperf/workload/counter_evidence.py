@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload

@@ -49,7 +49,7 @@ def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
     evidence = book.workloads[request.name]
     book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), cache=request.cache, facts_asked=worker.gpu.facts_asked,
+        evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
     ))  # fmt: skip
     why = str(worker.no_device)
@@ -73,20 +73,14 @@ def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
-            return _measured(worker, book, request)
-
-
-def _measured(worker: Run, book: TestRecord, request: Request) -> _Found:
-    """Count, time and judge a workload that has passed its check, as far as this run is to."""
-    evidence = book.workloads[request.name]
-    if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
-        profile(worker, evidence.key, request, worker.options.task)
-        why = f"{request.name}: this process collects counters and takes no times"
-        return CheckedOnly(why), "they are being collected"
-    evidence, counters = counted(worker, msgspec.structs.replace(evidence, identity=request.identity()), request)
-    book.add(evidence)
-    untimed = _time(worker, book, request) if worker.options.times else None
-    return untimed, counters
+            if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
+                profile(worker, key, request, worker.options.task)
+                why = f"{request.name}: this process collects counters and takes no times"
+                return CheckedOnly(why), "they are being collected"
+            evidence = msgspec.structs.replace(book.workloads[request.name], identity=request.identity())
+            evidence, counters = counted(worker, evidence, request)
+            book.add(evidence)
+            return _time(worker, book, request) if times else None, counters
 
 
 def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:

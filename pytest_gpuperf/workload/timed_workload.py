@@ -92,7 +92,7 @@ def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
     request, launch = work.request, work.request.launch
     return TimeRecord(
         identity=work.identity, timer=work.worker.timer.name, cache=request.cache,
-        rounds=tuple(one.recorded() for one in rounds),
+        rounds=tuple(Round(session=one.session, midmean=one.midmean) for one in rounds),
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,

@@ -94,6 +94,19 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
     raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)
 
 
+def named_alike(expression: str, symbols: Iterable[str]) -> str | None:
+    """The symbol of the instance of a template that a name expression stands for; None if there is not one alone.
+
+    Blanks do not count, nor suffixes of literals: ``copy<4u>`` is ``copy<4>`` to people.
+    """
+
+    def bare(name: str) -> str:
+        return re.sub(r"(?<=\d)[uUlL]+\b", "", re.sub(r"\s+", "", name)).removeprefix("::")
+
+    found = [symbol for symbol in symbols if bare(readable(symbol)) == bare(expression)]
+    return found[0] if len(found) == 1 else None
+
+
 def _last_part(symbol: str) -> str:
     return plain_name(symbol).rpartition("::")[2]
 

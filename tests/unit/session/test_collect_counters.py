@@ -123,24 +123,11 @@ def test_what_was_collected_is_kept_for_this_process_and_for_workers(
 
 
 def test_metrics_of_flags_and_markers_are_asked_for_once(run: Run, profiled: Profiled, shown: list[str]) -> None:
-    run.with_options(ncu=(METRIC,), metrics={"dram__bytes_read.sum": None, METRIC: 0.1})
+    run.with_options(ncu=(METRIC, "dram__bytes_read.sum"))
     count_items(run.config, [run.item("test_a", metrics=["dram__bytes_write.sum"]), run.item("test_b")])
     found = profiled.assignments[0].metrics
     assert found == names(METRIC, "dram__bytes_read.sum", "dram__bytes_write.sum")
     assert found[:3] == (METRIC, "dram__bytes_read.sum", "dram__bytes_write.sum")
-
-
-def test_a_figure_that_does_not_exist_is_a_mistake_on_the_command_line(
-    run: Run, profiled: Profiled, shown: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(asked: Any) -> Any:
-        raise KeyError("derived__nothing")
-
-    monkeypatch.setattr(collect_counters, "names_of", unknown)
-    with pytest.raises(pytest.UsageError) as raised:
-        count_items(run.config, [run.item()])
-    assert str(raised.value) == "--gpuperf-ncu, --gpuperf-metrics: there is no figure 'derived__nothing'"
-    assert raised.value.__cause__ is None
 
 
 def test_a_reader_that_was_given_is_taken(run: Run, profiled: Profiled, shown: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from run_samples import Run
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.terminal import Screen
@@ -62,7 +62,7 @@ def test_the_header_says_what_the_run_is_for(run: Run) -> None:
 
 def test_reports_go_into_the_runs_book(run: Run) -> None:
     report: Any = SimpleNamespace(
-        nodeid="a", when="call", duration=1.0, failed=True, skipped=False, longrepr="it failed"
+        nodeid="a", when="call", duration=1.0, failed=True, skipped=False, outcome="failed", longrepr="it failed"
     )
     Reporting(run.config, run.options).pytest_runtest_logreport(report)
     assert stash.run_of(run.config).results.tests_run == 1

@@ -12,12 +12,12 @@ from recordings import drawn, recordings
 
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.timing.blocks import LEAST_SIZE, LONGEST_SLOT, MOST_SIZE, Plan, blocks_of, plan
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 
 
 def compared(

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.decision import ALPHA, Decision
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.process_opponent import (
@@ -31,7 +31,7 @@ from pytest_gpuperf.timing.process_opponent import (
 )
 
 SOON_S = 5.0
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 
 
 class Side:

@@ -49,7 +49,7 @@ def store_of(*cubins: bytes) -> Mock:
         return stored[sha256]
 
     store = Mock(root=Path("baselines"), cubin=cubin)
-    store.static.return_value.record = None
+    store.static.return_value = None
     return store
 
 
