@@ -58,7 +58,7 @@ def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
 def explained(key: Key, side: Side, state: State | None) -> list[str]:
     """Lines on the state and the figures of one workload by itself."""
     if state is None:
-        lines = wrapped(f"state: unknown without counters (--gpuperf-ncu=full) or a roofline: {NO_ROOFLINE}", INDENT)
+        lines = wrapped(f"state: unknown: without counters (--gpuperf-ncu=full) {NO_ROOFLINE}", INDENT)
     else:
         least = f"unknown: {NO_ROOFLINE}" if state.roofline is None else f"{state.roofline:.0%}"
         lines = [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]

@@ -39,7 +39,7 @@ def test_state_roofline_and_figures() -> None:
 
 def test_what_is_missing_is_said() -> None:
     found = joined(explained(KEY, Side(arch="sm_90"), None))
-    assert "state: unknown without counters (--gpuperf-ncu=full) or a roofline: it takes a time on a GPU" in found
+    assert "state: unknown: without counters (--gpuperf-ncu=full) it takes a time on a GPU" in found
     assert "figures: none" in found
     state = State(bound="latency", why="SM 20% and memory 31% of what they could do")
     assert "roofline: unknown: it takes a time on a GPU" in joined(explained(KEY, TIMED, state))
