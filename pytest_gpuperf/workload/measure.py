@@ -7,7 +7,6 @@ nothing here writes a baseline.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -88,7 +87,6 @@ def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None
     from pytest_gpuperf.judge.time_verdict import Confirmation  # noqa: PLC0415 SciPy comes with these
     from pytest_gpuperf.workload import confirm, figures, timed_workload  # noqa: PLC0415 and with these
 
-    began = time.perf_counter()
     evidence = book.workloads[request.name]
     work = timed_workload.TimedWorkload(worker, request, evidence.key, request.identity())
     timed = _timed(work)
@@ -98,7 +96,6 @@ def _time(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None
         evidence = msgspec.structs.replace(
             evidence, time=timed_workload.record_of(work, rounds), disturbances=timed.taken.disturbed,
             interval_ns=timed_workload.interval_of([one.midmean for one in rounds]),
-            seconds=time.perf_counter() - began,
         )  # fmt: skip
     if timed.judgement is not None:
         evidence = msgspec.structs.replace(evidence, judgements=(*evidence.judgements, timed.judgement))
