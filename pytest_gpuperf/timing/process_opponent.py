@@ -158,7 +158,7 @@ class TwoSidedTimer:
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """As ``Timer.measure``; raises ``OtherSideLost`` too."""
-        times: list[list[float]] = msgspec.field(default_factory=list)
+        times: list[list[float]] = []
         for there, group in itertools.groupby(slots, lambda slot: slot.run is run_there):
             times += (self._there if there else self._timer.measure)(list(group), cache)
         return times
