@@ -30,14 +30,7 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import Identity, Round
-from pytest_gpuperf.model.verdict import (
-    NOT_CONFIRMED,
-    UNDECIDED,
-    EvidenceKind,
-    Judgement,
-    TimeFigures,
-    Verdict,
-)
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""

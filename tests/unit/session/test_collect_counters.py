@@ -20,12 +20,7 @@ from pytest_gpuperf.counters.report import KernelResult, read_report
 from pytest_gpuperf.counters.run_ncu import Ncu
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.session import collect_counters
-from pytest_gpuperf.session.collect_counters import (
-    count_items,
-    count_nodes,
-    counters_at_end,
-    prepare_worker,
-)
+from pytest_gpuperf.session.collect_counters import count_items, count_nodes, counters_at_end, prepare_worker
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT
 
 NCU = Ncu(Path("/usr/bin/ncu"), (2025, 3, 1))

@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 from simulated_libcupti import SimulatedLibrary
-from simulated_stream import (
-    GRAPH_LAUNCH,
-    PAIR,
-    SimulatedCupti,
-    SimulatedStream,
-    installed,
-    opened,
-)  # fmt: skip
+from simulated_stream import GRAPH_LAUNCH, PAIR, SimulatedCupti, SimulatedStream, installed, opened
 
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot
