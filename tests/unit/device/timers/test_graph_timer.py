@@ -50,19 +50,6 @@ def test_tick_and_overhead_are_measured(stream: SimulatedStream) -> None:
     assert timer.overhead_ns == pytest.approx(PAIR + GRAPH_LAUNCH, abs=64)
 
 
-def test_reset_comes_before_every_sample_and_is_not_timed(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-    resets = []
-
-    def reset() -> None:
-        resets.append(len(stream.log))
-        stream.kernel(40_000.0, "reset")
-
-    (times,) = timer.measure([Slot(kernel(stream, 5000.0), 4, reset)], "warm")
-    assert len(resets) == 5
-    assert times == pytest.approx([5000.0] * 4, abs=100)
-
-
 def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream) -> None:
     short, long = kernel(stream, 3000.0), kernel(stream, 30_000.0)
     times = GraphTimer(stream).measure([Slot(short, 2), Slot(long, 2), Slot(long, 3), Slot(short, 2)], "warm")
