@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf import hookspecs, stash
 from pytest_gpuperf.api import fixtures, marker
-from pytest_gpuperf.options import add_options, read_options, spell_out_defaults
+from pytest_gpuperf.read_options import add_options, read_options, spell_out_defaults
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,8 +71,6 @@ class Run:
         """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.collected: Collected | None = None
         """Counters; None before the first question for them."""
-        self.counter_folder: Path | None = None
-        """Where they are left for the workers of pytest-xdist."""
         self._hold: ExitStack | None = None
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""

@@ -40,7 +40,7 @@ def finish(session: pytest.Session) -> None:
         itself = "" if run.options.against_python else with_itself(config, run.revision)
         outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
-        outcome.counter_notes = counters_at_end(config)
+        outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
         if outcome.problem or any(one.refused for one in outcome.recorded):
