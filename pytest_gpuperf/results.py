@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.options import from_root
+from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves what it found for the controller."""

@@ -14,15 +14,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -72,8 +71,6 @@ class Run:
         """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.collected: Collected | None = None
         """Counters; None before the first question for them."""
-        self.counter_folder: Path | None = None
-        """Where they are left for the workers of pytest-xdist."""
         self._hold: ExitStack | None = None
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
@@ -104,7 +101,7 @@ class Run:
 
     @cached_property
     def trust(self) -> BaselineTrust:
-        return BaselineTrust(self.options, self.config.rootpath, compiled_here=self.revision is not None)
+        return BaselineTrust(self.config.rootpath, everything=not self.options.ci or self.revision is not None)
 
     @cached_property
     def compile_cache(self) -> CompileCache:

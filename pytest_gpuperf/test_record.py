@@ -206,8 +206,8 @@ def labelled(
 ) -> Iterator[tuple[str, CompiledKernel]]:
     """Each kernel with its name, or with one that says what only it has ``among`` those of its name.
 
-    ``work [-DTILE=32]``, ``work [tiled.cu]``, ``work [without -DTILE=32]``: names that are not ``taken``, each once;
-    ``work [kernel]`` where a callable has the name.
+    ``work [-DTILE=32]``, ``work [tiled.cu]``: names that are not ``taken``, each once; ``work [kernel]`` where a
+    workload has the name.
     If two kernels get the same one, raises ``AmbiguousKernel``, or, not to ``refuse`` them, leaves the later one out.
     """
     names = set(taken)
@@ -217,8 +217,8 @@ def labelled(
             continue
         seen.append(kernel)
         others = [one for one in among if one.name == kernel.name and not _are_the_same(one, kernel)]
-        name = next((label for label in _labels(kernel, others) if label not in names), None)
-        if name is not None:
+        name = _label(kernel, others, is_taken=kernel.name in taken)
+        if name not in names:
             names.add(name)
             yield name, kernel
         elif refuse:
@@ -228,22 +228,15 @@ def labelled(
             )
 
 
-def _labels(kernel: CompiledKernel, others: Sequence[CompiledKernel]) -> Iterator[str]:
-    """Names for a kernel, the plainest first."""
-    files = {one.file for one in others}
+def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken: bool) -> str:
+    """The plainest name that tells a kernel from others of its name."""
     everywhere = set(kernel.options).intersection(*(one.options for one in others)) if others else set(kernel.options)
     own = [option for option in kernel.options if option not in everywhere]
-    if kernel.file and files - {kernel.file}:
+    if kernel.file and any(one.file != kernel.file for one in others):
         own.insert(0, kernel.file)
     if own:
-        yield f"{kernel.name} [{' '.join(own)}]"
-        return
-    yield kernel.name
-    lacking = dict.fromkeys(option for one in others for option in one.options if option not in kernel.options)
-    if lacking:
-        yield f"{kernel.name} [without {' '.join(lacking)}]"
-    elif not others:
-        yield f"{kernel.name} [kernel]"  # beside a callable of the name
+        return f"{kernel.name} [{' '.join(own)}]"
+    return f"{kernel.name} [kernel]" if is_taken else kernel.name
 
 
 def _are_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:

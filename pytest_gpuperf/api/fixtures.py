@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.context.stash import SHARED, record_of, run_of
+from pytest_gpuperf.stash import SHARED, record_of, run_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler

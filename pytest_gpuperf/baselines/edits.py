@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -14,21 +12,11 @@ from pytest_gpuperf.model.evidence import Key
 _WORKLOAD = re.compile(r"(?P<module>[^:]+)::(?P<test>.+?) \[(?P<workload>.+)\]")
 
 
-def renamed(key: Key, old: str, new: str) -> Key | None:
-    """Where a record goes when ``old`` becomes ``new``; None if it stays.
-
-    Names are those of a test file, of a test or class in it, with parameters or without, or, as ``str(key)``, of a
-    workload.
-    """
-    if old == key.module:
-        return msgspec.structs.replace(key, module=new)
-    if old == str(key):
-        found = _WORKLOAD.fullmatch(new)
-        return Key(**found.groupdict()) if found else None
-    rest = key.node_id.removeprefix(old)
-    if "::" not in old or rest == key.node_id or (rest and not rest.startswith(("[", "::"))):
-        return None
-    module, _, test = (new + rest).partition("::")
+def _renamed(key: Key, old: str, new: str) -> Key:
+    """Where a record that is of ``old`` goes when that becomes ``new``."""
+    if found := _WORKLOAD.fullmatch(new):
+        return Key(**found.groupdict())
+    module, _, test = (new + key.node_id.removeprefix(old)).partition("::")
     return Key(module=module, test=test, workload=key.workload)
 
 
@@ -47,13 +35,13 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
     with store.exclusive():
         files = {place: dict(store.load(*place)) for place in store.places()}
         found = [
-            (target, *place, goes) for (target, _), records in files.items() for place in records
-            if (goes := renamed(place[0], old, old if new is None else new)) is not None
-            or (new is None and old in (target, place[1]))
+            (target, *place, None if new is None else _renamed(place[0], old, new))
+            for (target, _), records in files.items() for place in records
+            if place[0].is_of(old) or (new is None and old in (target, place[1]))
         ]  # fmt: skip
         for target, key, toolchain, goes in found if old != new else ():
             record = files[target, key.module].pop((key, toolchain))
-            if new is not None and goes is not None:
+            if goes is not None:
                 there = files.setdefault((target, goes.module), {})
                 if (goes, toolchain) in there:
                     raise BaselineError(f"{target}: {goes} has a record of its own: remove it first. Nothing was moved")
@@ -70,7 +58,7 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
                 "and ' [workload]', as gpuperf baselines list shows them"
             )
         store.replace_files(plan, sweep=new is None)
-    return list(dict.fromkeys(f"{one[0]}: {one[1]}{'' if new is None else f' -> {one[3]}'}" for one in found))
+    return list(dict.fromkeys(f"{one[0]}: {one[1]}{f' -> {one[3]}' if one[3] else ''}" for one in found))
 
 
 def _kind(name: str) -> tuple[bool, bool]:

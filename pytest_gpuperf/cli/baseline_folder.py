@@ -45,3 +45,10 @@ def _of_last_run(start: Path) -> Path | None:
     except last_run.LastRunError:
         return None
     return None if folder.suffix == EVIDENCE else folder
+
+
+def seen_from_root(name: str, root: Path) -> str:
+    """A node id as pytest names it from ``root``, if it begins with a file's path seen from the current folder."""
+    module, mark, test = name.partition("::")
+    file, root = Path(module).resolve(), root.resolve()
+    return f"{file.relative_to(root).as_posix()}{mark}{test}" if file.is_file() and root in file.parents else name

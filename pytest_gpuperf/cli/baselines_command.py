@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.edits import edit, renamed
+from pytest_gpuperf.baselines.edits import edit
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.formatting import numbered
@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=tuple(USAGE), default="list", help="default: list")
     parser.add_argument(
         "names", nargs="*", metavar="NAME",
-        help="a test file, a node id, or 'NODEID [workload]', as on record: list NAME, mv OLD NEW, rm NAME; to list or "
-        "remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88')",
+        help="a folder, a test file, a node id, or 'NODEID [workload]', as on record: list NAME, mv OLD NEW, rm NAME; "
+        "to list or remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88')",
     )  # fmt: skip
     add_folder(parser)
 
@@ -50,7 +50,9 @@ def _list_records(store: BaselineStore, name: str = "", *, write: Callable[[str]
         places = [*records.static, *((target, "") for target in records.times)]
         words = [" ".join(place).rstrip() for place in places]
         counts.update(words)
-        if name and (renamed(key, name, name) is not None or any(name in place for place in places)):
+        if name and (key.is_of(name) or any(name in place for place in places)):
             write(f"{key}: {', '.join(words)}\n")
-    for word, count in sorted(counts.items()) if not name else ():
-        write(f"{word}: {numbered(count, 'workload')}\n")
+    lines = [f"{word}: {numbered(count, 'workload')}" for word, count in sorted(counts.items())]
+    none = f"{store.root} has no records yet: pytest --update-baselines writes them"
+    if not name:
+        write("\n".join(lines or [none]) + "\n")

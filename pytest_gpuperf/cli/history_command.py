@@ -10,8 +10,7 @@ from typing import NamedTuple
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, run_git
 from pytest_gpuperf.baselines.store import Baselines
-from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
-from pytest_gpuperf.cli.explain_command import WantedWorkloads
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of, seen_from_root
 from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -56,9 +55,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     refuse_other_endings(parsed.files, ENDINGS)
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
     past = records_of(GitFolder(folder), commits_of(folder))
-    wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
-    series = [one for one in series_of(past) if not node_id or wanted.includes(one.key) or
-              one.key.module.startswith(node_id.rstrip("/") + "/")]  # fmt: skip
+    name = seen_from_root(node_id.rstrip("/"), folder.parent)
+    series = [one for one in series_of(past) if not name or one.key.is_of(name)]
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")

@@ -9,29 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.judge.counters import Better, Metric
-from pytest_gpuperf.model.limits import is_metric
 from pytest_gpuperf.model.time_record import CacheMode
 
 TRAFFIC = ("dram__", "lts__")
 """Beginnings of metrics that depend on what the caches held."""
-
-
-class BadMetric(ValueError):
-    """A metric's name or tolerance is not valid; the message says which and what would be."""
-
-
-def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float | None]:
-    """``metrics=`` of a test: name to tolerance; None: compared as the catalogue says.  Raises ``BadMetric``."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadMetric(f"metrics={given!r} is not valid: it takes a list of names, or a dict of name to tolerance")
-    read: dict[str, float | None] = {}
-    for name, tolerance in (given if isinstance(given, Mapping) else dict.fromkeys(given)).items():
-        if not isinstance(name, str) or not is_metric(name):
-            raise BadMetric(f"metrics: {name!r} is no name of a metric such as 'smsp__inst_executed.sum'")
-        if tolerance is not None and not (isinstance(tolerance, int | float) and -1 <= tolerance <= 100):
-            raise BadMetric(f"metrics: the tolerance {tolerance!r} of {name} is not valid: it takes a fraction or None")
-        read[name] = None if tolerance is None else float(tolerance)
-    return read
 
 
 def names_of(asked: Iterable[str]) -> tuple[str, ...]:

@@ -41,8 +41,6 @@ class WorkloadEvidence(Record, frozen=True):
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
-    seconds: float = 0.0
-    """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
     launched: bool = True
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
     advice: tuple[Advice, ...] = ()

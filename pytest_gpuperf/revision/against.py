@@ -22,9 +22,10 @@ from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.options import Options, from_root
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
+from pytest_gpuperf.read_options import from_root
 from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Set
 import msgspec
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.task import FOUND_FILE, RevisionFound, RevisionTask
 from pytest_gpuperf.results import Ended, Results, TestsFound, failure_line, skip_reason
 from pytest_gpuperf.revision.foreign_files import foreign_files_of

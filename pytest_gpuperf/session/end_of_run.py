@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
@@ -40,7 +40,7 @@ def finish(session: pytest.Session) -> None:
         itself = "" if run.options.against_python else with_itself(config, run.revision)
         outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
-        outcome.counter_notes = counters_at_end(config)
+        outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
         if outcome.problem or any(one.refused for one in outcome.recorded):

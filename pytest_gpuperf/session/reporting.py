@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.options import REVISION_FOLDER, Options
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
+from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
 from pytest_gpuperf.report.terminal import Screen
-from pytest_gpuperf.results import without_group
 from pytest_gpuperf.revision import against
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import collect_counters, end_of_run
@@ -58,6 +58,8 @@ class Reporting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
+        if self.options.ncu and self._runs_tests and self.config.pluginmanager.hasplugin("dsession"):
+            raise pytest.UsageError("--gpuperf-ncu: Nsight Compute counts in one process: leave -n out, or give -n 0")
         if self.options.against and not self.options.is_child and self._runs_tests:
             self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
             self.config.stash[stash.RUN] = Run(self.config, self.options, stash.run_of(self.config).results)
@@ -71,13 +73,6 @@ class Reporting:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
-        if self.options.ncu:
-            collect_counters.prepare_worker(self.config, node.workerinput)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if self.options.ncu and self._runs_tests:
-            collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
-import pytest
 
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
@@ -21,8 +18,6 @@ from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request
 
-WORKER_INPUT = "gpuperf_counters"
-"""Under this name a pytest-xdist worker is told the folder of what was collected."""
 NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
@@ -48,18 +43,6 @@ def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
         worker.device.synchronize()
 
 
-def collected_of(config: pytest.Config) -> Collected:
-    """What the run's profiling brought; a pytest-xdist worker finds it in a file."""
-    run = stash.run_of(config)
-    if run.collected is None:
-        given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
-        found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
-        if given and (path := Path(given) / exchange.COLLECTED).exists():
-            found = msgspec.json.decode(path.read_bytes(), type=Collected)
-        run.collected = found
-    return run.collected
-
-
 def counted(
     worker: Run, evidence: WorkloadEvidence, request: Request
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
@@ -67,7 +50,7 @@ def counted(
     key = evidence.key
     if not worker.options.ncu:
         return evidence, NOT_COUNTED
-    collected = collected_of(worker.config)
+    collected = worker.collected or Collected(problem="nothing was collected", remedy="see the beginning of the run")
     target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:

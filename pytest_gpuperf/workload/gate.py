@@ -11,27 +11,50 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 
+import msgspec
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.layout import cubin_path
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.machine_code.binary import stored_binary
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.device.arguments import recorded_arguments
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError
+from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
-from pytest_gpuperf.judge.same_work import explain, other_arguments
+from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed, serve
 from pytest_gpuperf.revision.process import NotPaired
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_opponent import CubinOpponent
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
-from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch
-from pytest_gpuperf.workload.timed_workload import TimedWorkload, take, take_briefly
+from pytest_gpuperf.workload.check import check_again
+from pytest_gpuperf.workload.confirm import leave
+from pytest_gpuperf.workload.figures import measure_figures
+from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.timed_workload import (
+    TimedWorkload,
+    interval_of,
+    record_of,
+    take,
+    take_briefly,
+    take_for_record,
+)
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
+_REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +70,33 @@ class Timed:
     """Why there is none, for the process that this one confirms for."""
 
 
-def gate_time(work: TimedWorkload) -> Timed:
+def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
+    evidence, task = book.workloads[request.name], worker.options.task
+    work = TimedWorkload(worker, request, evidence.key, request.identity())
+    if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
+        serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
+    passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
+    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
+    taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
+    if taken.rounds:
+        check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+        evidence = msgspec.structs.replace(
+            evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
+            interval_ns=interval_of([one.midmean for one in taken.rounds]),
+        )  # fmt: skip
+    judged = [timed.judgement] if timed.judgement is not None else []
+    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
+    worker.suspects += [timed.suspect] if timed.suspect is not None else []
+    if isinstance(task, ConfirmTask):
+        time_ns = taken.time_ns if taken.rounds else 0.0
+        leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
+                                 problem=timed.problem, time_ns=time_ns))  # fmt: skip
+    measure_figures(work, book)
+    return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
+
+
+def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.worker.options.time
     case = _case(work, record)
@@ -121,6 +170,47 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
     return Timed(Rounds(compared.rounds), judgement, _suspect(work, judgement, settle, first.seconds), first)
+
+
+class NotLaunched(Exception):
+    """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
+
+
+def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
+    """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``.
+
+    It runs on the candidate's arrays; under CI not if the default branch lacks it (``worker.trust``).
+    """
+    if not record.cubin:
+        raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
+    try:
+        cubin, old = worker.store.cubin(record.cubin), record.identity
+        binary = stored_binary(cubin, record.symbol, launch.binary.arch, old.code)
+    except BaselineError as problem:
+        raise NotLaunched(f"the machine code of the record of {key} is refused: {problem}") from problem
+    except CompileProblem as problem:
+        why = f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}"
+        raise NotLaunched(f"the machine code of the record of {key} is refused: {why}") from problem
+    binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
+    if distrust := worker.trust.why_not_launched(record.cubin):
+        raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
+    was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
+    arguments = configuration = None
+    try:
+        launch.kernel.variables.check_other(binary, old.launch)
+        if was != now or other_arguments(old, launch.identity()):
+            arguments = recorded_arguments(old.arguments, launch.identity().arguments)
+            launch.values_for(binary, arguments)  # raises for what does not fit the kernel's parameters
+        if record.grid is not None and record.block is not None:
+            attributes = attributes_of(old.launch)
+            configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
+            require_limits(binary, worker.device.facts, configuration)
+    except LaunchError as problem:
+        sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
+        changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
+        why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
+        raise NotLaunched(why) from problem
+    return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
 
 
 # --- callables -----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from counters_in_report import counters_in
-from evidence_tree import read_evidence
 
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
@@ -137,28 +136,3 @@ def test_recorded_counters_are_green_and_a_conflict_is_red(suite: pytest.Pyteste
     result, _ = collect(suite, "--gpuperf-ncu=memory")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*shared load wavefronts 32 -> 1024 wavefronts*"])
-
-
-def test_own_metrics_by_flag_and_by_argument_are_collected_stored_and_gated(suite: pytest.Pytester) -> None:
-    by_flag, by_argument = "sm__inst_executed_pipe_lsu.sum", "smsp__inst_executed_pipe_alu.sum"
-    ncu = f"--gpuperf-ncu=default,{by_flag},smsp__inst_excuted.sum"
-    path = suite.path / "test_kernels.py"
-    own = {by_argument: 0.02, by_flag: 0.01}
-    text = path.read_text(encoding="utf-8").replace("name=name)", f"name=name, metrics={own})")
-    path.write_text(text, encoding="utf-8")
-    record = ("--update-baselines", "--gpuperf-disturbed")
-    result, _ = collect(suite, *record, ncu, "-k", "access")
-    result.assert_outcomes(passed=1)
-    assert "smsp__inst_excuted.sum" in result.stdout.str()
-    (stored,) = suite.path.glob("baselines/nvidia-*/test_kernels.jsonl")
-    counters = read_evidence(stored)["tests"]["test_access"]["copy"]["counters"]
-    assert {by_flag, by_argument, "smsp__inst_executed.sum"} <= set(counters)
-    result, _ = collect(suite, ncu, "-k", "access")
-    result.stdout.fnmatch_lines(["counters: 2 UNCHANGED"])
-    more = text.replace("out[i] = in[i];", "out[i] = in[i]; out[i] += 0.5f * in[i ^ 1];")
-    path.write_text(more, encoding="utf-8")
-    result, _ = collect(suite, ncu, "-k", "access")
-    result.assert_outcomes(failed=1)
-    words = result.stdout.str()
-    assert f"{by_flag} " in words
-    assert f"{by_argument} " in words

@@ -191,16 +191,16 @@ result = gpuperf(launch, {})
             "check takes result: it may take result with inputs= or outputs=, inputs and seed",
         ),
         ("check=lambda x: None", "check takes x: it may take result with inputs= or outputs=, inputs and seed with"),
-        ("reset=lambda x: None", "reset= is called as reset(): missing a required argument: 'x'"),
-        ("accuracy=lambda x: 0", "accuracy= is called as accuracy(): missing a required argument: 'x'"),
-        ("inputs=lambda: (a,), check=print", "inputs= is called as inputs(seed): too many positional arguments"),
         ("reset=a", "is not valid: it takes a function, which gpuperf calls: reset=lambda: ..."),
         ("tolerance='0.01'", "tolerance='0.01' is not valid: it takes a fraction up to 0.5"),
         ("tolerance=np.array([0.1, 0.2])", "tolerance=array([0.1, 0.2]) is not valid: it takes a fraction up to 0.5"),
-        ("measure={'memory': np.array([0.1, 0.2])}", "measure: the tolerance array([0.1, 0.2]) of memory is not valid"),
+        (
+            "measure={'memory': np.array([0.1, 0.2])}",
+            "measure={'memory': array([0.1, 0.2])} is not valid: it takes",
+        ),
         ("cache='hot'", "cache='hot' is not valid: it takes 'cold' or 'warm'"),
-        ("metrics=5", "metrics=5 is not valid: it takes a list of names, or a dict of name to tolerance"),
-        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is not valid: it takes a list of names"),
+        ("metrics=5", "metrics=5 is not valid: it takes names of metrics, such as"),
+        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is not valid: it takes names of metrics"),
     ],
 )
 def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argument, words):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from counters_in_report import counters_in
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "0"), ("-n", "2")], ids=["plain", "n0", "n2"])
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
 
 
-@WORKERS
-def test_one_process_collects_for_every_workload(ncu_suite, workers):
+def test_one_process_collects_for_every_workload(ncu_suite):
     out = ncu_suite.path / "all.json"
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", f"--gpuperf-report={out}", *workers, subprocess=True)
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", f"--gpuperf-report={out}")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         ["gpuperf: counting 3 tests under ncu 2025.3.1.0", "gpuperf: counters of 3 workloads in *", "counters: 3 NEW"]
@@ -26,13 +24,12 @@ def test_one_process_collects_for_every_workload(ncu_suite, workers):
     assert other["counters"]["smsp__inst_executed.sum"] > 0
 
 
-@WORKERS
-def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, workers, monkeypatch):
-    result = counted.run("--gpuperf", "--gpuperf-ncu", *workers)
+def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, monkeypatch):
+    result = counted.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
-    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml", *workers)
+    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml")
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
@@ -234,3 +231,9 @@ def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
 def test_collecting_only_starts_nothing(counted):
     counted.run("--gpuperf-ncu", "--collect-only")
     assert counted.ncu_calls() == []
+
+
+def test_workers_take_no_counters(ncu_suite):
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", "-n", "2", subprocess=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --gpuperf-ncu: *leave -n out, or give -n 0"])

@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
-from pytest_gpuperf.options import ci_variable
+from pytest_gpuperf.read_options import ci_variable
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_nearest_marker_wins(suite):
         ("budget_s=0", "budget_s=0 is not valid"),
         ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
         ("budget_s=float('inf')", "budget_s=inf is not valid"),
-        ("metrics=['memory']", "metrics: 'memory' is no name of a metric such as"),
+        ("metrics=['memory']", "metrics=['memory'] is not valid: it takes names of metrics"),
         ("0.1", "takes keywords only"),
     ],
 )

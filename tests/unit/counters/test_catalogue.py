@@ -77,10 +77,6 @@ def test_names_go_to_the_chip_and_back(chip):
         assert own is None or canonical(own, chip) == name
 
 
-def test_a_strangers_metric_keeps_its_name():
-    assert on_chip("smsp__something_new.sum.per_second", "GB202") == "smsp__something_new.sum.per_second"
-
-
 def test_the_sets_are_those_that_the_flag_accepts_and_hold_the_default():
     assert set(SETS) == set(METRIC_SETS)
     for metrics in SETS.values():

@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SETS
-from pytest_gpuperf.counters.metric_request import BadMetric, hint, names_of, own_metrics, rules_for
-
-
-def test_names_and_tolerances_are_read():
-    assert own_metrics(["a__b.sum"]) == {"a__b.sum": None}
-    assert own_metrics({"a__b.sum": 0.02, "a__c.pct": None}) == {"a__b.sum": 0.02, "a__c.pct": None}
-    assert own_metrics({"a__b.sum": 0}) == {"a__b.sum": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("a__b.sum", "is not valid: it takes a list of names"),
-        (["a b"], "'a b' is no name of a metric"),
-        (["memory"], "'memory' is no name of a metric"),
-        ({"blub.avg_pct": 0.1}, "'blub.avg_pct' is no name of a metric"),
-        ([3], "3 is no name of a metric"),
-        ({"a__b.sum": "2 %"}, "the tolerance '2 %' of a__b.sum is not valid"),
-        (3, "metrics=3 is not valid: it takes a list of names"),
-        ({"a__b.sum": float("nan")}, "the tolerance nan of a__b.sum is not valid"),
-        ({"a__b.sum": -2}, "the tolerance -2 of a__b.sum is not valid"),
-    ],
-)
-def test_a_bad_metric_is_named_with_what_would_be_valid(given, words):
-    with pytest.raises(BadMetric) as problem:
-        own_metrics(given)
-    assert words in str(problem.value)
+from pytest_gpuperf.counters.metric_request import hint, names_of, rules_for
 
 
 def test_a_set_is_its_metrics_and_each_comes_once():

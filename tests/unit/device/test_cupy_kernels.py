@@ -78,22 +78,12 @@ def test_a_template_of_a_module_is_known_by_its_name_expression(version: str) ->
     assert compile_kernel(source, "sm_90").name == "copy<int>"
 
 
-def test_a_kernel_of_a_module_that_is_no_template_keeps_its_name() -> None:
-    assert source_of(raw("scale", name_expressions=["scale"], options=())).name_expression == "scale"
-    assert source_of(raw("scale", name_expressions=["copy<float>"])).name_expression is None
-
-
 def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() -> None:
     """A RawModule of CuPy 14 gives it the symbol for a name, and the name expressions of the whole module."""
     expressions = ["copy<int>", "copy< float >"]
     code = read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=expressions))
     assert code.source is not None
     assert (code.name, code.source.expression) == ("copy< float >", "copy< float >")
-
-
-def test_a_module_of_a_cubin_is_that_cubin() -> None:
-    code = read_cupy(module("cubin"), "scale")
-    assert (code.path, code.name, code.source) == ("kernels/scale.cubin", "scale", None)
 
 
 @pytest.mark.parametrize(

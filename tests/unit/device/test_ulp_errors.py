@@ -38,32 +38,11 @@ def test_it_is_the_exact_error_in_units_of_the_references_binade(name: str, data
     assert one(np.dtype(name).type(got), wanted) == float(exact(got, wanted, name))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-def test_neighbours_are_one_unit_apart_within_a_binade(name: str, data: st.DataObject) -> None:
-    kind = np.dtype(name).type
-    wanted = kind(data.draw(st.floats(width=8 * np.dtype(name).itemsize, min_value=-1e4, max_value=1e4)))
-    away = np.nextafter(wanted, kind(math.copysign(math.inf, float(wanted))))
-    assert one(away, wanted) == 1
-    assert one(wanted, wanted) == 0
-
-
-@pytest.mark.parametrize("name", ["float16", "float32"])
-@given(wanted=st.floats(min_value=-6e4, max_value=6e4))
-def test_a_correctly_rounded_result_is_within_half_a_unit(name: str, wanted: float) -> None:
-    assert one(np.float64(wanted).astype(name), wanted) <= 0.5
-
-
 @given(wanted=st.floats(min_value=-1e30, max_value=1e30))
 def test_bfloat16_has_units_of_its_own_for_results_that_were_made_float32(wanted: float) -> None:
     bits = np.float32(wanted).view("uint32")
     cut = (bits & np.uint32(0xFFFF0000)).view("float32")  # bfloat16 is the upper half of a float32
     assert one(cut, np.float32(wanted), dtype="bfloat16") < 1
-
-
-def test_a_long_double_is_a_more_precise_reference_for_float64() -> None:
-    wanted = np.longdouble(1) + np.ldexp(np.longdouble(1), -54)
-    assert one(np.float64(1), wanted) == (0.25 if np.finfo(np.longdouble).nmant > 53 else 0)
 
 
 NAN, INF = math.nan, math.inf

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_gpuperf import run as product
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -118,7 +118,7 @@ class Run:
         self.worker: Any = Shared(self.config, self.options)
         self.worker.has_gpu, self.worker.store = has_gpu, self.store
         self.worker.no_device = None if has_gpu else "no driver\nand more words"
-        self.worker.trust = BaselineTrust(self.options, folder)
+        self.worker.trust = BaselineTrust(folder, everything=not self.options.ci)
         self.config.stash[stash.RUN] = self.worker
 
     @property

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
@@ -75,7 +75,7 @@ def test_a_run_that_failed_already_keeps_its_status(run: Run, status: int) -> No
 
 
 def test_counters_alone_are_asked_for_counters(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",) * (config is run.config))
+    monkeypatch.setattr(end_of_run, "counters_at_end", lambda collected: ("a note",))
     counting = run.with_options(enabled=False, ncu=("full",))
     came(counting, workloads=(MEASURED,))
     status, outcome = finished(counting)

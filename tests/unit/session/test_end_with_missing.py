@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from run_samples import COMPILER, H200, MODULE, TEST, Run, static_record, workload
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.session import end_of_run

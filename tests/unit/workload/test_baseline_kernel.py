@@ -15,7 +15,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, Key
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch
-from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch
+from pytest_gpuperf.workload.gate import NotLaunched, baseline_launch
 
 ARCH = "sm_90"
 KEY = Key("tests/test_kernels.py", "test_scale", "scale")

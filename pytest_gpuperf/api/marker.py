@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.arguments import BadArgument, measures, setting_problem
+from pytest_gpuperf.arguments import setting_problem
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.time_record import CacheMode
@@ -35,24 +35,6 @@ class MarkerSettings:
     """What to gate beside the time: names, or a dict of name to tolerance."""
 
 
-def _problem(name: str, value: Any) -> str | None:
-    """What is wrong with one keyword; None if nothing is."""
-    try:
-        if name == "measure":
-            measures(value)
-        elif name == "metrics":
-            from pytest_gpuperf.counters.metric_request import own_metrics  # noqa: PLC0415 a plain run has none
-
-            if not isinstance(value, dict | list | tuple):
-                return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
-            own_metrics(value)
-        else:
-            return setting_problem(name, value)
-    except (BadArgument, ValueError) as problem:
-        return str(problem)
-    return None
-
-
 def settings_of(item: pytest.Item) -> MarkerSettings:
     """Merge the test's markers, the closest winning.  Raises ``pytest.UsageError`` that names the test."""
     known = list(MarkerSettings.__annotations__)
@@ -60,7 +42,9 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
     for marker in reversed(list(item.iter_markers(NAME))):
         unknown = [name for name in marker.kwargs if name not in known]
         problems = [f"unknown keyword {name!r} (known: {', '.join(known)})" for name in unknown]
-        problems += [p for name, value in marker.kwargs.items() if name in known and (p := _problem(name, value))]
+        problems += [
+            p for name, value in marker.kwargs.items() if name in known and (p := setting_problem(name, value))
+        ]
         if marker.args:
             problems.append("takes keywords only")
         if problems:
