@@ -9,12 +9,7 @@ import pytest
 from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compile_errors import (
-    BadOption,
-    CompileError,
-    UnknownArchitecture,
-    UnknownKernel,
-)
+from pytest_gpuperf.compile.compile_errors import BadOption, CompileError, UnknownArchitecture, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.compiler_texts import ptx_parameter_types
 from pytest_gpuperf.compile.machine_code.binary import binary_of

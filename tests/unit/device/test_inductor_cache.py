@@ -50,13 +50,6 @@ def config_of(folder: Path) -> str:
     return kernel.config
 
 
-def test_what_was_tried_out_and_is_not_in_the_program_is_left_out(tmp_path: Path) -> None:
-    compiled_to(tmp_path, WIDE)
-    compiled_to(tmp_path, NARROW, name="triton_mm_4")
-    program(tmp_path, "add")
-    assert [one.symbol for one in read_inductor(tmp_path)] == ["add"]
-
-
 def refused(folder: Path, *kernels: str) -> str:
     program(folder, *(kernels or ("add",)))
     with pytest.raises(UnsupportedKernel, match=TIMED) as caught:
