@@ -84,22 +84,19 @@ def handed_cubins(site: Site, given: Any, symbol: str, name: str, source: str) -
 
     Raises ``BadArgument``, ``MissingSource``, ``BadContainer``, ``ToolchainMissing``.
     """
-    if not isinstance(given, Mapping):
-        place, content = cubin_content(site, given)
-        if is_cubin(content) or not begins_as_container(content):
-            return Handed({OWN_ARCH: [content]}, symbol, place, name=name, source=source)
+    if isinstance(given, Mapping):
+        if unknown := [arch for arch in given if arch not in SPELLINGS] or (not given and ["{}"]):
+            raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
+        found = {arch: cubin_content(site, one) for arch, one in given.items()}
+        place = ", ".join(place for place, _ in found.values())
+        return Handed({arch: [one] for arch, (_, one) in found.items()}, symbol, place, name=name, source=source)
+    place, content = cubin_content(site, given)
+    cubins: Mapping[str, list[bytes]] = {OWN_ARCH: [content]}
+    if begins_as_container(content) and not is_cubin(content):
         cubins = cubins_by_arch(content, place)
-        if not cubins:
-            raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
-        return Handed(cubins, symbol, place, name=name, source=source)
-    if not given:
-        raise BadArgument("from_cubin: {} names no architecture; give {'sm_90': path}")
-    unknown = [arch for arch in given if arch not in SPELLINGS]
-    if unknown:
-        raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
-    found = {arch: cubin_content(site, one) for arch, one in given.items()}
-    place = ", ".join(place for place, _ in found.values())
-    return Handed({arch: [one] for arch, (_, one) in found.items()}, symbol, place, name=name, source=source)
+    if not cubins:
+        raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
+    return Handed(cubins, symbol, place, name=name, source=source)
 
 
 class Chosen(NamedTuple):

@@ -27,16 +27,29 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed, serve
 from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
-from pytest_gpuperf.workload.timed_workload import TimedWorkload, take, take_briefly
+from pytest_gpuperf.workload.check import check_again
+from pytest_gpuperf.workload.confirm import leave
+from pytest_gpuperf.workload.figures import measure_figures
+from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.timed_workload import (
+    TimedWorkload,
+    interval_of,
+    record_of,
+    take,
+    take_briefly,
+    take_for_record,
+)
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
@@ -57,7 +70,33 @@ class Timed:
     """Why there is none, for the process that this one confirms for."""
 
 
-def gate_time(work: TimedWorkload) -> Timed:
+def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
+    evidence, task = book.workloads[request.name], worker.options.task
+    work = TimedWorkload(worker, request, evidence.key, request.identity())
+    if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
+        serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
+    passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
+    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
+    taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
+    if taken.rounds:
+        check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+        evidence = msgspec.structs.replace(
+            evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
+            interval_ns=interval_of([one.midmean for one in taken.rounds]),
+        )  # fmt: skip
+    judged = [timed.judgement] if timed.judgement is not None else []
+    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
+    worker.suspects += [timed.suspect] if timed.suspect is not None else []
+    if isinstance(task, ConfirmTask):
+        time_ns = taken.time_ns if taken.rounds else 0.0
+        leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
+                                 problem=timed.problem, time_ns=time_ns))  # fmt: skip
+    measure_figures(work, book)
+    return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
+
+
+def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.worker.options.time
     case = _case(work, record)
