@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
-from pytest_gpuperf.compile.machine_code.symbols import kernel_key, names_of
+from pytest_gpuperf.compile.machine_code.symbols import kernel_key, library_name
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -187,7 +187,8 @@ def _told(found: AuditedPairs, *, markdown: bool) -> str:
     """What differs."""
     changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
     others = [*found.new, *found.gone, *(kernel for pair in found.renamed for kernel in pair)]
-    names = names_of(dict.fromkeys([one.key.workload for one in changed] + [one.record.kernel for one in others]))
+    symbols = [one.key.workload for one in changed] + [one.record.kernel for one in others]
+    names = {symbol: library_name(symbol) for symbol in symbols}
     shown = {symbol: short_name(name) for symbol, name in names.items()}
     renamed = ((shown[old.record.kernel], shown[new.record.kernel]) for old, new in found.renamed)
     remarks = [

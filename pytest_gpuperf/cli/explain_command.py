@@ -17,7 +17,6 @@ from pytest_gpuperf.explain.comparison import Estimates, recorded_side
 from pytest_gpuperf.explain.explanation import explain_all, explained
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.process import last_run
 
 CLOSE_MATCHES = 5
@@ -66,7 +65,7 @@ def _from_baselines(name: str, baselines: Path, write: Callable[[str], object]) 
     for key in found:
         sides = list(_recorded(store, key, estimates))
         for side, whose in sides:
-            head, *figures = explained(WorkloadEvidence(key=key, state=state_of(side, {})), side, {}, compared=None)
+            head, *figures = explained(key, side, state_of(side, {}))
             several = len({other for _, other in sides}) > 1
             write("\n".join([head, *([f"    {whose}"] if several else []), *figures]) + "\n\n")
 

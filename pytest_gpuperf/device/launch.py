@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument, require
@@ -196,29 +196,24 @@ def attributes_of(launch: str) -> LaunchAttributes:
 
 
 def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:
-    """Raise ``LaunchError`` for a launch beyond what the device or the kernel takes."""
-    for why in _excesses(binary, facts, launch):
-        raise LaunchError(f"{binary.name}: {why}")
-
-
-def _excesses(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> Iterator[str]:
-    """What the driver would call an invalid value and no more; all else that it refuses it names itself."""
+    """Raise ``LaunchError`` for what the driver would call an invalid value; all else that it refuses it names."""
     grid, block, dynamic_bytes, _ = launch
     threads, static_bytes = math.prod(block), binary.profile.shared_bytes
-    for what, sizes, most in (("grid", grid, facts.max_grid), ("block", block, facts.max_block)):
-        if any(map(operator.gt, sizes, most)):
-            yield f"{what}={sizes} is beyond the device's limit of {most}"
-    if binary.required_block not in (None, block):
-        yield f"block={block}, and its machine code was compiled for {binary.required_block} alone"
     most_threads = min(facts.max_threads_per_block, binary.max_threads_per_block or facts.max_threads_per_block)
-    if threads > most_threads:
-        yield f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
-    most_bytes = facts.shared_bytes_per_block_optin
-    if not 0 <= dynamic_bytes <= most_bytes - static_bytes:
-        yield (
-            f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
-            f"device's limit of {most_bytes}"
-        )
+    most_bytes, why = facts.shared_bytes_per_block_optin, ""
+    if any(map(operator.gt, grid, facts.max_grid)):
+        why = f"grid={grid} is beyond the device's limit of {facts.max_grid}"
+    elif any(map(operator.gt, block, facts.max_block)):
+        why = f"block={block} is beyond the device's limit of {facts.max_block}"
+    elif binary.required_block not in (None, block):
+        why = f"block={block}, and its machine code was compiled for {binary.required_block} alone"
+    elif threads > most_threads:
+        why = f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
+    elif not 0 <= dynamic_bytes <= most_bytes - static_bytes:
+        why = f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
+        why += f"device's limit of {most_bytes}"
+    if why:
+        raise LaunchError(f"{binary.name}: {why}")
 
 
 def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:

@@ -30,14 +30,7 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import Identity, Round
-from pytest_gpuperf.model.verdict import (
-    NOT_CONFIRMED,
-    UNDECIDED,
-    EvidenceKind,
-    Judgement,
-    TimeFigures,
-    Verdict,
-)
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -101,40 +94,36 @@ def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgemen
 
 def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
     """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
-    decision, time = first.decision(case.limits, case.alpha), figures(case, first, second)
+    decision, limits = first.decision(case.limits, case.alpha), case.limits
     if decision is Decision.SLOWER:
-        verdict, reason = _confirmed(case.limits, first, second)
-        return case.judgement(verdict, f"{reason}{_of_means(case, first)}", time, first.time_ns, first.remarks)
-    if decision is None:
-        words = (
-            f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget, or make the launch longer"
-        )
-        return case.judgement(Verdict.INCONCLUSIVE, words, time, first.time_ns, first.remarks)
-    faster = decision is Decision.FASTER and not (case.by_process and not proven_faster(first.ratio, case.limits))
-    words = (
-        f"proven to be more than {amount(case.limits.tolerance)} faster" if faster
-        else f"proven to be less than {amount(case.limits.detect)} slower"
-    )  # fmt: skip
-    verdict = Verdict.FASTER if faster else Verdict.SAME
-    return case.judgement(verdict, words, time, first.time_ns, first.remarks)
+        verdict, words = _confirmed(limits, first, second)
+        words += _of_means(case, first)
+    elif decision is None:
+        words = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
+        verdict, words = Verdict.INCONCLUSIVE, f"{words}, or make the launch longer"
+    elif decision is Decision.FASTER and (not case.by_process or proven_faster(first.ratio, limits)):
+        verdict, words = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
+    else:
+        verdict, words = Verdict.SAME, f"proven to be less than {amount(limits.detect)} slower"
+    return case.judgement(verdict, words, figures(case, first, second), first.time_ns, first.remarks)
 
 
 def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | None:
     """The verdict on a callable by its pairs of processes, the gating one first; None: another pair is wanted."""
     first, ratios = pairs[0], [one.ratio for one in pairs]
-    decision, time = over_processes(ratios, case.limits, case.alpha), figures(case, first, pairs[-1])
-    found = f"{len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
+    decision = over_processes(ratios, case.limits, case.alpha)
+    found = f"by {len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
     if decision is Decision.SLOWER:
-        reason = f"proven to be more than {amount(case.limits.tolerance)} slower, by {found}"
-        return case.judgement(Verdict.SLOWER, f"{reason}{_of_means(case, first)}", time, first.time_ns)
-    if decision is Decision.SAME:
-        reason = f"slower in this process, which had the GPU first, and not in fresh ones, by {found}"
-        return case.judgement(Verdict.SAME, reason, time, first.time_ns)
-    if wants_pair(ratios, case.limits):
+        verdict, words = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
+        words += _of_means(case, first)
+    elif decision is Decision.SAME:
+        words = f"slower in this process, which had the GPU first, and not in fresh ones, {found}"
+        verdict = Verdict.SAME
+    elif wants_pair(ratios, case.limits):
         return None
-    return case.judgement(
-        Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}; a quieter machine decides it", time, first.time_ns
-    )
+    else:
+        verdict, words = Verdict.INCONCLUSIVE, f"{UNDECIDED} {found}; a quieter machine decides it"
+    return case.judgement(verdict, words, figures(case, first, pairs[-1]), first.time_ns)
 
 
 def record_bound(recorded: Sequence[Round]) -> float:

@@ -18,14 +18,7 @@ from typing import NamedTuple
 import filelock
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import (
-    NO_HOOKS,
-    GitFolder,
-    RevisionError,
-    is_shallow,
-    run_git,
-    said,
-)
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
 

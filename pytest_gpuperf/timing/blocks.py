@@ -153,8 +153,9 @@ MOST_PAD = 2 << 20
 class Opponent(Protocol):
     """The other side of a comparison, and the candidate beside it."""
 
-    timer: Timer
-    """Measures slots of either side."""
+    @property
+    def timer(self) -> Timer:
+        """Measures slots of either side."""
 
     @property
     def sides(self) -> Sides:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.machine_code.binary import binary_of
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -56,7 +56,7 @@ def instructions_of(binary: KernelBinary) -> int:
 
 @functools.cache
 def _instructions(cubin: bytes, symbol: str, arch: str) -> int:
-    return binary_of(cubin, symbol, arch).profile.instructions
+    return ready_made(cubin, symbol, place="the simulated GPU", arch=arch).profile.instructions
 
 
 class SimulatedKernel:

@@ -21,13 +21,7 @@ import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.binary import Unread, profile_of, with_instructions
-from pytest_gpuperf.compile.machine_code.containers import (
-    HEAD,
-    FoundCubin,
-    begins_as_container,
-    extracted,
-    is_cubin,
-)
+from pytest_gpuperf.compile.machine_code.containers import HEAD, FoundCubin, begins_as_container, extracted, is_cubin
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy
 from pytest_gpuperf.compile.machine_code.symbols import stable_symbol

@@ -5,7 +5,6 @@ Instructions are read by nvdisasm, but for machine code whose hash is on record:
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from pytest_gpuperf.compile.machine_code.sass import (
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, parameter_types, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
+from pytest_gpuperf.compile.source import hash_of_source
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary, StaticProfile
 
@@ -175,10 +175,11 @@ def ready_made(
     assembler = f"ptxas {found.assembler}" if found.assembler else ""
     kernel = find_kernel(symbol, found.kernels, place)
     return msgspec.structs.replace(
-        binary_of(cubin, kernel, arch or found.arch, log=log),
+        analyse(Compiled(cubin, lowered=kernel, log=log), arch or found.arch)[kernel],
+        cubin=cubin,
         name=name or readable(symbol),
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
-        source_hash=hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest() if source else "",
+        source_hash=hash_of_source(source) if source else "",
     )
 
 
@@ -194,17 +195,8 @@ def cubin_with(cubins: Sequence[bytes], symbol: str, place: str) -> bytes:
     return found.pop()
 
 
-def binary_of(cubin: bytes, symbol: str, arch: str, *, log: str = "") -> KernelBinary:
-    """The kernel ``symbol`` of a cubin for ``arch``, read whole (0.2 s); spilled bytes are known from the log alone.
-
-    Raises ``BadCubin`` if it is no cubin, ``KeyError`` if it has no such kernel; ``ToolchainMissing``.
-    """
-    kernels = analyse(Compiled(cubin, lowered=symbol, log=log), arch)
-    return msgspec.structs.replace(kernels[symbol], cubin=cubin)
-
-
 def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> KernelBinary:
-    """The same out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
+    """A kernel out of a store, whose code must have the hash ``on_record``.  Its profile is without instructions.
 
     Whoever can write a record can name any cubin in it.  Parameters have no types: a symbol out of a stranger's file is
     not handed to the C++ runtime's demangler.  Raises ``BadCubin`` for other code, and if it is no cubin, is for

@@ -1,7 +1,6 @@
 """From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ name and types.
 
-The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.  A mangled name
-of some hundred characters can stand for gigabytes of text, so a stranger's are demangled in a process with limits.
+The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
 """
 
 from __future__ import annotations
@@ -10,18 +9,11 @@ import contextlib
 import ctypes
 import functools
 import re
-import resource
-import subprocess
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.model.task import module_command
 
-_LIMIT_S = 10
-_MEMORY_BYTES = 1 << 30
-_LONGEST = 100_000
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1")
 _LENGTH = re.compile(r"\d+")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
@@ -60,31 +52,9 @@ def readable(symbol: str) -> str:
     return plain_name(symbol)
 
 
-def names_of(symbols: Iterable[str]) -> dict[str, str]:
-    """``readable`` names of a stranger's symbols; those that cannot be demangled in time have ``plain_name``.
-
-    The namespaces that libraries put their version into are left out.
-    """
-    distinct = sorted(set(symbols))
-    wanted, told = [one for one in distinct if one.startswith("_Z")], list[str]()
-    if wanted:
-        with contextlib.suppress(subprocess.TimeoutExpired, OSError):
-            done = subprocess.run(
-                module_command(__name__), input="\n".join(wanted), capture_output=True, encoding="utf-8",
-                errors="replace", timeout=_LIMIT_S,
-            )  # fmt: skip
-            told = done.stdout.split("\n")[:-1]
-    names = dict(zip(wanted, told, strict=False))
-    return {one: re.sub("(CUB|THRUST)_NS::", "", names.get(one) or plain_name(one)) for one in distinct}
-
-
-def main(_arguments: Sequence[str]) -> int:
-    """Write the readable name of each symbol that comes in, a line each, until a limit ends it."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (_LIMIT_S, _LIMIT_S))
-    for line in sys.stdin.read().split("\n"):
-        print(readable(line)[:_LONGEST].replace("\n", " "), flush=True)
-    return 0
+def library_name(symbol: str) -> str:
+    """``readable``, without the namespaces that libraries put their version into."""
+    return re.sub("(CUB|THRUST)_NS::", "", readable(symbol))
 
 
 def plain_name(symbol: str) -> str:

@@ -19,7 +19,7 @@ BESIDE = Beside(memory_bytes=4096, host=make_host_time())
 
 def after(old: Records, update: Update) -> Records:
     ((_, part),) = update.by_file().items()
-    return merged(old, part)
+    return merged(old, *part)
 
 
 def recorded(old: Records, record: TimeRecord) -> Records:

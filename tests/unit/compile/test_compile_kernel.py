@@ -9,15 +9,10 @@ import pytest
 from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compile_errors import (
-    BadOption,
-    CompileError,
-    UnknownArchitecture,
-    UnknownKernel,
-)
+from pytest_gpuperf.compile.compile_errors import BadOption, CompileError, UnknownArchitecture, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.compiler_texts import ptx_parameter_types
-from pytest_gpuperf.compile.machine_code.binary import binary_of
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
@@ -474,7 +469,7 @@ def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(arch: str, p
 
 def test_without_ptx_a_c_kernel_has_sizes_alone() -> None:
     made = compile_kernel(KernelSource(EVERY_KIND, "kinds"), "sm_120")
-    read = binary_of(made.cubin, "kinds", "sm_120")
+    read = ready_made(made.cubin, "kinds", place="here")
     assert [parameter.type for parameter in read.parameters] == [None] * 9
     assert [parameter.size for parameter in read.parameters] == [parameter.size for parameter in made.parameters]
 

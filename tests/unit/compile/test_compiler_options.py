@@ -6,13 +6,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.compiler_options import (
-    INCLUDE,
-    PRE_INCLUDE,
-    accepted,
-    values,
-    without_folders,
-)
+from pytest_gpuperf.compile.compiler_options import INCLUDE, PRE_INCLUDE, accepted, values, without_folders
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = 'extern "C" __global__ void work(float* x) { for (int i = 0; i < TILE; i++) x[i] *= 2; }'

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray, make_binary
+from device_samples import DeviceArray
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes, LoadedKernel
-from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -186,25 +185,6 @@ def test_the_driver_s_binding_has_what_is_called() -> None:
 # --- launches ------------------------------------------------------------------------------------
 
 
-def test_a_launch_is_as_the_library_makes_it_and_runs_without_the_library() -> None:
-    device = CapturingDevice()
-    calls: list[tuple[Any, ...]] = []
-
-    def call(*args: Any) -> None:
-        calls.append(args)
-        device.driver.enqueued.append(ADDED)
-
-    x = DeviceArray(np.zeros(4096, "float32"))
-    launch = cute_kernel(device).launch(call, (x, 4096))
-    launch()
-    launch()
-    assert calls == [(x, 4096)]
-    configuration, values = device.launched[-1]
-    assert configuration == Configuration((16, 1, 1), (256, 1, 1))
-    assert tuple(value.tobytes() for value in values) == CONTENTS
-    assert len(device.launched) == 2
-
-
 def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
     device = CapturingDevice()
     device.driver.enqueued.append(ADDED)
@@ -233,24 +213,4 @@ def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[A
         cute_kernel(device).launch(lambda: None)
 
 
-def test_without_a_gpu_nothing_is_called() -> None:
-    def call() -> None:
-        raise AssertionError("called")
-
-    with pytest.raises(DeviceNeeded, match="needs a GPU: a launch of another library is captured"):
-        cute_kernel(PlaceholderDevice()).launch(call)
-
-
 # --- evidence of several architectures -----------------------------------------------------------
-
-
-def test_each_architecture_has_the_occupancy_of_its_own_block() -> None:
-    few, many = (make_binary(arch=arch, required_block=block) for arch, block in
-                 (("sm_80", (128, 1, 1)), ("sm_90", (512, 1, 1))))  # fmt: skip
-    kernel = Kernel({"sm_80": few, "sm_90": many}, device=PlaceholderDevice(), native="sm_90")
-    launch = kernel.launch(4, 512)
-    assert {arch: record.block for arch, record in launch.records().items()} == {
-        "sm_80": (128, 1, 1),
-        "sm_90": (512, 1, 1),
-    }
-    assert {arch: one.blocks_per_sm for arch, one in launch.occupancy.items()} == {"sm_80": 16, "sm_90": 4}

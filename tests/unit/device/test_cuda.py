@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
+from device_samples import FakeCupy, FakeError, FakeNvml
 from dsl_samples import cubin
 
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -101,17 +100,6 @@ def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: Fak
         assert cupy.streams.current is device.stream
         raise KeyError
     assert cupy.streams.current is mine
-
-
-def test_each_load_is_a_module_of_its_own_and_leaves_no_file(
-    device: CudaDevice, cupy: FakeCupy, binary: KernelBinary
-) -> None:
-    device.load(binary)
-    device.load(binary)
-    (_, first, content), (_, second, _) = (entry for entry in cupy.log if entry[0] == "load")
-    assert first != second
-    assert content == binary.cubin
-    assert not Path(first).parent.exists()
 
 
 def test_a_launch_goes_through_and_shared_memory_is_asked_for_when_needed(
@@ -229,15 +217,6 @@ def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread
     assert cupy.log == ["gpuperf:0", *threads, "end"]
 
 
-def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
-    assert device.state().sm_clock_mhz == 1980
-    host = np.arange(3.0)
-    assert (device.to_host(DeviceArray(host)) == host).all()
-    assert device.to_host([1, 2]).tolist() == [1, 2]
-    device.synchronize()
-    assert cupy.log[-1] == "synchronize"
-
-
 def test_a_variable_of_the_module_is_written(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
     kernel = device.load(binary)
     kernel.write("weights", b"\0\1\2\0")
@@ -271,12 +250,3 @@ def test_a_tile_kernel_is_launched_in_blocks_of_one_thread(
     launched = [entry for entry in cupy.log if entry[0] == "launch"]
     assert launched == [("launch", symbol, (4, 1, 1), (1, 1, 1), (), 0)]
     assert [given[3].block for given in told] == [(1, 1, 1)]
-
-
-def test_a_call_is_captured_on_the_devices_stream_while_that_is_current(
-    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuda, "capture_call", lambda _, stream, call: (stream, call()))
-    del cupy.log[:]
-    assert device.capture(lambda: cupy.log.append("called")) == (device.stream_pointer, None)
-    assert cupy.log.index("entered") < cupy.log.index("called") < cupy.log.index("left")

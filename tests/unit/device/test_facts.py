@@ -48,13 +48,6 @@ def test_what_nvml_does_not_tell_is_none_and_no_error(library: Any) -> None:
     assert state.other_processes == ()
 
 
-def test_older_drivers_know_the_reasons_by_their_older_name() -> None:
-    library = FakeNvml(
-        "GPU-11", nvmlDeviceGetCurrentClocksEventReasons=REFUSED, nvmlDeviceGetCurrentClocksThrottleReasons=8
-    )
-    assert Nvml(library, "11").state().throttle_reasons == ("hardware slowdown",)
-
-
 @pytest.mark.parametrize("own", [20, 30, 40])
 def test_processes_of_this_run_are_no_strangers(own: int, proc: Path) -> None:
     """Be it the controller, a worker, or a child with a group of its own, which has no cousins."""

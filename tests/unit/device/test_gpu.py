@@ -53,17 +53,6 @@ def failure(compared: Any, *arguments: Any, **settings: Any) -> str:
     return str(caught.value)
 
 
-def test_facts_are_attributes(gpu: Gpu, absent: Gpu) -> None:
-    assert (gpu.sm_count, gpu.arch, gpu.compute_capability, gpu.l2_bytes) == (132, "sm_90", (9, 0), 50 << 20)
-    assert (gpu.available, absent.available) == (True, False)
-    assert absent.sm_count == 132
-    assert {"sm_count", "arch", "random"} <= set(dir(gpu))
-    with pytest.raises(AttributeError, match=r"no attribute 'cores': dir\(gpu\) lists all"):
-        _ = gpu.cores
-    with pytest.raises(AttributeError):
-        _ = gpu._cores
-
-
 def test_arrays_and_peaks_come_from_the_device(gpu: Gpu) -> None:
     assert (gpu.random(9, seed=1) == gpu.random(9, seed=1)).all()
     assert gpu.zeros((2, 3)).shape == gpu.full((2, 3), 1).shape == gpu.empty((2, 3)).shape == (2, 3)

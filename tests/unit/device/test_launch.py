@@ -132,7 +132,7 @@ def test_records_carry_the_occupancy_of_the_launch_for_every_target() -> None:
 
 def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
     device = HostDevice()
-    array = device.arrays.zeros(8)
+    array = device.arrays.zeros(8, "float32")
     kernel = make_kernel(8, 4, device=device, native="sm_90")
     launch = kernel.launch(grid=2, block=4, args=(array, 8))
     launch()

@@ -19,7 +19,6 @@ __constant__ float weights[LENGTH];
 namespace limits { __device__ int most; }
 extern "C" __global__ void work(float* x) { x[threadIdx.x] += weights[threadIdx.x] + limits::most; printf("x"); }
 """
-PLAIN = 'extern "C" __global__ void work(float* x) { x[0] = 1; }'
 WEIGHTS = np.arange(9, dtype="float32")
 
 
@@ -97,14 +96,6 @@ def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
 def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> None:
     with pytest.raises(LaunchError, match=told):
         kernel.set_constant(name, value)
-
-
-def test_another_machine_code_is_filled_with_what_it_has(kernel: Kernel, device: Noting) -> None:
-    kernel.set_constant("weights", WEIGHTS)
-    kernel.variables.fill(Loaded(device), compiled(text=PLAIN))
-    assert device.log == []
-    kernel.variables.fill(Loaded(device), compiled())
-    assert device.log == [("weights", WEIGHTS.tobytes())]
 
 
 def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel) -> None:

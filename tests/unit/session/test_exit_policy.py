@@ -11,15 +11,7 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.session.exit_policy import (
-    POLICY,
-    Effect,
-    effect,
-    fails,
-    failure_message,
-    failures,
-    missing_fails,
-)
+from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, fails, failure_message, failures, missing_fails
 from pytest_gpuperf.update.select import takes
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."

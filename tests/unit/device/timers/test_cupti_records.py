@@ -95,15 +95,6 @@ def test_every_record_is_read_whatever_buffers_it_came_in(
     assert source.tags == {one.correlation_id: one.external_id for one in tags}
 
 
-def test_names_are_copied_and_not_remembered_from_buffer_to_buffer(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    flushed(source, binding, [kernel(1, name="first")])
-    ctypes.memmove(library.name_address("first"), b"other", 5)  # a module was unloaded, another one took its place
-    flushed(source, binding, [kernel(2, name="first")])
-    assert [activity.name for activity in source.activities] == ["first", "other"]
-
-
 def test_a_buffer_is_lent_again_only_when_it_has_been_read(source: Records, library: SimulatedLibrary) -> None:
     first = library.request()
     assert first is not None
@@ -148,19 +139,6 @@ def test_a_start_forgets_what_a_failed_measurement_has_left(
     source.flush(0)
     assert source.activities == []
     assert left_over in (library.request(), library.request())
-
-
-def test_a_start_takes_the_records_back_from_whoever_has_them(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    other = buffers_of(library)
-    other.start()
-    flushed(other, binding, [kernel(1)])
-    source.start()
-    flushed(source, binding, [kernel(2)])
-    assert [activity.correlation for activity in other.activities] == [1]
-    assert [activity.correlation for activity in source.activities] == [2]
-    assert library.registrations == 3
 
 
 def test_callbacks_outlive_their_source(library: SimulatedLibrary) -> None:

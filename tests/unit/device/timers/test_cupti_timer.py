@@ -58,13 +58,6 @@ def test_a_sample_is_the_sum_of_all_that_a_run_launches(timer: CuptiTimer, strea
     assert parts == pytest.approx({"first": 3200, "second": 12_800, "[memset]": 60_000}, abs=70)
 
 
-def test_cold_samples_are_flushed_each_and_warm_ones_never(timer: CuptiTimer, stream: SimulatedStream) -> None:
-    timer.measure([Slot(kernel(stream, 3200.0), 5)], "warm")
-    assert stream.flushes == 0
-    timer.measure([Slot(kernel(stream, 3200.0), 5)], "cold")
-    assert stream.flushes == 6
-
-
 def test_reset_runs_before_the_flush_of_every_sample_and_is_not_timed(
     timer: CuptiTimer, stream: SimulatedStream
 ) -> None:
@@ -207,18 +200,6 @@ def test_records_of_a_failed_measurement_never_count_for_another_timer(
     assert cupti.records  # still in a buffer
     (times,) = other.measure([Slot(kernel(stream, 3200.0), 9)], "cold")
     assert times == pytest.approx([3200.0] * 9, abs=32)
-
-
-@pytest.mark.parametrize("error", [CuptiError("NOT_SUPPORTED"), RuntimeError("libcupti.so.13 not found")])
-def test_opening_where_cupti_does_not_start_says_why(
-    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def refuse() -> None:
-        raise error
-
-    monkeypatch.setattr(cupti, "get_timestamp", refuse)
-    with installed(monkeypatch, cupti), pytest.raises(TimerError, match=str(error)):
-        open_cupti(stream)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("lost_ns", "late_ns", "pauses"), [

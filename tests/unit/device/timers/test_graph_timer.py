@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 from simulated_libcupti import SimulatedLibrary
-from simulated_stream import (
-    GRAPH_LAUNCH,
-    PAIR,
-    SimulatedCupti,
-    SimulatedStream,
-    installed,
-    opened,
-)  # fmt: skip
+from simulated_stream import GRAPH_LAUNCH, PAIR, SimulatedCupti, SimulatedStream, installed, opened
 
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot
@@ -55,19 +48,6 @@ def test_tick_and_overhead_are_measured(stream: SimulatedStream) -> None:
     timer = GraphTimer(stream)
     assert timer.tick_ns == pytest.approx(32.0, abs=0.1)
     assert timer.overhead_ns == pytest.approx(PAIR + GRAPH_LAUNCH, abs=64)
-
-
-def test_reset_comes_before_every_sample_and_is_not_timed(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-    resets = []
-
-    def reset() -> None:
-        resets.append(len(stream.log))
-        stream.kernel(40_000.0, "reset")
-
-    (times,) = timer.measure([Slot(kernel(stream, 5000.0), 4, reset)], "warm")
-    assert len(resets) == 5
-    assert times == pytest.approx([5000.0] * 4, abs=100)
 
 
 def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream) -> None:
