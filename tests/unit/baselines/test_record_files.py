@@ -39,7 +39,7 @@ from pytest_gpuperf.model.time_record import Beside, TimeRecord
 
 def of_update(update: Update) -> Records:
     ((_, part),) = update.by_file().items()
-    return merged({}, part)
+    return merged({}, *part)
 
 
 FULL = make_time(

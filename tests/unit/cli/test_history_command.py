@@ -72,8 +72,11 @@ def test_a_history_is_drawn(history, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["no_such_test.py"], "nothing on record of no_such_test.py"), (["--output", "h.txt"], "none of the endings"),
-     (["--baselines", "nowhere"], "there is no folder nowhere")],
+    [
+        (["no_such_test.py"], "nothing on record of no_such_test.py"),
+        (["--output", "no/h.html"], "there is no folder no"),
+        (["--baselines", "nowhere"], "there is no folder nowhere"),
+    ],
 )  # fmt: skip
 def test_what_cannot_be_shown_says_why(history, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(history[0])
