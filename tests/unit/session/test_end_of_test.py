@@ -15,7 +15,6 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.judge.time_verdict import Suspect
-from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
@@ -203,23 +202,11 @@ def test_waiting_workload_is_given_up_when_its_test_is_reported(run: Run, second
 def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run) -> None:
     item = run.item()
     launches = SimpleNamespace(last=["copy"])
-    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches, memory=DeviceMemory)
+    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
     raised = ended(item, CheckedOnly("no times"))
     assert isinstance(raised, FAILED)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
     assert (stash.record_of(item).whole, run.worker.gpu_lost) == (False, item.nodeid)
-
-
-def test_test_without_memory_has_who_holds_it(run: Run) -> None:
-    class OutOfMemoryError(Exception):
-        """As CuPy calls its own."""
-
-    held = DeviceMemory(total=2 << 30, free=1 << 30, others=1 << 30)
-    run.worker.opened = SimpleNamespace(fault=lambda: "", launches=None, memory=lambda: held)
-    for problem, words in ((OutOfMemoryError("none left"), "1.00 GiB of 2.00 GiB are free"), (WRONG, "")):
-        item = run.item()
-        assert ended(item, problem) is problem
-        assert stash.record_of(item).memory.partition("\n")[0] == words
 
 
 def test_process_of_another_revision_is_left(run: Run) -> None:
@@ -339,16 +326,15 @@ def test_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
 def test_failure_shows_what_the_gate_would_have_said(run: Run) -> None:
     item = slower_item(run)
     test = stash.record_of(item)
-    test.memory, test.red_signature, test.severity = "1 GiB of 2 GiB are free", "spills", 1.5
+    test.red_signature, test.severity = "spills", 1.5
     said = report(failed=True, longrepr="AssertionError: wrong")
     end_of_test.attach(item, said)
-    memory, (name, text) = said.sections
-    assert memory == ("gpuperf: memory of the GPU", "1 GiB of 2 GiB are free")
+    ((name, text),) = said.sections
     assert (name, text.splitlines()[0]) == ("gpuperf", "copy  SLOWER  on nvidia-h200 (time)")
     assert (said.gpuperf_red, said.gpuperf_severity) == ("spills", 1.5)
     for other in (report(failed=True, longrepr=f"Failed: {text}"), report(failed=True)):
         end_of_test.attach(item, other)
-        assert other.sections == [memory]
+        assert other.sections == []
     green = report(longrepr="skipped")
     end_of_test.attach(item, green)
     assert (green.sections, hasattr(green, "gpuperf_red")) == ([], False)
