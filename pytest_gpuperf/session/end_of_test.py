@@ -15,7 +15,7 @@ from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
+from pytest_gpuperf.process.gpu_fault import broken_by
 from pytest_gpuperf.report.failures import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
@@ -45,7 +45,6 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if loss is not None:
         problem, test.whole = loss, False
         run.gpu_lost = item.nodeid
-    test.memory = memory_words(run, problem)
     stopped = problem is not None and stops_early(item, problem)
     if problem is not None and stopped:
         _note_early_stop(run, test, problem)
@@ -188,8 +187,6 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> None:
     """What else a failed test shows: a test that failed by its own assertion, what the gate would have said."""
-    if test.memory:
-        report.sections.append(("gpuperf: memory of the GPU", test.memory))
     if test.red_signature:
         report.gpuperf_red, report.gpuperf_severity = test.red_signature, test.severity  # type: ignore[attr-defined]
         report.gpuperf_error = test.red_by_error  # type: ignore[attr-defined]

@@ -11,7 +11,6 @@ from run_samples import Run, judgement, workload
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.process import RUNNING
@@ -29,12 +28,11 @@ def evidence(said: Any) -> TestEvidence:
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_failure_shows_who_held_the_memory_and_what_it_has_in_common_with_others(run: Run, failed: bool) -> None:
+def test_a_failure_says_what_it_has_in_common_with_others(run: Run, failed: bool) -> None:
     item, said = run.item(), report(failed=failed)
     book = stash.record_of(item)
-    book.memory, book.red_signature, book.severity = "1 GiB of 2 GiB are free", "spills", 1.5
+    book.red_signature, book.severity = "spills", 1.5
     end_of_test.attach(item, said)
-    assert said.sections == ([("gpuperf: memory of the GPU", "1 GiB of 2 GiB are free")] if failed else [])
     found = getattr(said, "gpuperf_red", None), getattr(said, "gpuperf_severity", None)
     assert found == (("spills", 1.5) if failed else (None, None))
 
@@ -84,26 +82,13 @@ def ended(item: Any, problem: BaseException | None = None) -> BaseException | No
 def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run, judged: list[Any]) -> None:
     item = run.item()
     launches = SimpleNamespace(last=["copy"])
-    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches, memory=DeviceMemory)
+    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
     raised = ended(item, CheckedOnly("no times"))
     assert isinstance(raised, pytest.fail.Exception)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
     book = stash.record_of(item)
     assert book.red_signature == ""
     assert (book.whole, run.state.gpu_lost) == (False, item.nodeid)
-
-
-def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> None:
-    class OutOfMemoryError(Exception):
-        """As CuPy calls its own."""
-
-    item = run.item()
-    held = DeviceMemory(total=2 << 30, free=1 << 30, others=1 << 30)
-    run.worker.opened = SimpleNamespace(fault=lambda: "", launches=None, memory=lambda: held)
-    assert isinstance(ended(item, OutOfMemoryError("none left")), OutOfMemoryError)
-    assert stash.record_of(item).memory.startswith("1.00 GiB of 2.00 GiB are free")
-    ended(item, ValueError("wrong"))
-    assert stash.record_of(item).memory == ""
 
 
 def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list[Any]) -> None:
