@@ -40,6 +40,8 @@ class GpuPerf:
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
     * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
+    * ``accuracy``: a function that returns the error of the last run's results, such as
+      ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are
       copied into the launch's arrays, in their order without the outputs, or by a dict of names or positions; a
       callable is called with them.
@@ -69,6 +71,7 @@ class GpuPerf:
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
         measure: Sequence[str] | Mapping[str, float | None] = (),
+        accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
@@ -84,6 +87,7 @@ class GpuPerf:
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
             inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
+            accuracy=_function("accuracy", accuracy),
             measure=tolerances("measure", settings.measure, measure),
         )  # fmt: skip
         try:
