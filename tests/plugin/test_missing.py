@@ -207,6 +207,11 @@ def test_measurement_that_raises_fails_its_test(
     assert recorded.baseline_files() == before
 
 
+def test_accuracy_that_raises_fails_its_test(recorded: Suite) -> None:
+    recorded.edit("test_suite.py", TIMED, f"    {CAUGHT.format(f'gpuperf({LAUNCH}, accuracy=lambda: 1 / 0)')}\n")
+    assert recorded.run("--gpuperf").ret == 1
+
+
 # --- nothing measured ----------------------------------------------------------------------------
 
 NOTHING = {
