@@ -128,7 +128,7 @@ class KernelCompiler:
         Raises ``UnsupportedKernel`` for one that only Numba can compile or launch, ``UnknownArchitecture`` and
         ``ToolchainMissing``.
         """
-        targets = self._targets(arch)
+        targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
         _, wanted = self._wanted(targets)
         try:
             handed = read_numba(dispatcher, signature, wanted)
