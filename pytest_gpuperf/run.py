@@ -246,10 +246,11 @@ class Run:
         from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
-        return share(self._gated_tests, self._shares[node_id])
+        return share(self.gated_tests, self._shares[node_id])
 
     @property
-    def _gated_tests(self) -> int:
+    def gated_tests(self) -> int:
+        """That the run collected, at least one."""
         return max(len(self.results.gated), 1)
 
     def take_suspects(self) -> list[Suspect]:
