@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import random
 import secrets
-import warnings
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -25,7 +23,7 @@ from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
@@ -39,7 +37,8 @@ from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.timing.rounds import LONG_NS, Rounds
+from pytest_gpuperf.timing.rounds import Rounds
+from pytest_gpuperf.workload.aa_test import draw_aa_test
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.figures import measure_figures
@@ -53,8 +52,6 @@ from pytest_gpuperf.workload.timed_workload import (
     take_for_record,
 )
 
-AA_TESTS, AA_BUDGET_S, AA_E = 3, 0.2, 1000.0
-"""Launches of a run that are compared with themselves, in the mean; seconds for each; the e-value that warns."""
 MOST_KERNELS = 8
 """Of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
@@ -96,9 +93,8 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
         time_ns = taken.time_ns if taken.rounds else 0.0
         leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
-    is_drawn = len(book.workloads) == 1 and random.random() * worker.gated_tests < AA_TESTS
-    if is_drawn and request.launch is not None and timed.judgement is not None and not work.confirms:
-        _test_against_itself(work, request.launch)
+    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
+        draw_aa_test(work)
     measure_figures(work, book)
     return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
@@ -119,26 +115,6 @@ def _gate_time(work: TimedWorkload) -> Timed:
         return Timed(Rounds(()), time_verdict.unchanged(case, f"{reason}; not timed"))
     taken = take_briefly(work)
     return Timed(taken, time_verdict.unchanged(case, reason, taken.time_ns), problem=reason)
-
-
-def _test_against_itself(work: TimedWorkload, launch: Launch) -> None:
-    """Warn if a launch differs from itself (an A/A test): that is the machine's doing."""
-    device, timer, limits, expected_ns = work.worker.device, work.worker.timer, work.request.limits, work.expected_ns()
-    if expected_ns >= LONG_NS:
-        return
-    opponent = CubinOpponent(device, timer, launch, BaselineLaunch(launch.binary), cache=work.request.cache)
-    found = compare(
-        device, opponent, limits, 1 / AA_E, seed=secrets.randbits(32), duration_ns=expected_ns, budget_s=AA_BUDGET_S
-    ).comparison  # fmt: skip
-    log_e = max(log_e_slower(found.r, limits), log_e_slower([-one for one in found.r], limits))
-    if log_e >= math.log(AA_E):
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")  # -W error would fail a test by it
-            warnings.warn(
-                f"A/A test: {work.key} differs from itself, x{found.ratio:.3f} after {len(found.r)} blocks (seed "
-                f"{found.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again",
-                stacklevel=2,
-            )
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
