@@ -19,7 +19,7 @@ The rooms, from the front door down; the contract in pyproject.toml says who may
 ``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
 ``baselines``, ``advise`` the committed files, and differences to causes
 ``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
-``options``, ``read_options``  flags and ini keys; ``arguments``: what the marker and calls take
+``options``, ``arguments``  flags and ini keys; what the marker and calls take
 ``judge``, ``model``    pure decisions, and the records that they decide on
 ``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
                         of errors with a message for a user

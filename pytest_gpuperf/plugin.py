@@ -15,7 +15,7 @@ import pytest
 from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
 from pytest_gpuperf.context import marker, stash
-from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
+from pytest_gpuperf.options import add_options, read_options, spell_out_defaults
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,12 +29,6 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(args: list[str]) -> None:
     spell_out_defaults(args)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    keep_modules_together(config)
-    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,10 +14,15 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.read_options import from_root
+from pytest_gpuperf.options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""
+
+
+def may_measure(item: pytest.Item) -> bool:
+    """Whether a test may come to a kernel or a workload."""
+    return not {"cuda_kernel", "gpuperf"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 class Ended(NamedTuple):
@@ -45,6 +50,8 @@ class TestsFound(msgspec.Struct):
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: set[str] = msgspec.field(default_factory=set)
     """Architectures of the same GPUs."""
+    there: set[str] = msgspec.field(default_factory=set)
+    """Tests of the revision that is compared with, if one is, that may measure something."""
 
     def join(self, other: TestsFound) -> None:
         """Add what another process found."""

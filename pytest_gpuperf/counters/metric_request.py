@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.judge.counters import Better, Metric
+from pytest_gpuperf.model.limits import is_metric
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.options import is_metric
 
 PREFIX = "derived:"
 

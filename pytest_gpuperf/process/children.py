@@ -24,7 +24,15 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.formatting import harmless
-from pytest_gpuperf.model.task import AS_COMMAND, TASK_FILE, ChildTask, ProfileTask, RevisionTask, write_task
+from pytest_gpuperf.model.task import (
+    AS_COMMAND,
+    TASK_FILE,
+    ChildTask,
+    ConfirmTask,
+    ProfileTask,
+    RevisionTask,
+    write_task,
+)
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -74,7 +82,7 @@ class RunningChild:
 
 
 def run_task(
-    config: pytest.Config, task: ChildTask, log: Path, limit_s: float, environ: Mapping[str, str]
+    config: pytest.Config, task: ConfirmTask | ProfileTask, log: Path, limit_s: float, environ: Mapping[str, str]
 ) -> int | None:
     """Exit status of a child that has done this task; None if it was ended for not being done in time.
 
@@ -129,12 +137,13 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
+    if isinstance(task, RevisionTask):
+        return  # it is told which to run
     fixtures = {"gpuperf"} if isinstance(task, ProfileTask) else set[str]()
-    takes = task.takes if isinstance(task, RevisionTask) else set(task.nodes).__contains__
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        fits = takes(item.nodeid) and fixtures <= set(getattr(item, "fixturenames", ()))
+        fits = item.nodeid in task.nodes and fixtures <= set(getattr(item, "fixturenames", ()))
         (kept if fits else dropped).append(item)
     items[:] = kept
     if dropped:
@@ -176,7 +185,7 @@ WORKER_ARGUMENTS = "gpuperf_arguments"
 """Under this name a pytest-xdist worker is told the run's own command line."""
 
 
-def child_command(config: pytest.Config, task: ChildTask) -> list[str]:
+def child_command(config: pytest.Config, task: ConfirmTask | ProfileTask) -> list[str]:
     """The command line of this run, for the modules of a task's tests, without touching the run's files.
 
     Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is

@@ -11,7 +11,6 @@ import hashlib
 import shutil
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -41,10 +40,9 @@ class RevisionBaselines(BaselineStore):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self._names: dict[str, bytes] = {}
-        self.files = self._names
+        self.files = self._names = dict[str, bytes]()
         self._code: dict[str, bytes] = {}
-        self._unwritten = Update(static={}, time={}, cubins=[])
+        self._unwritten: list[Update] = []
 
     def add(self, update: Update) -> None:
         """Take what one more test ran."""
@@ -54,19 +52,19 @@ class RevisionBaselines(BaselineStore):
             self._tests.pop(place, None)
         self._profiles, self._listed, self._toolchains = {}, None, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
-        old = self._unwritten
-        self._unwritten = Update(
-            static={**old.static, **update.static}, time={**old.time, **update.time},
-            cubins=[*old.cubins, *update.cubins],
-        )  # fmt: skip
+        self._unwritten.append(update)
 
     def cubin(self, sha256: str) -> bytes:
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
 
     def leave(self) -> None:
         """Write what is not in the folder yet."""
-        BaselineStore(self.root).write(self._unwritten)
-        self._unwritten = Update(static={}, time={}, cubins=[])
+        new, self._unwritten = self._unwritten, []
+        BaselineStore(self.root).write(Update(
+            static={place: record for one in new for place, record in one.static.items()},
+            time={place: record for one in new for place, record in one.time.items()},
+            cubins=[cubin for one in new for cubin in one.cubins],
+        ))  # fmt: skip
 
 
 class Against:

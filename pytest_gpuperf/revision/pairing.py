@@ -149,7 +149,7 @@ def start_early(worker: Run, task: ChildTask) -> None:
     callables = [key for key, record in records if record is not None and not record.identity.code]
     with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
         if callables:
-            process_for(worker, revision_for(worker, callables[0])).begin(callables[0].node_id)
+            process_for(worker, revision_for(worker, callables[0])).ask(callables[0].node_id, pairs=True)
 
 
 # --- in the process of the other revision --------------------------------------------------------

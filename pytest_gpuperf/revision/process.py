@@ -27,7 +27,6 @@ from pytest_gpuperf.process.children import (
     log_lines,
     own_options,
 )
-from pytest_gpuperf.read_options import place_of
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import (
@@ -212,7 +211,7 @@ def places_there(config: pytest.Config, revision: Revision) -> list[str] | None:
 
     Raises ``pytest.UsageError`` for a place outside of the repository.
     """
-    given = [place_of(config, place.partition("::")[0]) for place in given_places(config)]
+    given = [config.invocation_params.dir / place.partition("::")[0] for place in given_places(config)]
     there = [revision.tree / _inside(config, revision, place) for place in given]
     found = [str(place) for place in dict.fromkeys(there) if place.exists()]
     return None if given and not found else found

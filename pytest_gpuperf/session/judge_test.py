@@ -22,7 +22,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
-from pytest_gpuperf.revision.against import reworded
+from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.not_reached import not_reached
@@ -39,6 +39,8 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
     Returns why a baseline cannot be read; empty if all of them can.
     """
     options = run.options
+    if AGAINST in config.stash:
+        config.stash[AGAINST].learn(test.node_id)
     try:
         if options.gates and not whole:  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
@@ -131,6 +133,8 @@ def _name_origins(config: pytest.Config, run: Run, test: TestRecord, *, whole: b
     finding = config.stash.get(stash.FINDING, None)
     if not fresh or finding is None or finding.found is None:
         return
+    if AGAINST in config.stash:
+        config.stash[AGAINST].learn_rest()
     gone = {
         key: records
         for key, records in run.records.items()

@@ -17,10 +17,9 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.tests_found import FindingTests, without_group
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.options import Options
+from pytest_gpuperf.options import REVISION_FOLDER, Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
-from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
 from pytest_gpuperf.report.terminal import Screen
@@ -46,29 +45,34 @@ def begin(config: pytest.Config, options: Options) -> None:
     if options.active:
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
         config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
+    if options.against and not options.is_child and _runs_tests(config):
+        against.begin(config)
     if options.active and not hasattr(config, "workerinput"):
-        reporting = Reporting(config, options)
+        reporting = Reporting(config)
         config.pluginmanager.register(reporting, "gpuperf-reporting")
         config.pluginmanager.register(reporting.messages, "gpuperf-messages")
+
+
+def _runs_tests(config: pytest.Config) -> bool:
+    asked = config.option
+    return not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
 
 
 class Reporting:
     """A plugin of the process that reports."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.options = options
         self.messages = Messages()
-        asked = config.option
-        self._runs_tests = not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
+        self._runs_tests = _runs_tests(config)
+
+    @property
+    def options(self) -> Options:
+        """A comparison with a revision names another folder of baselines at the session's start."""
+        return self.config.stash[stash.OPTIONS]
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self) -> None:
-        if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and self._runs_tests:

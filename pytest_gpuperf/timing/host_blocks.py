@@ -7,7 +7,6 @@ ratio of their times.  What the GPU does meanwhile is not timed: it is waited fo
 from __future__ import annotations
 
 import contextlib
-import gc
 import math
 import platform
 import random
@@ -16,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pytest_gpuperf.garbage import no_collection
 
 Cost = Callable[[], float]
 """Does it, and returns what it took in nanoseconds."""
@@ -61,7 +62,7 @@ def host_cost(run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Cal
 
     def cost() -> float:
         wait()
-        with _no_collection():
+        with no_collection():
             took: list[int] = []
             while len(took) < calls and (len(took) < LEAST_CALLS or sum(took) < SLOT_NS):
                 took.append(_called(run, reset))
@@ -77,18 +78,6 @@ def _called(run: Callable[[], Any], reset: Callable[[], Any] | None = None) -> i
     before = time.perf_counter_ns()
     run()
     return max(time.perf_counter_ns() - before, 1)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage is collected inside, as far as that was on."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _FixedWorkPiece:
@@ -117,7 +106,7 @@ def interpreter_work() -> None:
 
 def interpreter_cost() -> float:
     """What the fixed work takes: the median of as many calls as a workload has at most."""
-    with _no_collection():
+    with no_collection():
         return statistics.median(_called(interpreter_work) for _ in range(MOST_CALLS))
 
 

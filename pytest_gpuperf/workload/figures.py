@@ -133,12 +133,11 @@ def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
         leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, comparison=first))
         return figure, []
 
-    def settle(found: Sequence[Confirmation]) -> Judgement | None:
-        later = [one.comparison for one in found if one.comparison is not None]
-        return secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first, *later])
+    def settle(found: Sequence[Confirmation]) -> Judgement:
+        second = found[0].comparison if found else None
+        return secondary.judge_host_time(work.key, work.target, limits, alpha, first, second)
 
     judgement = settle(())
-    assert judgement is not None
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
         work.worker.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
     return figure, [judgement]

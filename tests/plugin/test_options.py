@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
-from pytest_gpuperf.read_options import ci_variable
+from pytest_gpuperf.options import ci_variable
 
 
 @pytest.mark.parametrize(

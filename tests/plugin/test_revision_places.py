@@ -75,12 +75,6 @@ def two_packages(project: Suite) -> tuple[Path, tuple[str, ...]]:
     return with_hog(project, "b/tests"), ("a", "b")
 
 
-def a_module(project: Suite) -> tuple[Path, tuple[str, ...]]:
-    for name in ("pkg/__init__.py", "pkg/tests/__init__.py", "pytest.ini"):
-        write(project, name, "[pytest]\npythonpath = .\n" if name == "pytest.ini" else "")
-    return with_hog(project, "pkg/tests"), ("--pyargs", "pkg.tests")
-
-
 def a_link(project: Suite) -> tuple[Path, tuple[str, ...]]:
     test = with_hog(project, "tests")
     (project.path / "t").symlink_to("tests")
@@ -95,7 +89,7 @@ def a_file_and_its_test(project: Suite) -> tuple[Path, tuple[str, ...]]:
     return with_hog(project), ("test_hog.py", "test_hog.py::test_hog")
 
 
-@pytest.mark.parametrize("made", [root_beside, two_packages, a_module, a_link, a_name_in_a_link, a_file_and_its_test])
+@pytest.mark.parametrize("made", [root_beside, two_packages, a_link, a_name_in_a_link, a_file_and_its_test])
 def test_a_loss_is_red_however_its_test_is_named(
     project: Suite, made: Callable[[Suite], tuple[Path, tuple[str, ...]]]
 ) -> None:

@@ -10,12 +10,10 @@ The first warp of a block stands for all of them, unless the thread's index deci
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
@@ -26,6 +24,7 @@ from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
 from pytest_gpuperf.compile.warp_model.loops import exit_of, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
+from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -59,19 +58,7 @@ class DecodedKernel:
         self.constants = constants
 
 
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """A walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_without_collection()
+@no_collection()  # a walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
