@@ -87,6 +87,8 @@ class RevisionTask(Record, frozen=True, tag="revision"):
     """Stand for another revision: run its tests when told, and interleave the samples of its callables."""
 
     takes_times: ClassVar[bool] = True
+    nodes: ClassVar[tuple[str, ...]] = ()
+    """It is told one by one."""
     folder: Path
     """For the files of this process."""
     others: tuple[Path, ...]

@@ -28,7 +28,6 @@ from pytest_gpuperf.model.task import (
     AS_COMMAND,
     TASK_FILE,
     ChildTask,
-    ConfirmTask,
     ProfileTask,
     RevisionTask,
     write_task,
@@ -82,7 +81,7 @@ class RunningChild:
 
 
 def run_task(
-    config: pytest.Config, task: ConfirmTask | ProfileTask, log: Path, limit_s: float, environ: Mapping[str, str]
+    config: pytest.Config, task: ChildTask, log: Path, limit_s: float, environ: Mapping[str, str]
 ) -> int | None:
     """Exit status of a child that has done this task; None if it was ended for not being done in time.
 
@@ -185,7 +184,7 @@ WORKER_ARGUMENTS = "gpuperf_arguments"
 """Under this name a pytest-xdist worker is told the run's own command line."""
 
 
-def child_command(config: pytest.Config, task: ConfirmTask | ProfileTask) -> list[str]:
+def child_command(config: pytest.Config, task: ChildTask) -> list[str]:
     """The command line of this run, for the modules of a task's tests, without touching the run's files.
 
     Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import is_deleted, may_measure
+from pytest_gpuperf.context.tests_found import TestsFound, is_deleted, may_measure
 from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision, UntimedWork
@@ -42,9 +42,9 @@ class RevisionBaselines(BaselineStore):
         super().__init__(root)
         self.files = self._names = dict[str, bytes]()
         self._code: dict[str, bytes] = {}
-        self._unwritten: list[Update] = []
+        self._unwritten: dict[str, Update] = {}
 
-    def add(self, update: Update) -> None:
+    def add(self, node_id: str, update: Update) -> None:
         """Take what one more test ran."""
         for place, part in update.by_file().items():
             self._names[layout.record_file(*place)] = b""
@@ -52,18 +52,19 @@ class RevisionBaselines(BaselineStore):
             self._tests.pop(place, None)
         self._profiles, self._listed, self._toolchains = {}, None, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
-        self._unwritten.append(update)
+        self._unwritten[node_id] = update
 
     def cubin(self, sha256: str) -> bytes:
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
 
-    def leave(self) -> None:
-        """Write what is not in the folder yet."""
-        new, self._unwritten = self._unwritten, []
+    def leave(self, changed: Collection[str]) -> None:
+        """Write what is not in the folder yet, with the machine code of ``changed`` tests: packing it takes long."""
+        new, self._unwritten = self._unwritten, {}
+        whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
         BaselineStore(self.root).write(Update(
-            static={place: record for one in new for place, record in one.static.items()},
-            time={place: record for one in new for place, record in one.time.items()},
-            cubins=[cubin for one in new for cubin in one.cubins],
+            static={place: record for one in whole for place, record in one.static.items()},
+            time={place: record for one in whole for place, record in one.time.items()},
+            cubins=[cubin for one in whole for cubin in one.cubins],
         ))  # fmt: skip
 
 
@@ -74,6 +75,8 @@ class Against:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         self._known: set[str] = set()
+        self.changed: set[str] = set()
+        """Tests that have other machine code than the revision."""
         self._test = ""
         """Node id of the test that runs here, if it may measure something."""
         self._broken = ""
@@ -182,7 +185,7 @@ class Against:
             return
         update = _update(ended)
         if isinstance(run.store, RevisionBaselines):
-            run.store.add(update)
+            run.store.add(node_id, update)
         else:
             run.store.write(update)
         run.forget_records()
@@ -192,8 +195,8 @@ class Against:
 
     def learn_rest(self) -> None:
         """Of tests that have none of their name here, though the run looked for it."""
-        found = self._config.stash[stash.FINDING].found
-        for node_id in sorted(found.there - found.tests) if found is not None else ():
+        found = self._config.stash[stash.FINDING].found or TestsFound()
+        for node_id in sorted(found.there - found.tests):
             module, _, test = node_id.partition("::")
             skipped = any(is_below(node_id, place) for place in found.skipped)
             if skipped or is_deleted(self._config, found, Key(module=module, test=test, workload="")):
@@ -204,7 +207,12 @@ class Against:
         ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if ended and not self._is_worker:
             self.learn_rest()
-        leave_evidence(self._run)
+        self.leave_evidence()
+
+    def leave_evidence(self) -> None:
+        """Let other processes read what is known of the revision by now."""
+        if isinstance(self._run.store, RevisionBaselines):
+            self._run.store.leave({*self.changed, self._test})
 
 
 AGAINST: pytest.StashKey[Against] = pytest.StashKey()
@@ -216,10 +224,10 @@ def begin(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[AGAINST], "gpuperf-against")
 
 
-def leave_evidence(run: Run) -> None:
-    """Let other processes read what is known of the revision by now, if one is compared with."""
-    if isinstance(run.store, RevisionBaselines):
-        run.store.leave()
+def _without_code(update: Update) -> Update:
+    static = {place: msgspec.structs.replace(record, cubin="") for place, record in update.static.items()}
+    times = {place: msgspec.structs.replace(record, cubin="") for place, record in update.time.items()}
+    return Update(static=static, time=times)
 
 
 def _update(ended: TestEnded) -> Update:

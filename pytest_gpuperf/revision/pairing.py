@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
     modules = {node_id.partition("::")[0] for node_id in finding.so_far.tests} if finding is not None else set()
     of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
     names = {path.name for path in python}
-    loaded = {Path(os.path.realpath(file)) for file in imported().values() if Path(file).name in names}
+    loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values() if Path(file).name in names}
     return not (loaded & python) <= of_other_tests
 
 

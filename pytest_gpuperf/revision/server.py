@@ -49,12 +49,11 @@ class RevisionServer:
             if isinstance(request, Quit):
                 return
             if isinstance(request, RunTest):
-                item = items.get(request.node_id)
-                known = item is not None
-                self._link.send(self._ran(item, items, request) if known else self._unknown(request.node_id))
+                known = request.node_id in items
+                self._link.send(self._ran(items, request) if known else self._unknown(request.node_id))
 
-    def _ran(self, item: pytest.Item, items: Mapping[str, pytest.Item], request: RunTest) -> TestEnded:
-        run, node_id = stash.run_of(self._config), item.nodeid
+    def _ran(self, items: Mapping[str, pytest.Item], request: RunTest) -> TestEnded:
+        run, node_id, item = stash.run_of(self._config), request.node_id, items[request.node_id]
         ends = self._config.stash[stash.FINDING].ends
         for known in (run.results.results, run.results.failures, ends):
             known.pop(node_id, None)

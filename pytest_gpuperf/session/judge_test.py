@@ -57,6 +57,8 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
                 renamed = {work.was for work in test.workloads.values()} if named else set()
                 lacking = not_reached(run, test, stopped=stopped)
                 test.unreached = tuple(one for one in lacking if one.key not in renamed)
+            if AGAINST in config.stash and test.unrecorded:
+                config.stash[AGAINST].changed.add(test.node_id)
             if run.revision is not None:
                 foreign = next(iter(foreign_files_of(config).lines()), "")
                 for work in list(test.workloads.values()):
