@@ -28,13 +28,12 @@ from numpy.typing import NDArray
 
 from pytest_gpuperf.judge import decision as judge
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, PASSING, Decision, share
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Noise = Callable[[np.random.Generator, int], tuple[Values, Values]]
 """Blocks of equal work, so many rows: log ratios of midmeans and of means."""
-LIMITS = PROFILES["tight"]
 EFFECTS = (0.0, LIMITS.tolerance, LIMITS.detect)
 TESTS = (1, 20, 500)
 """That a run collects; the workload is the first of one.  For the older procedure: its number in the run."""

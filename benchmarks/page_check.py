@@ -52,16 +52,11 @@ VERDICTS = [Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, *[Verdict.SAME
 
 def recorded() -> Iterator[tuple[Key, TimeRecord, dict[str, Any]]]:
     store = BaselineStore(ROOT / "baselines")
-    for module in store.modules("nvidia-h200"):
+    for target, module in store.places():
         codes = store.load("sm_90", module)
-        for test, works in store.time_tests("nvidia-h200", module).items():
-            for name, record in works.items():
-                static = dict(
-                    [("sm_90", code) for (key, _), code in codes.items() if (key.test, key.workload) == (test, name)][
-                        -1:
-                    ]
-                )
-                yield Key(module, test, name), record, static
+        for (key, _), record in store.load(target, module).items() if target == "nvidia-h200" else ():
+            static = dict([("sm_90", code) for (known, _), code in codes.items() if known == key][-1:])
+            yield key, record, static
 
 
 def evidence() -> list[TestEvidence]:

@@ -105,8 +105,7 @@ def ratio(figures: TimeFigures) -> str:
 def time_line(figures: TimeFigures) -> str:
     """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
 
-    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``; those of
-    sustained slots are ``paired in sustained slots``.
+    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``.
     """
     parts = [] if figures.ratio is None else [ratio(figures)]
     if figures.ratio is not None and figures.interval is not None:
@@ -116,8 +115,7 @@ def time_line(figures: TimeFigures) -> str:
         parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
     if figures.tolerance:
         parts.append(f"tolerance {figures.tolerance * 100:g} %")
-    slots = " in sustained slots" if figures.pair_slot == "sustained" else ""
-    parts.append(figures.method + slots + _evidence(figures))
+    parts.append(figures.method + _evidence(figures))
     return "  ".join(parts)
 
 

@@ -16,7 +16,7 @@ import warm_python
 from hypothesis import HealthCheck, settings
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.options import CI_SERVICES
+from pytest_gpuperf.read_options import CI_SERVICES
 
 pytest_plugins = ["pytester"]
 

@@ -18,7 +18,7 @@ import pytest
 from markdown_pages import ROOT
 
 from pytest_gpuperf.cli.command_line import build_parser
-from pytest_gpuperf.options import read_options
+from pytest_gpuperf.read_options import read_options
 
 if sys.version_info >= (3, 11):
     import tomllib

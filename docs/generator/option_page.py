@@ -9,7 +9,8 @@ import inspect
 from source_text import NOTE, attribute_docs, in_line, table
 
 from pytest_gpuperf import hookspecs
-from pytest_gpuperf.context import marker
+from pytest_gpuperf.api import marker
+from pytest_gpuperf.arguments import setting_problem
 from pytest_gpuperf.options import FLAGS, SWITCH, Flag, Options
 
 HEAD = f"""\
@@ -74,7 +75,7 @@ def _marker() -> str:
 
 
 def _keyword_accepts(name: str) -> str:
-    return (marker._problem(name, NO_VALUE) or "").partition("it takes ")[2]
+    return (setting_problem(name, NO_VALUE) or "").partition("it takes ")[2]
 
 
 def _hooks() -> list[str]:

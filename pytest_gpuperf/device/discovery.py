@@ -138,23 +138,3 @@ def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed
         return worker
     environ[VARIABLE] = entries[worker % len(entries)]
     return worker % len(entries)
-
-
-def first_architecture() -> str | None:
-    """``sm_90`` of the first visible GPU, found without starting CUDA; None if NVML knows of none.
-
-    Of a number in ``CUDA_VISIBLE_DEVICES`` NVML's own order is taken, which differs from CUDA's only among GPUs
-    of different models.
-    """
-    visible, nvml = visible_devices(os.environ), importlib.import_module("pynvml")
-    if visible == []:
-        return None
-    first = visible[0] if visible else "0"
-    try:
-        nvml.nvmlInit()
-        by_index, by_uuid = nvml.nvmlDeviceGetHandleByIndex, nvml.nvmlDeviceGetHandleByUUID
-        handle = by_index(int(first)) if first.isdigit() else by_uuid(first)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    except nvml.NVMLError:
-        return None
-    return f"sm_{major}{minor}"

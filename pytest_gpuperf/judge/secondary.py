@@ -1,30 +1,27 @@
-"""Verdicts on what a workload costs beside its time on the GPU: memory and error exactly, host time by blocks.
+"""Verdicts on what a workload costs beside its time on the GPU: memory, error and host time against the record.
 
-A host time is a ratio to a reference kernel's place on the CPU: fixed work of the plugin's own, done in blocks with it,
-so that other clocks and a busy machine move both.  The recorded ratio takes the baseline's place.  What a process has
-for life (its allocator, its CPU, where its code and data lie) is in all of its blocks, and has moved the ratio of equal
-work by 27 % on an H200's host.  So the usual tolerance lies above that, and a loss is confirmed in a second process.
+A host time is a ratio to fixed work of the plugin's own, done beside it, so that other clocks and a busy machine move
+both.  What a process has for life (its allocator, its CPU, where its code and data lie) is in all that it measures, and
+has moved the ratio of equal work by 27 % on an H200's host.  So the usual tolerance lies above that, and a loss is
+confirmed in a second process.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+import msgspec
+
 from pytest_gpuperf.formatting import duration, percent
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, Decision
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import HostTime
-from pytest_gpuperf.model.verdict import UNDECIDED, BesideEvidence, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 
 TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
 """More by no more than this fraction is accepted."""
-DETECTED = 1.3
-"""Tolerances by which a host time is not worse where that is proven."""
 WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
     "memory": "device memory", "accuracy": "error", "host": "host time",
 })  # fmt: skip
@@ -48,12 +45,13 @@ def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
 def judge_exact(
     key: Key, target: str, kind: BesideEvidence, before: float, after: float, tolerance: float | None
 ) -> Judgement:
-    """Device memory in bytes, or an error, against that on record."""
+    """Device memory in bytes, an error, or a host time in nanoseconds, against that on record."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
     way: Literal["worse", "better", "neutral"] = (
         "worse" if after > before + band else "better" if after < before - band else "neutral"
     )
-    shown = [str(int(one)) if kind == "memory" else f"{one:.4g}" for one in (before, after)]
+    form = {"memory": lambda one: str(int(one)), "host": duration}.get(kind, "{:.4g}".format)
+    shown = [form(one) for one in (before, after)]
     change = Change(
         what=WORDS[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
         note=percent(after / before - 1) if before and after != before else "",
@@ -66,15 +64,9 @@ def judge_exact(
 # --- host time -----------------------------------------------------------------------------------
 
 
-def limits_of(tolerance: float | None) -> Limits:
-    """Of a host time."""
-    delta = TOLERANCES["host"] if tolerance is None else tolerance
-    return Limits(delta, DETECTED * delta)
-
-
-def recorded_log(record: HostTime) -> float:
-    """Log of the recorded ratio, which stands for the baseline in each block."""
-    return math.log(statistics.median(record.ratios))
+def as_on_record(record: HostTime, now: HostTime) -> float:
+    """What one run takes, in nanoseconds, where fixed work takes as long as it did when it was recorded."""
+    return record.time_ns * statistics.median(now.ratios) / statistics.median(record.ratios)
 
 
 def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judgement | None:
@@ -87,28 +79,18 @@ def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judg
 
 
 def judge_host_time(
-    key: Key, target: str, limits: Limits, alpha: float, first: Comparison, second: Comparison | None = None
+    key: Key, target: str, record: HostTime, after_ns: float, tolerance: float | None, second_ns: float | None = None
 ) -> Judgement:
-    """The verdict on the blocks of one process, whose loss or gain is final with those of a ``second``.
-
-    ``time_ns`` of a comparison is what one run took there.
-    """
-    decision = first.decision(limits, alpha)
-    confirmed = second is None or second.decision(limits, CONFIRMING_ALPHA) is decision
-    verdict, reason, direction = Verdict.SAME, "", "neutral"
-    if decision is None:
+    """The verdict on a host time ``as_on_record``; a loss or a gain is final with that of a second process."""
+    first, second = (
+        judge_exact(key, target, "host", record.time_ns, after_ns if time_ns is None else time_ns, tolerance)
+        for time_ns in (after_ns, second_ns)
+    )
+    if second.verdict is first.verdict or first.verdict is Verdict.SAME:
+        return first
+    changes = tuple(msgspec.structs.replace(one, direction="neutral") for one in first.changes)
+    verdict, reason = Verdict.SAME, ""
+    if first.verdict is Verdict.WORSE and second_ns is not None:
         verdict = Verdict.INCONCLUSIVE
-        reason = f"{UNDECIDED}: a quieter machine or a larger --gpuperf-budget decides it"
-    elif decision is Decision.FASTER and confirmed:
-        verdict, reason, direction = Verdict.BETTER, "host time got better", "better"
-    elif decision is Decision.SLOWER and confirmed:
-        verdict, reason, direction = Verdict.WORSE, "host time got worse", "worse"
-    elif decision is Decision.SLOWER and second is not None:
-        verdict, reason = Verdict.INCONCLUSIVE, f"worse in 1 process, and x{second.ratio:.3f} in the next"
-    blocks = "+".join(str(len(one.r)) for one in (first, second) if one is not None)
-    change = Change(
-        what=WORDS["host"], before=duration(first.time_ns / first.ratio), after=duration(first.time_ns),
-        direction=direction,  # type: ignore[arg-type]
-        note=f"{percent(first.ratio - 1)} beside fixed work, {blocks} blocks",
-    )  # fmt: skip
-    return Judgement(key=key, target=target, kind="host", verdict=verdict, reason=reason, changes=(change,))
+        reason = f"worse in one process, and x{second_ns / record.time_ns:.3f} in the next"
+    return msgspec.structs.replace(first, verdict=verdict, reason=reason, changes=changes)

@@ -50,8 +50,7 @@ def compare_static(
     else:
         launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): its time will tell"
         verdict, reason = Verdict.SAME, launch if same_code else NOTHING_GATES
-    launch_changed = same_code and verdict is Verdict.SAME
-    return judgement(verdict=verdict, reason=reason, changes=changes, launch_changed=launch_changed)
+    return judgement(verdict=verdict, reason=reason, changes=changes)
 
 
 NOTHING_GATES = "the machine code changed, and nothing in it that gates"

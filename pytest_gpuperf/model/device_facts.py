@@ -31,11 +31,6 @@ class DeviceFacts(Record, frozen=True):
     max_blocks_per_sm: int
     warp_size: int = 32
     driver: str = ""
-    cuda: str = ""
-    cupy: str = ""
-    power_limit_w: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
 
     @property
     def arch(self) -> str:
@@ -47,9 +42,6 @@ class DeviceState(Record, frozen=True):
     """What NVML says about the GPU at one moment.  None: this GPU or driver does not tell."""
 
     sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    temperature_c: int | None = None
-    power_w: float | None = None
     throttle_reasons: tuple[str, ...] = ()
     """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
     other_processes: tuple[int, ...] = ()

@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.model.evidence import Key, Record
-from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 # --- command lines -------------------------------------------------------------------------------
@@ -126,13 +126,6 @@ EVIDENCE = ".evidence"
 """Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
 
 
-class UntimedWork(Record, frozen=True):
-    """What would run, where no GPU runs it."""
-
-    identity: Identity
-    cache: CacheMode
-
-
 class Revision(Record, frozen=True):
     """What a run has to know of the revision that it compares with, beside its evidence."""
 
@@ -150,13 +143,6 @@ class Revision(Record, frozen=True):
     """The worktree that it is checked out in, for as long as the run lasts."""
     lacking: dict[str, str] = msgspec.field(default_factory=dict)
     """Why tests that ran by now left no evidence, or not all of it, by node id: ``its test fails there: ...``."""
-    untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
-    """What would run of their workloads where there is no GPU, by ``str`` of their keys."""
-
-    def launched_by(self, module: str, test: str) -> list[str]:
-        """Names of the workloads that this test would run there on a GPU."""
-        start = f"{module}::{test} ["
-        return [key.removeprefix(start).removesuffix("]") for key in self.untimed if key.startswith(start)]
 
 
 def read_revision(folder: Path) -> Revision | None:

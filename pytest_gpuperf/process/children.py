@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import (
     AS_COMMAND,

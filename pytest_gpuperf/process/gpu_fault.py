@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import without_group
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.options import Options
+from pytest_gpuperf.results import without_group
 from pytest_gpuperf.run import Run
 
 TIMES_RECORDED = 1000

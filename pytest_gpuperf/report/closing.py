@@ -22,8 +22,6 @@ def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
     for one in evidence:
         for work in one.workloads:
             found[work.key] = min((judged.verdict for judged in work.judgements), key=rank_of, default=None)
-        for judged in one.unreached:
-            found[judged.key] = min(judged.verdict, found.get(judged.key), key=rank_of)
     return found
 
 
@@ -35,7 +33,6 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
 def none_written(book: Results, options: Options, arguments: Sequence[str]) -> str:
     """The message of an update that had nothing to write; ``arguments`` are the run's paths."""
     verdicts = Counter(verdicts_of(book.evidence).values())
-    untimed, other_work = any(one.status == "static only" for one in book.evidence), verdicts[Verdict.NOT_COMPARABLE]
     if not book.tests_run:
         mode = next((word for word in arguments if word in UPDATE_MODES), "")
         why = f"no test ran{f' (the mode is written --update-baselines={mode})' if mode else ''}"
@@ -45,13 +42,6 @@ def none_written(book: Results, options: Options, arguments: Sequence[str]) -> s
         why = "every test with a workload failed"
     elif options.update == "new":
         why = "every workload has one"
-    elif untimed and other_work:
-        those = numbered(other_work, "workload", "is", "are")
-        command = with_flags("pytest --update-baselines NODEID", options.repeated)
-        why = (
-            f"{those} NOT-COMPARABLE with the times on record. To record other work, name its test on a machine with a "
-            f"GPU: {command}"
-        )
     elif options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
         why = "all are up to date"
     else:

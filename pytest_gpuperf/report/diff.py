@@ -72,17 +72,14 @@ class ModuleDiff(NamedTuple):
     kernels: tuple[KernelDiff, ...]
 
 
-def modules_of(entries: Iterable[Difference], most: int = 1000) -> list[ModuleDiff]:
-    """All rows, in the order of their entries; of a module so many kernels, and how many more there are."""
+def modules_of(entries: Iterable[Difference]) -> list[ModuleDiff]:
+    """All rows, in the order of their entries."""
     modules: dict[str, dict[str, list[Difference]]] = defaultdict(lambda: defaultdict(list))
     for one in entries:
         modules[one.module][one.kernel].append(one)
     found = []
     for module, by_kernel in modules.items():
         kernels = [KernelDiff(quoted(name, LONGEST_TEXT), tuple(_rows(those))) for name, those in by_kernel.items()]
-        if rest := len(kernels[most:]):
-            more = DiffRow("not shown", "", "--markdown FILE names them")
-            kernels[most:] = [KernelDiff(f"{numbered(rest, 'kernel')} more", (more,))]
         found.append(ModuleDiff(quoted(module, LONGEST_TEXT), tuple(kernels)))
     return found
 

@@ -132,17 +132,9 @@ def document_of(
 
 def document_from(report: RunReport) -> Document:
     """The run that a report was written of."""
-    rows = [_row(one, work) for one in report.tests for work in (*one.workloads, *_unreached(one))]
+    rows = [_row(one, work) for one in report.tests for work in one.workloads]
     rows.sort(key=lambda row: (row.passes, 0 if row.passes else rank_of(row.verdict)))
     return Document(report, tuple(rows))
-
-
-def _unreached(one: TestEvidence) -> list[WorkloadEvidence]:
-    """Workloads that a test stopped too early for."""
-    return [
-        WorkloadEvidence(key=key, judgements=tuple(j for j in one.unreached if j.key == key))
-        for key in dict.fromkeys(judgement.key for judgement in one.unreached)
-    ]
 
 
 def _row(one: TestEvidence, work: WorkloadEvidence) -> Row:

@@ -1,6 +1,6 @@
 """Remarks at the end of a run, each said once.
 
-Baselines that the code beats, workloads that a test stopped too early for, counters, renamed workloads, and causes that
+Baselines that the code beats, counters, renamed workloads, and causes that
 advice sees in kernels that changed and did not fail.
 """
 
@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -49,49 +49,6 @@ def accepting_command(judged: Iterable[Judgement], repeated: Sequence[str], mode
 def with_flags(command: str, repeated: Sequence[str]) -> str:
     """The command with the flags that it needs to be about what this run judged."""
     return " ".join((command, *map(shlex.quote, repeated)))
-
-
-def launch_changed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """What runs the code on record in another launch, of tests that stopped for want of a GPU."""
-    found = {
-        str(judgement.key): judgement.reason
-        for one in evidence
-        if one.status == "static only"
-        for judgement in one.judgements
-        if judgement.verdict is Verdict.SAME and judgement.launch_changed
-    }
-    return deduplicated(list(found.items()), NAMED)
-
-
-def unoptimised_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """One line for the kernels that an option keeps from being optimised, each named once."""
-    found: dict[frozenset[str], str] = {}
-    for one in evidence:
-        for work in one.workloads:
-            if work.unoptimised:
-                code = frozenset(record.profile.code_hash for record in work.static.values())
-                found.setdefault(code, f"{work.key} ({work.unoptimised})")
-    if not found:
-        return []
-    return [
-        f"{numbered(len(found), 'kernel', 'is', 'are')} compiled without optimisation, and no measure for the code "
-        f"that is: {first_of(list(found.values()), NAMED, ',')}"
-    ]
-
-
-UNREACHED_LINE_EACH = 5
-"""Workloads; more of them share one line."""
-
-
-def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
-    """Remarks on workloads that were not reached; none if every one was."""
-    first = {judgement.key: judgement for judgement in reversed(list(judgements))}
-    keys = sorted(first)
-    if len(keys) <= UNREACHED_LINE_EACH:
-        return [f"{key.node_id}: {key.workload} {first[key].reason}" for key in keys]
-    named = first_of([f"{key.node_id}: {key.workload}" for key in keys], NAMED, ",")
-    why = first[keys[0]].reason.partition(": ")[2]
-    return [f"{len(keys)} workloads have a baseline and were not reached: {named}. {why[0].upper()}{why[1:]}"]
 
 
 def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:

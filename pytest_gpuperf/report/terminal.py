@@ -81,10 +81,8 @@ def header(options: Options) -> str:
         task = f"updating baselines ({options.update})"
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
-    by_hand = options.tolerance is not None
-    zone = f"tolerance {options.limits().tolerance * 100:g} %" if by_hand else f"profile {options.profile}"
     opponent = f"against {options.against}" if options.against else f"baselines in {options.baselines}"
-    return f"gpuperf: {task}, {zone}, {opponent}"
+    return f"gpuperf: {task}, tolerance {options.tolerance * 100:g} %, {opponent}"
 
 
 def summary(
@@ -103,7 +101,6 @@ def summary(
     screen.warn(remarks.hints(evidence, most=None if screen.verbose else most))
     if options.ncu:
         screen.warn(remarks.counter_lines(evidence, outcome.counter_notes, options))
-    screen.warn(remarks.unreached_lines(book.unreached))
     _update(screen, outcome, book, options)
     screen.warn(run_remarks(book, outcome, options))
     for path in outcome.reports:
@@ -116,18 +113,17 @@ def summary(
 def run_remarks(book: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks on the run as a whole, besides tables and single verdicts."""
     evidence = _with_findings(book)
-    lines = remarks.unoptimised_lines(evidence)
+    lines: list[str] = []
     if not options.update:
-        lines += remarks.launch_changed_lines(evidence)
         lines += [] if options.strict or options.against else remarks.stale_lines(evidence, options.repeated)
     lines += closing.no_gpu_line(evidence, gates=options.gates)
     lines += [*losses(evidence, options), *closing.undecided_line(book.judgements)]
-    return [*lines, *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out]
+    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
 
 
 def _with_findings(book: Results) -> list[TestEvidence]:
     """Evidence of the tests that the summary has something to say about."""
-    return [one for one in book.evidence if one.workloads or one.unreached]
+    return [one for one in book.evidence if one.workloads]
 
 
 def _tables(screen: Screen, book: Results, evidence: Sequence[TestEvidence], options: Options) -> None:

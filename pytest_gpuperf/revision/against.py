@@ -9,26 +9,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import TestsFound, is_deleted, may_measure
 from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import unpacked
-from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision, UntimedWork
+from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
+from pytest_gpuperf.results import TestsFound, may_measure
 from pytest_gpuperf.revision.process import NotPaired, give_up, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
@@ -40,19 +40,23 @@ class RevisionBaselines(BaselineStore):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.files = self._names = dict[str, bytes]()
         self._code: dict[str, bytes] = {}
         self._unwritten: dict[str, Update] = {}
 
     def add(self, node_id: str, update: Update) -> None:
         """Take what one more test ran."""
-        for place, part in update.by_file().items():
-            self._names[layout.record_file(*place)] = b""
-            self._loaded[place] = merged(self._loaded.get(place, {}), part)
+        for place, (new, _) in update.by_file().items():
+            self._loaded[place] = merged(self._loaded.get(place, {}), new)
             self._tests.pop(place, None)
-        self._profiles, self._listed, self._toolchains = {}, None, None
+        self._profiles, self._places = {}, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
         self._unwritten[node_id] = update
+
+    def paths(self) -> Iterable[str]:
+        return [layout.record_file(*place) for place, records in self._loaded.items() if records]
+
+    def content(self, path: str) -> bytes | None:  # noqa: ARG002 all is in memory
+        return None
 
     def cubin(self, sha256: str) -> bytes:
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
@@ -117,7 +121,8 @@ class Against:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
-        config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
+        options = config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
+        config.stash[stash.RUN] = Run(config, options, self._run.results)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
@@ -129,9 +134,8 @@ class Against:
         except NotPaired:
             return
         try:
-            finding = self._config.stash[stash.FINDING]
-            if finding.found is not None:
-                finding.found.there = set(process.tests())
+            there = process.tests()
+            (self._run.results.found or TestsFound()).there.update(there)
         except OtherSideLost as problem:
             why = f"its tests cannot run: {process.explained(problem)}. Its last lines:{process.last_lines()}"
             self._broken = f"--gpuperf-against={self._run.options.against}: {why}"
@@ -189,17 +193,14 @@ class Against:
         else:
             run.store.write(update)
         run.forget_records()
-        for work in ended.evidence.workloads:
-            if work.identity is not None and work.cache is not None:
-                revision.untimed[str(work.key)] = UntimedWork(identity=work.identity, cache=work.cache)
 
     def learn_rest(self) -> None:
         """Of tests that have none of their name here, though the run looked for it."""
-        found = self._config.stash[stash.FINDING].found or TestsFound()
+        found = self._run.results.found or TestsFound()
         for node_id in sorted(found.there - found.tests):
             module, _, test = node_id.partition("::")
             skipped = any(is_below(node_id, place) for place in found.skipped)
-            if skipped or is_deleted(self._config, found, Key(module=module, test=test, workload="")):
+            if skipped or found.lacks(self._config, Key(module=module, test=test, workload="")):
                 self.learn(node_id)
 
     @pytest.hookimpl(tryfirst=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.compile.cache import default_folder
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.revision.imports import imported, installed_folders, within
 from pytest_gpuperf.revision.worktree import repository_of, working_trees

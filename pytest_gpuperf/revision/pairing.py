@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
@@ -93,8 +92,7 @@ def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
     python = frozenset(path for path in code if path.suffix == ".py")
     if len(code) > len(python):
         return True
-    finding = worker.config.stash.get(stash.FINDING, None)
-    modules = {node_id.partition("::")[0] for node_id in finding.so_far.tests} if finding is not None else set()
+    modules = {node_id.partition("::")[0] for node_id in worker.results.so_far.tests}
     of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
     names = {path.name for path in python}
     loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values() if Path(file).name in names}

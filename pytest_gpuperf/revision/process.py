@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import TASK_FILE, Revision, RevisionTask, write_task
 from pytest_gpuperf.process.children import (

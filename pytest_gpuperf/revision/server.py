@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import TestsFound, may_measure
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.evidence import is_below
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.timing.process_opponent import (
     PATIENCE_S,
@@ -24,6 +24,12 @@ from pytest_gpuperf.timing.process_opponent import (
     RunTest,
     TestEnded,
 )
+
+HOW = {
+    "passed": "", "failed": "its test fails there: {}", "skipped": "its test is skipped there: {}",
+    "xfailed": "its test was expected to fail there, and did: {}",
+}  # fmt: skip
+"""Why a test that ended so left no evidence, or not all of it."""
 
 
 class RevisionServer:
@@ -54,9 +60,9 @@ class RevisionServer:
 
     def _ran(self, items: Mapping[str, pytest.Item], request: RunTest) -> TestEnded:
         run, node_id, item = stash.run_of(self._config), request.node_id, items[request.node_id]
-        ends = self._config.stash[stash.FINDING].ends
-        for known in (run.results.results, run.results.failures, ends):
-            known.pop(node_id, None)
+        results = run.results
+        results.ends.pop(node_id, None)
+        results.by_test.pop(node_id, None)
         run.link = self._link if request.pairs else None
         os.environ |= {HELD_VARIABLE: run.device.facts.uuid} if request.pairs else {}
         item.session._setupstate.teardown_exact(item)  # the test before may have announced another one
@@ -65,23 +71,16 @@ class RevisionServer:
             del os.environ[HELD_VARIABLE]
         if run.opened is not None and not run.gpu_lost:
             run.opened.release_unused()
-        end, evidence = ends.get(node_id), run.results.results.get(node_id)
-        why = run.results.failures.get(node_id, "")
-        early = evidence is not None and evidence.status != "complete" and evidence.workloads
-        if why:
-            why = f"its test fails there: {why}"
-        elif end is not None and end.how == "xfailed":
-            why = f"its test was expected to fail there, and did: {end.reason}"
-        elif end is not None and end.how == "skipped" and not early:
-            why = f"its test is skipped there: {end.reason}"
+        end, evidence = results.ends.get(node_id, Ended("skipped", "it did not run")), results.by_test.get(node_id)
+        early = evidence is not None and evidence.status != "complete" and bool(evidence.workloads)
         return TestEnded(
-            why=why, failed=node_id in run.results.failures, evidence=evidence, last=bool(run.gpu_lost),
-            foreign=foreign_files_of(self._config).lines(),
+            why="" if end.how == "skipped" and early else HOW[end.how].format(end.reason), failed=end.how == "failed",
+            evidence=evidence, last=bool(run.gpu_lost), foreign=foreign_files_of(self._config).lines(),
         )  # fmt: skip
 
     def _unknown(self, node_id: str) -> TestEnded:
         """Why there is no such test, if more is known than that."""
-        found: TestsFound = self._config.stash[stash.FINDING].so_far
+        found = stash.run_of(self._config).results.so_far
         module = node_id.partition("::")[0]
         skipped = [why for place, why in found.skipped.items() if is_below(node_id, place)]
         why = ""

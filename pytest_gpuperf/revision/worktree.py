@@ -18,15 +18,7 @@ from typing import NamedTuple
 import filelock
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import (
-    NO_HOOKS,
-    GitFolder,
-    RevisionError,
-    is_shallow,
-    refuse_another_users,
-    run_git,
-    said,
-)
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
 
@@ -48,10 +40,9 @@ def repository_of(folder: Path) -> Repository:
     found = run_git(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or len(lines) != 2:
-        refuse_another_users(folder, found)
         raise RevisionError(
-            f"{folder} is in no git repository with a working tree, so it has no other revisions (git says: "
-            f"{said(found)}). Start in the repository that the tests belong to"
+            f"{folder} is in no git repository with a working tree that git reads, so it has no other revisions "
+            f"(git says: {said(found)}). Start in the repository that the tests belong to"
         )
     return Repository(*(Path(line).resolve() for line in lines))
 

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.formatting import harmless, visible
@@ -30,13 +30,13 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     """Judge what the test found and end it: passed, failed, skipped, static only or checked only.
 
     ``phase`` is the one that ends: a fixture may stop a test before its call.
-    Raises what the test raised, unless that was an early stop, or what a thread of its own did; raises
+    Raises what the test raised, unless that was an early stop, or what a measurement of its did; raises
     ``PerformanceRegression`` for what the gate has against it.  A ``pytest.skip`` or ``pytest.xfail`` hides neither.
     """
     run, test = stash.run_of(item.config), stash.record_of(item)
     test.ended_in = phase
     if problem is None or isinstance(problem, SKIPS) or stops_early(item, problem):
-        problem = test.failed_in_thread or problem
+        problem = test.failed_measurement or problem
     for fixture in filter(None, (one.record for one in stash.shared_fixtures_of(item))):
         test.shared_kernels += fixture.kernels
         test.cubins |= fixture.cubins
@@ -65,7 +65,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise without_our_frames(item, problem)
     if unreadable:
         raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
-    failed = exit_policy.failures([*test.judgements, *test.unreached], run.options)
+    failed = exit_policy.failures(test.judgements, run.options)
     if failed:
         test.red_signature, test.severity = signature(failed, test.advice), severity(failed)
         raise PerformanceRegression(_message(failed, run, test))
@@ -177,7 +177,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
             report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
         elif report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[0] == __file__:
             report.longrepr = (*_place_of(item), report.longrepr[2])  # not the line here that raised it
-    for judgement in (*test.judgements, *test.unreached):
+    for judgement in test.judgements:
         kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}"
         item.user_properties.append((visible(name), judgement.verdict.value))
@@ -205,10 +205,9 @@ def evidence_of(run: Run, test: TestRecord, item: pytest.Item) -> TestEvidence:
     params = callspec.params if callspec is not None else {}
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
-        workloads=tuple(test.workloads.values()), unreached=test.unreached, whole=test.whole,
+        workloads=tuple(test.workloads.values()), whole=test.whole,
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
         parameters={name: str(value) for name, value in params.items() if isinstance(value, int | float | str)},
-        self_pair=run.self_pair_readings.pop(item.nodeid, None),
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found

@@ -10,12 +10,8 @@ import pytest
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
-from pytest_gpuperf.compile.compiler_options import unoptimised_by
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import is_deleted
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -25,7 +21,6 @@ from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session.not_reached import not_reached
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
 
@@ -34,7 +29,7 @@ EXPLAINED = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SA
 
 
 def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str:
-    """Static judgements, what a test that ``stopped`` early or ran to its end, ``whole``, did not reach, and causes.
+    """Static judgements of a test that ``stopped`` early or ran to its end, ``whole``, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
@@ -52,11 +47,6 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
         if options.gates:
             _judge_static(run, test)
             _name_origins(config, run, test, whole=whole)
-            if stopped or (whole and options.update is None):  # an update of all removes what a whole test has not
-                named = options.new == "fail" or run.revision is not None  # by a judgement that is red itself
-                renamed = {work.was for work in test.workloads.values()} if named else set()
-                lacking = not_reached(run, test, stopped=stopped)
-                test.unreached = tuple(one for one in lacking if one.key not in renamed)
             if AGAINST in config.stash and test.unrecorded:
                 config.stash[AGAINST].changed.add(test.node_id)
             if run.revision is not None:
@@ -65,7 +55,6 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
                     judgements = tuple(reworded(run.revision, one, foreign) for one in work.judgements)
                     test.add(msgspec.structs.replace(work, judgements=judgements))
         if not options.is_child:
-            _name_unoptimised(test)
             explain_test(run, test)
     except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
@@ -77,7 +66,7 @@ def _is_on_record(run: Run, test: TestRecord, kernel: CompiledKernel) -> bool:
     return any(
         old.kernel == kernel.name
         for arch in kernel.static
-        for old in run.store.static_tests(arch, test.module, kernel.toolchain).get(test.test, {}).values()
+        for old in run.store.of_test(arch, test.key(""), kernel.toolchain).values()
     )
 
 
@@ -87,15 +76,6 @@ def _judge_static(run: Run, test: TestRecord) -> None:
         unrecorded = unrecorded_cubins(run.store, workload, updates=run.options.update is not None)
         test.unrecorded |= unrecorded & test.cubins.keys()
         test.add(in_order(run, judge_static(run, workload, test.workloads.values(), estimates)))
-
-
-def _name_unoptimised(test: TestRecord) -> None:
-    """Let the evidence of kernels, and of what launches them, have the option that keeps them from being optimised."""
-    kernels = [*test.kernels, *test.shared_kernels]
-    options = [(kernel, option) for kernel in kernels if (option := unoptimised_by(kernel.options))]
-    for workload in list(test.workloads.values()) if options else ():
-        option = next((option for kernel, option in options if kernel.is_launched_by(workload)), "")
-        test.add(msgspec.structs.replace(workload, unoptimised=option))
 
 
 def explain_test(run: Run, test: TestRecord) -> None:
@@ -132,16 +112,15 @@ def _name_origins(config: pytest.Config, run: Run, test: TestRecord, *, whole: b
     test is gone is NOT-COMPARABLE.  Raises ``BaselineError``.
     """
     fresh = [work for work in test.workloads.values() if any(map(_is_new, work.judgements))]
-    finding = config.stash.get(stash.FINDING, None)
-    if not fresh or finding is None or finding.found is None:
+    found = run.results.found
+    if not fresh or found is None:
         return
     if AGAINST in config.stash:
         config.stash[AGAINST].learn_rest()
     gone = {
         key: records
         for key, records in run.records.items()
-        if is_deleted(config, finding.found, key)
-        or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
+        if found.lacks(config, key) or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
     }
     target = run.device.facts.slug if run.has_gpu else ""
     for work in fresh:

@@ -63,7 +63,7 @@ class RunTest(Record, frozen=True, tag="run"):
 
 
 class Measure(Record, frozen=True, tag="measure"):
-    """Asks for the samples of slots, in this order; the answer is ``Samples``."""
+    """Asks for the samples of slots, in this order; the answer is ``RemoteSamples``."""
 
     slots: tuple[tuple[int, int], ...]
     """Of each, its samples and those before them that are dropped."""
@@ -90,9 +90,12 @@ class Ready(Record, frozen=True, tag="ready"):
 
 
 class RemoteSamples(Record, frozen=True, tag="samples"):
-    """Times that were asked for, nanoseconds, slot by slot."""
+    """The samples that were asked for."""
 
-    times: list[list[float]]
+    times: list[list[float]] = msgspec.field(default_factory=list)
+    """Nanoseconds, slot by slot."""
+    problem: str = ""
+    """Why there are none."""
 
 
 class TestEnded(Record, frozen=True, tag="ended"):
@@ -110,12 +113,6 @@ class TestEnded(Record, frozen=True, tag="ended"):
     """As of ``Ready``."""
     last: bool = False
     """The process ends, for the test has left it without a GPU."""
-
-
-class Failed(Record, frozen=True, tag="failed"):
-    """Samples could not be taken."""
-
-    why: str
 
 
 Kind = TypeVar("Kind")
@@ -186,13 +183,10 @@ class TwoSidedTimer:
         wanted = tuple((slot.samples, slot.dropped) for slot in slots)
         self._link.send(Measure(slots=wanted, cache=cache, pad_bytes=self.pad_bytes))
         self.pad_bytes = 0
-        answer = self._link.receive(RemoteSamples | Failed, self._patience_s)
-        if isinstance(answer, Failed):
-            raise OtherSideLost(f"the other side failed: {answer.why}")
-        if [len(of_slot) for of_slot in answer.times] != [slot.samples for slot in slots]:
-            raise OtherSideLost("the other process took other samples than it was asked for")
-        found: list[list[float]] = answer.times
-        return found
+        answer: RemoteSamples = self._link.receive(RemoteSamples, self._patience_s)
+        if answer.problem:
+            raise OtherSideLost(f"the other side failed: {answer.problem}")
+        return answer.times
 
 
 class ProcessOpponent:
@@ -204,14 +198,13 @@ class ProcessOpponent:
         self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
         cache: CacheMode, patience_s: float,
     ) -> None:  # fmt: skip
-        self._timer = TwoSidedTimer(timer, link, patience_s)
-        self.timer: Timer = self._timer
+        self.timer = TwoSidedTimer(timer, link, patience_s)
         self._pad = MemoryPad(device)
         self.sides: Sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets itself there
 
     def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 code stays where each process has it
         self._pad.move(pad_of(coin))
-        self._timer.pad_bytes = pad_of(coin)
+        self.timer.pad_bytes = pad_of(coin)
 
     def leave(self) -> None: ...
 
@@ -247,6 +240,6 @@ def serve_samples(
             times = timer.measure(slots, request.cache)
             device.synchronize()
         except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it
-            link.send(Failed(why=f"{type(problem).__name__}: {problem}"))
+            link.send(RemoteSamples(problem=f"{type(problem).__name__}: {problem}"))
         else:
             link.send(RemoteSamples(times=times))

@@ -65,18 +65,14 @@ class Rounds:
         return mean_time_ns(self.rounds)
 
 
-def summarise(
-    samples_ns: Sequence[float], *, session: str, clocks: tuple[int, int] | None = None, step_ns: float = 0.0
-) -> Round:
+def summarise(samples_ns: Sequence[float], *, session: str, step_ns: float = 0.0) -> Round:
     """One batch of samples, in nanoseconds per launch, as a ``Round``.
 
-    ``clocks`` is the SM clock in MHz before and after, ``step_ns`` the resolution of the samples.
-    Raises ``InvalidSampleError`` if there are none, or one is not a finite time above zero.
+    ``step_ns`` is the resolution of the samples.  Raises ``InvalidSampleError`` if there are none, or one is not a
+    finite time above zero.
     """
     values = stats.valid_samples(samples_ns)
-    return Round(
-        session=session, samples=values.size, midmean=stats.centre(values, step_ns), sm_clock_mhz=clocks,
-    )  # fmt: skip
+    return Round(session=session, samples=values.size, midmean=stats.centre(values, step_ns))
 
 
 def take_rounds(
@@ -102,9 +98,8 @@ def take_rounds(
     for _ in range(count):
         times = timer.measure([slot], workload.cache)[0]
         after = device.state()
-        step, first, last = step_of(times, timer.tick_ns), before.sm_clock_mhz, after.sm_clock_mhz
-        clocks = None if first is None or last is None else (first, last)
-        rounds.append(summarise(times, session=session, clocks=clocks, step_ns=step))
+        step = step_of(times, timer.tick_ns)
+        rounds.append(summarise(times, session=session, step_ns=step))
         disturbed += disturbances(before, after, stats.outlier_share(np.asarray(times), step), timer.pauses_ns)
         before = after
     return Rounds(tuple(rounds), tuple(dict.fromkeys(disturbed)))

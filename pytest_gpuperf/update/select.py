@@ -64,7 +64,7 @@ def wanted_static(
             for arch, record in workload.static.items():
                 old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
                 if _has_label_of_its_own(workload, record):  # then no record of another name stays its baseline
-                    old = store.static(arch, workload.key, workload.toolchain).record
+                    old = store.static(arch, workload.key, workload.toolchain)
                 without_code = options.update == "all" and old is not None and not store.has_cubin(old.cubin)
                 judged = verdicts.get(arch)
                 wanted = workload.key in timed or (judged is not None and takes(judged, options))

@@ -61,7 +61,7 @@ def confirm(item: pytest.Item, worker: Run, book: TestRecord) -> None:
             if judged is not None:
                 del waiting[place]
                 slower |= judged.verdict.is_regression
-                _replace(book, msgspec.structs.replace(judged, changes=judged.changes or suspect.judgement.changes))
+                _replace(book, judged)
     worker.confirmed += slower
 
 

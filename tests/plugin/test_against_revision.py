@@ -66,33 +66,6 @@ def test_commands_read_the_baselines_after_it(
     assert git(project.path, "status", "--porcelain", "--", "baselines")
 
 
-def test_other_arguments_are_not_comparable_and_another_launch_is_told(project: Suite) -> None:
-    """Both sides are told the same facts of a typical GPU, so that what asks for them is compared too."""
-    project.edit("test_suite.py", "args=(a, b, size)", "args=(a, b, size - gpu.sm_count)")
-    project.edit("test_suite.py", "grid=2", "grid=4")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "*work  NOT-COMPARABLE  on sm_90 (static)",
-        "    the workload changed: argument 3 was int32=1024 and is int32=892",
-        "*: the machine code is that of the baseline; the launch changed from grid=(2, *to grid=(4, *",
-        "3 workloads: 2 NOT-COMPARABLE, 1 SAME",
-    ])  # fmt: skip
-    result.stdout.no_fnmatch_line("*--update-baselines*")
-
-
-def test_a_test_that_launches_nothing_any_more_is_named(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.edit("test_suite.py", "    result = gpuperf(kernel", "    return\n    result = gpuperf(kernel")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines([
-        "test_suite.py::test_work[[]1024[]]: work is in * and was not reached: the test passed without it. Let it *",
-        "3 workloads: 2 NOT-MEASURED, 1 UNCHANGED",
-    ])  # fmt: skip
-    assert project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True).ret == 1
-
-
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     project.write("hog.cu", HOG)
     project.write("test_hog.py", hog_test("[]"))

@@ -129,7 +129,7 @@ def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin
 
 
 def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself_and_paired(cubin_suite, monkeypatch):
-    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.ready_made.read_cubin", _without_assembler)
+    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.binary.read_cubin", _without_assembler)
     path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
     path.write_text(path.read_text().replace(PTXAS, "unknown"))
     cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
@@ -333,7 +333,9 @@ def test_an_architecture_on_record_that_a_file_no_longer_has_is_not_measured(sui
     (suite.path / "work.fatbin").write_bytes(fat_binary([("sm_80", cubins["sm_80"])]))
     result = suite.run("--gpuperf")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["work  NOT-MEASURED  on sm_90 (static)", "*or hand over code for it too*"])
+    result.stdout.fnmatch_lines(
+        ["ERROR: * NOT-MEASURED on sm_90: its test did not reach it: *for this architecture too*"]
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from baseline_samples import static_update
 from git_samples import commit, git
 
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
-from pytest_gpuperf.baselines.store import BaselineStore, FolderFiles
+from pytest_gpuperf.baselines.store import BaselineStore
 
 
 @pytest.fixture
@@ -52,14 +52,6 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(folder: Path, tmp_path: Pat
         GitFolder(tmp_path / "shallow" / "baselines").commit("HEAD~1")
 
 
-def test_a_repository_without_a_commit_is_told_to_make_one(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q")
-    with pytest.raises(
-        RevisionError, match=r"no revision 'HEAD' .*no commit yet: make the first one by git add and git c"
-    ):
-        GitFolder(tmp_path).commit("HEAD")
-
-
 def test_a_folder_in_no_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RevisionError, match="is in no git repository"):
         GitFolder(tmp_path)
@@ -82,7 +74,9 @@ def root(tmp_path: Path) -> Path:
 def test_the_mapping_of_a_revision_is_that_of_the_folder(root: Path) -> None:
     folder = GitFolder(root)
     files = folder.files(folder.commit("HEAD"))
-    assert files == {**FolderFiles(root), "manifest.json": (root / "manifest.json").read_bytes()}
+    assert files == {
+        name: BaselineStore(root).content(name) for name in ("manifest.json", *BaselineStore(root).paths())
+    }
     assert GitFolder(root.parent / "none").files(folder.commit("HEAD")) == {}
     git(root.parent, "rm", "-rq", "baselines")
     assert folder.files(folder.commit("HEAD")) == files

@@ -37,7 +37,7 @@ def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_path_that_could_escape_or_not_be_stored_is_refused(module: str) -> None:
-    with pytest.raises(BaselineError, match=r"cannot name a baseline file: .* below pytest's root directory"):
+    with pytest.raises(BaselineError, match=r"cannot name a baseline file.* below pytest's root directory"):
         record_file("sm_90", module)
     assert place_of(f"sm_90/{module.removesuffix('.py')}.json") is None
 

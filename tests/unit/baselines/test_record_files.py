@@ -17,6 +17,7 @@ from baseline_samples import (
     NVRTC,
     make_host_time,
     make_key,
+    make_round,
     make_session,
     make_static,
     make_time,
@@ -38,7 +39,7 @@ from pytest_gpuperf.model.time_record import Beside, TimeRecord
 
 def of_update(update: Update) -> Records:
     ((_, part),) = update.by_file().items()
-    return merged({}, part)
+    return merged({}, *part)
 
 
 FULL = make_time(
@@ -209,6 +210,22 @@ def test_any_value_anywhere_is_read_or_refused(sample: tuple[bytes, str], data: 
         assert decode(encode(read, target), "file", target, MODULE) == read
 
 
+def test_figures_of_a_time_are_rounded_once() -> None:
+    """Static records are exact."""
+    session = make_session(tick_ns=32.123456789012)
+    raw = make_time(
+        session, rounds=[make_round(session, 51234.5678)], counters={"ratio": 1.23456789123, "count": 12_345_678_901.0},
+        counter_ranges={"ratio": (0.111111111111, 1.5)},
+    )  # fmt: skip
+    content = encode({(make_key(), ""): raw}, H200)
+    (found,) = decode(content, "file", H200, MODULE).values()
+    assert ([one.midmean for one in found.rounds], found.sessions[0].tick_ns) == ([51234.6], 32.1234568)
+    assert found.counters == {"ratio": 1.23456789, "count": 12_345_678_901.0}
+    assert found.counter_ranges == {"ratio": (0.111111111, 1.5)}
+    assert encode({(make_key(), ""): found}, H200) == content
+    assert b"0.6666666666666666" in SAMPLES[0][0]
+
+
 @both
 def test_every_truncation_and_bit_flip_is_read_or_refused(content: bytes, target: str) -> None:
     for position in range(len(content)):
@@ -283,7 +300,7 @@ def test_updates_of_two_tests_of_a_module_merge_by_git(tmp_path: Path) -> None:
             git(tmp_path, "merge", "--abort")
             continue
         store.forget()
-        found = [store.static("sm_90", keys[one], NVRTC).record for one in (first, second)]
+        found = [store.static("sm_90", keys[one], NVRTC) for one in (first, second)]
         assert found == [make_static(40), make_static(48)]
         assert [len(store.time(H200, keys[one]).sessions) for one in (first, second)] == [2, 2]  # type: ignore[union-attr]
     assert conflicts <= 2

@@ -143,4 +143,4 @@ def test_output_where_the_encoding_lacks_a_character_has_its_number(tmp_path, en
     (tmp_path / "bäselines").mkdir()
     done = gpuperf("baselines --baselines bäselines", tmp_path, LC_ALL="C.UTF-8", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"b\\xe4selines has no manifest.json yet: the first pytest --update-baselines writes it\n"
+    assert done.stdout == b"b\\xe4selines has no records yet: pytest --update-baselines writes them\n"

@@ -25,8 +25,8 @@ H200, NVRTC, ARCHS = "nvidia-h200", "nvrtc 13.0.88", ("sm_80", "sm_90", "sm_120"
 NEW_CODE = "d1" * 32
 SESSIONS = [
     Session(
-        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580", cuda="13.0",
-        toolchain=NVRTC, cupy="14.2.0", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
+        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580",
+        toolchain=NVRTC, timer="cupti", tick_ns=32.0, overhead_ns=0.0,
     )
     for day, name in ((1, "s1"), (2, "s2"))
 ]  # fmt: skip
@@ -146,20 +146,13 @@ def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.Capture
     assert said.endswith("64 workloads gone\n")
 
 
-def test_a_file_that_cannot_be_read_is_named_and_makes_exit_status_1(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (root / "sm_90" / "tests" / "test_scale.jsonl").write_text("{")
+@pytest.mark.parametrize("file", ["sm_90/tests/test_scale.jsonl", "manifest.json"])
+def test_a_file_that_cannot_be_read_is_named(root: Path, capsys: pytest.CaptureFixture[str], file: str) -> None:
+    (root / file).write_text("{")
     assert main(["diff", "HEAD~1"]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "64 workloads of test_scale[...] on sm_80, sm_120: registers 40 -> 48" in said
-    assert f"not compared: {root / 'sm_90/tests/test_scale.jsonl'}: this baseline cannot be read: line 1" in said
-
-
-def test_a_manifest_that_cannot_be_read_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (root / "manifest.json").write_text("{")
-    assert main(["diff"]) == 1
-    assert "manifest.json: this baseline cannot be read" in " ".join(capsys.readouterr().out.split())
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err.startswith(f"gpuperf diff: {root / file}: this baseline cannot be read: ")
 
 
 def test_an_architecture_that_comes_makes_no_workload_new(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,19 +183,6 @@ def test_what_cannot_be_answered_is_said_with_a_remedy(
     assert written.err.startswith(f"gpuperf diff: {words}")
 
 
-def test_where_no_file_can_be_read_nothing_is_said_to_be_equal(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = sorted(root.glob("*/tests/*.jsonl"))
-    files[0].write_text("{")
-    assert main(["diff"]) == 1
-    assert capsys.readouterr().out.endswith("\nNo figure differs in the files that were compared\n")
-    for file in files:
-        file.write_text("{")
-    assert main(["diff"]) == 1
-    said = capsys.readouterr().out
-    assert said.endswith("\nNothing was compared\n")
-    assert said.count("cannot be read") == len(files)
-
-
 @pytest.mark.parametrize("command", ["diff", "history"])
 def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
@@ -210,8 +190,8 @@ def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
     as_another_user(monkeypatch)
     assert main([command, "--baselines", str(root)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"gpuperf {command}: {root} is in a git repository of another user, which git does not read")
-    assert said.endswith(f"If you trust it: git config --global --add safe.directory {root.parent}\n")
+    assert said.startswith(f"gpuperf {command}: {root} is in no git repository that git reads")
+    assert f"git config --global --add safe.directory {root.parent})" in said
 
 
 def test_a_folder_outside_of_git_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

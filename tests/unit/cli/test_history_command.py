@@ -18,8 +18,8 @@ from pytest_gpuperf.model.time_record import Session
 KEY = Key(module="tests/test_scale.py", test="test_scale[=1+1]", workload="scale")
 QUIET = Key(module="tests/test_quiet.py", test="test_quiet", workload="<b>quiet</b>")
 SESSION = Session(
-    id="s1", date="2026-11-01T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580", cuda="13.0",
-    toolchain="nvrtc 13.0.88", cupy="14.2.0", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
+    id="s1", date="2026-11-01T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580",
+    toolchain="nvrtc 13.0.88", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
 )  # fmt: skip
 COMMITS = 30
 PLANTED = 17
@@ -72,8 +72,11 @@ def test_a_history_is_drawn(history, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["no_such_test.py"], "nothing on record of no_such_test.py"), (["--output", "h.txt"], "none of the endings"),
-     (["--baselines", "nowhere"], "there is no folder nowhere")],
+    [
+        (["no_such_test.py"], "nothing on record of no_such_test.py"),
+        (["--output", "no/h.html"], "there is no folder no"),
+        (["--baselines", "nowhere"], "there is no folder nowhere"),
+    ],
 )  # fmt: skip
 def test_what_cannot_be_shown_says_why(history, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(history[0])

@@ -6,14 +6,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.compiler_options import (
-    INCLUDE,
-    PRE_INCLUDE,
-    accepted,
-    unoptimised_by,
-    values,
-    without_folders,
-)
+from pytest_gpuperf.compile.compiler_options import INCLUDE, PRE_INCLUDE, accepted, values, without_folders
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = 'extern "C" __global__ void work(float* x) { for (int i = 0; i < TILE; i++) x[i] *= 2; }'
@@ -49,8 +42,7 @@ def test_headers_that_are_included_first_are_found(given: list[str]) -> None:
     "option",
     [
         "-arch=sm_80", "-arch", "--gpu-architecture=compute_90", "-gencode=arch=compute_90,code=sm_90", "-dlto",
-        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt", "--ptxas-options=--options-file=f",
-        "-Xptxas=-v,-optf=f",
+        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt",
     ],
 )  # fmt: skip
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(option: str) -> None:
@@ -73,15 +65,3 @@ def test_other_options_are_passed_on(option: str) -> None:
 def test_an_option_of_nvcc_is_told_by_name(option: str, told: str) -> None:
     with pytest.raises(BadOption, match=f"(?s)unrecognized option {option.partition('=')[0]}.*{told}"):
         compile_kernel(KernelSource(TEXT, "work", options=(option,)), "sm_90")
-
-
-@pytest.mark.parametrize(
-    ("given", "option"),
-    [
-        ([], ""), (["-lineinfo"], ""), (["-maxrregcount=32"], ""), (["-Xptxas", "-O1"], ""), (["-O0"], ""),
-        (["-G"], "-G"), (["--device-debug", "-lineinfo"], "-G"), (["float32[::1]"], ""),
-        (["-Xptxas", "-O0"], "-Xptxas -O0"), (["--ptxas-options=-v -O0"], "-Xptxas -O0"),
-    ],
-)  # fmt: skip
-def test_options_that_keep_a_kernel_from_being_optimised_are_known(given: list[str], option: str) -> None:
-    assert unoptimised_by(given) == option

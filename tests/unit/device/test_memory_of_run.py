@@ -71,14 +71,6 @@ def test_the_most_that_is_held_at_once_counts_and_not_the_sum() -> None:
     assert Pool.hooks == []
 
 
-def test_what_was_held_before_and_goes_makes_room() -> None:
-    def run() -> None:
-        POOL.free(2048)
-        POOL.malloc(1024)
-
-    assert memory_use().of_run(run) == 0
-
-
 def test_a_run_that_fails_leaves_no_hook_behind() -> None:
     with pytest.raises(ZeroDivisionError):
         memory_use().of_run(lambda: 1 / 0)

@@ -29,9 +29,9 @@ from pytest_gpuperf.judge.decision import (
     share,
     wants_pair,
 )
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 ratios = st.floats(-0.05, 0.05)
 
 

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.counters import (
-    Conditions,
-    Counts,
-    Metric,
-    compare_counters,
-    not_counted,
-    widened,
-)
+from pytest_gpuperf.judge.counters import Conditions, Counts, Metric, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict

@@ -57,13 +57,12 @@ def test_launch_before_and_after(old: str, new: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (("int32=7", "int32=8"), ("int32=7", "int32=9"), "argument 2 int32=8 -> int32=9"),
-        (("a[8] align=256",), ("a[9]",), "argument 1 a[8] align=256 -> a[9]"),
+        (("a[8] align=256", "int32=8"), ("a[9]", "int32=8"), "arguments a[8] align=256, int32=8 -> a[9], int32=8"),
         (("int32=7", "int32=8"), (), "arguments int32=7, int32=8 -> none"),
         ((), ("int32=7", "int32=8"), "arguments none -> int32=7, int32=8"),
     ],
 )
-def test_arguments_are_told_one_by_one_or_all_at_once(old: tuple[str, ...], new: tuple[str, ...], words: str) -> None:
+def test_arguments_before_and_after(old: tuple[str, ...], new: tuple[str, ...], words: str) -> None:
     assert told(launched("x", *old), launched("x", *new)) == [words]
 
 

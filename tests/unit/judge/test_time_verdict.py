@@ -20,11 +20,11 @@ from pytest_gpuperf.judge.time_verdict import (
     record_bound,
     unchanged,
 )
-from pytest_gpuperf.model.limits import PROFILES
-from pytest_gpuperf.model.time_record import RecordedRound
+from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
-CASE = TimeCase(key=KEY, target="nvidia-h200", limits=PROFILES["tight"], alpha=6e-4, record_ns=1000.0)
+CASE = TimeCase(key=KEY, target="nvidia-h200", limits=LIMITS, alpha=6e-4, record_ns=1000.0)
 CHANGED = dataclasses.replace(CASE, cause="the source changed")
 OBSTACLE = "its record names no commit: record it in a git repository, after a commit"
 
@@ -185,8 +185,8 @@ def test_pairs_that_scatter_end_undecided() -> None:
 # --- the record ----------------------------------------------------------------------------------
 
 
-def rounds(*midmeans: float) -> list[RecordedRound]:
-    return [RecordedRound(session="s", midmean=one) for one in midmeans]
+def rounds(*midmeans: float) -> list[Round]:
+    return [Round(session="s", midmean=one) for one in midmeans]
 
 
 def test_the_bound_of_a_record_is_wide() -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf import cli
+from pytest_gpuperf.api.marker import MarkerSettings
 from pytest_gpuperf.cli.command_line import build_parser
-from pytest_gpuperf.context.marker import MarkerSettings
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import FLAGS
 from pytest_gpuperf.session import end_of_run
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
-MOST_FLAGS = 24
+MOST_FLAGS = 22
 OWN = "gpuperf"
 """In the name of each pytest option and setting of the plugin's."""
 

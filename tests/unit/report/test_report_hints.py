@@ -14,7 +14,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.closing import next_steps
-from pytest_gpuperf.report.remarks import LEAST_GAIN, hints, launch_changed_lines
+from pytest_gpuperf.report.remarks import LEAST_GAIN, hints
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 
@@ -93,15 +93,3 @@ def test_every_likely_cause_has_its_line() -> None:
     causes = [Advice(cause=cause, evidence=(), gain=0.3, arch="sm_80") for cause in ("divergence", "bank conflicts")]
     work = WorkloadEvidence(key=KEY, advice=tuple(causes))
     assert len(hints([TestEvidence(module=KEY.module, test=KEY.test, workloads=(work, work))])) == 4
-
-
-def test_another_launch_of_the_code_on_record_is_told_by_the_fact_and_not_by_the_words_of_its_reason() -> None:
-    reasons = {"the grid grew": True, "the machine code is that of the baseline; the launch changed from a to b": False}
-    for reason, launch_changed in reasons.items():
-        judged = Judgement(
-            key=KEY, target="sm_90", kind="static", verdict=Verdict.SAME, reason=reason,
-            launch_changed=launch_changed,
-        )  # fmt: skip
-        work = WorkloadEvidence(key=KEY, judgements=(judged,))
-        evidence = TestEvidence(module=KEY.module, test=KEY.test, status="static only", workloads=(work,))
-        assert launch_changed_lines([evidence]) == ([f"{KEY}: {reason}"] if launch_changed else [])

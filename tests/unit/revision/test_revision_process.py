@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.revision import server
 from pytest_gpuperf.revision.server import RevisionServer

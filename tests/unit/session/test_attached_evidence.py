@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from run_samples import Run, judgement, workload
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.model.device_facts import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence

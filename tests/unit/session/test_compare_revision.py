@@ -177,7 +177,7 @@ def test_only_a_place_outside_of_the_repository_is_refused(comparing: Comparing,
 def evidence(test: str = TEST, cubins: Mapping[str, bytes] | None = None, **fields: Any) -> TestEvidence:
     session = make_session()
     static = {"sm_90": msgspec.structs.replace(static_of(), cubin=SHA)}
-    time = make_time(session, rounds=(make_round(session).recorded(),))
+    time = make_time(session, rounds=(make_round(session),))
     work = workload("copy", static=static, toolchain=COMPILER, time=time, **fields)
     work = msgspec.structs.replace(work, key=key(test=test))
     packed = {sha: zlib.compress(code) for sha, code in (cubins or {}).items()}
@@ -196,7 +196,7 @@ def test_machine_code_and_times_go_on_record(comparing: Comparing) -> None:
     assert revision is not None
     assert revision.lacking == {"a.py": "why"}
     for name in (TEST, "test_failed", "test_unlaunched"):
-        record = store.static("sm_90", key(test=name), COMPILER).record
+        record = store.static("sm_90", key(test=name), COMPILER)
         assert record is not None
         assert (record.kernel, record.cubin) == ("scale", SHA)
     time = store.time(H200.slug, key())
@@ -208,7 +208,7 @@ def test_machine_code_and_times_go_on_record(comparing: Comparing) -> None:
 
 def test_machine_code_that_nobody_brought_along_is_not_named(comparing: Comparing) -> None:
     store = BaselineStore(comparing.begun(msgspec.structs.replace(NOTHING, tests=(evidence(),))).baselines)
-    record = store.static("sm_90", key(), COMPILER).record
+    record = store.static("sm_90", key(), COMPILER)
     assert record is not None
     assert record.cubin == ""
     assert store.time(H200.slug, key()) is None  # no test had a GPU
@@ -226,7 +226,7 @@ def test_nothing_of_a_process_that_used_files_of_the_working_tree_is_compared(co
     revision = read_revision(folder)
     assert revision is not None
     assert revision.why_lacking(key()) == "it used a file that is not its own: /a/lib.so was loaded"
-    assert BaselineStore(folder).static("sm_90", key(), COMPILER).record is None
+    assert BaselineStore(folder).static("sm_90", key(), COMPILER) is None
 
 
 # --- what is refused -------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ def test_a_cache_that_cannot_be_written(comparing: Comparing, monkeypatch: pytes
 
 def test_evidence_of_a_run_before_is_replaced(comparing: Comparing) -> None:
     with_evidence = msgspec.structs.replace(NOTHING, tests=(evidence(),))
-    assert BaselineStore(comparing.begun(with_evidence).baselines).static("sm_90", key(), COMPILER).record is not None
+    assert BaselineStore(comparing.begun(with_evidence).baselines).static("sm_90", key(), COMPILER) is not None
     comparing.ends.close()  # the run is over, and the next one has its worktree
-    assert BaselineStore(comparing.begun().baselines).static("sm_90", key(), COMPILER).record is None
+    assert BaselineStore(comparing.begun().baselines).static("sm_90", key(), COMPILER) is None
 
 
 # --- judgements in the words of the revision -------------------------------------------------------

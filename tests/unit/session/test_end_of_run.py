@@ -9,16 +9,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.model import __version__
-from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
+from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import terminal
+from pytest_gpuperf.results import Ended
 from pytest_gpuperf.session import end_of_run
 from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
 
@@ -35,11 +36,12 @@ def came(run: Run, test: str = TEST, *, failed: bool = False, **evidence: Any) -
         when="call",
         duration=1.0,
         failed=failed,
+        outcome="failed" if failed else "passed",
         skipped=False,
         longrepr="it failed",
         **payload,
     )
-    stash.run_of(run.config).results.collect(report)
+    stash.run_of(run.config).results.note(report)
 
 
 def finished(run: Run, status: int = OK) -> tuple[int, Outcome]:
@@ -62,8 +64,7 @@ def test_a_run_without_a_test_fails_in_its_own_words(run: Run, status: int) -> N
     found, outcome = finished(run, status)
     assert found == EXIT_NOTHING_MEASURED == 10
     assert outcome.nothing == (
-        "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
-        "a gate that selects nothing would always be green."
+        "nothing was measured: no test ran. A gate that selects nothing is always green: check paths and -k"
     )
 
 
@@ -74,53 +75,17 @@ def test_a_run_that_failed_already_keeps_its_status(run: Run, status: int) -> No
 
 
 def test_counters_alone_are_asked_for_counters(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",) * (config is run.config))
+    monkeypatch.setattr(end_of_run, "counters_at_end", lambda collected: ("a note",))
     counting = run.with_options(enabled=False, ncu=("full",))
     came(counting, workloads=(MEASURED,))
     status, outcome = finished(counting)
     assert (status, outcome.counter_notes) == (EXIT_NOTHING_MEASURED, ("a note",))
-    advice = "Add --gpuperf to gate times and static evidence as well, or see to what is said above."
-    assert outcome.nothing == f"nothing was counted: 1 test ran and has no counters. {advice}"
+    advice = "what is said above tells why, and --gpuperf gates times as well"
+    assert outcome.nothing == f"nothing was counted: 1 test ran and has no counters; {advice}"
     came(counting, "test_b", workloads=(MEASURED,))
-    assert finished(counting)[1].nothing == f"nothing was counted: 2 tests ran and none has counters. {advice}"
+    assert finished(counting)[1].nothing == f"nothing was counted: 2 tests ran and have no counters; {advice}"
     came(counting, "test_c", workloads=(workload(counters={"a": 1.0}),))
     assert finished(counting)[0] == OK
-
-
-def nothing(run: Run) -> str:
-    status, outcome = finished(run)
-    assert status == EXIT_NOTHING_MEASURED
-    return outcome.nothing
-
-
-def test_tests_that_use_no_kernel_are_told_so(run: Run) -> None:
-    came(run)
-    advice = "cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
-    assert nothing(run) == f"nothing was measured: 1 test ran and did not use {advice}"
-    came(run, "test_b")
-    assert nothing(run) == f"nothing was measured: 2 tests ran and none used {advice}"
-
-
-def test_tests_that_ended_before_their_first_kernel_are_told_so(run: Run) -> None:
-    came(run, status="static only")
-    behind = "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...), or leave --gpuperf out."
-    first = "first cuda_kernel(...) or gpuperf(...), at its first need for"
-    assert nothing(run) == f"nothing was measured: 1 test ran and ended before its {first} a GPU. {behind}"
-    came(run, "test_b", status="static only")
-    assert nothing(run) == f"nothing was measured: 2 tests ran and each ended before its {first} a GPU. {behind}"
-
-
-def test_tests_that_only_checked_say_what_they_wanted(run: Run) -> None:
-    came(run, status="checked only")
-    assert "at its first need for a time or a counter that this run does not take. Put" in nothing(run)
-
-
-def test_callables_need_a_gpu(run: Run) -> None:
-    remedy = "no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
-    came(run, status="static only", workloads=(workload("a"),))
-    assert nothing(run) == f"nothing was measured: 1 callable has {remedy}"
-    came(run, "test_b", status="static only", workloads=(workload("b"),))
-    assert nothing(run) == f"nothing was measured: 2 callables have {remedy}"
 
 
 # --- a run that compared nothing -----------------------------------------------------------------
@@ -130,7 +95,7 @@ def compared(run: Run, *verdicts: Verdict) -> tuple[int, str]:
     """Of a test that passed whatever the verdicts: its marker expects them."""
     judged = tuple(judgement(verdict, "static", reason=f"{verdict.value}: why") for verdict in verdicts)
     came(run, workloads=(workload("copy", *judged, static={"sm_90": static_record()}),))
-    stash.run_of(run.config).results.failed_as_expected.add(f"{MODULE}::{TEST}")
+    stash.run_of(run.config).results.ends[f"{MODULE}::{TEST}"] = Ended("xfailed")
     status, outcome = finished(run)
     return status, outcome.nothing
 
@@ -160,42 +125,6 @@ def test_an_update_need_not_compare(run: Run, monkeypatch: pytest.MonkeyPatch) -
 # --- the machine ---------------------------------------------------------------------------------
 
 
-def timed(name: str, verdict: Verdict = Verdict.SAME, **fields: Any) -> Judgement:
-    return judgement(verdict, "time", name, time=figures(**fields))
-
-
-def judged_times(run: Run, *judged: Judgement, **evidence: Any) -> Outcome:
-    came(run, workloads=tuple(workload(one.key.workload, one, counters={"a": 1.0}) for one in judged), **evidence)
-    return finished(run)[1]
-
-
-def pair_of_itself(log_e: float) -> SelfPairReading:
-    return SelfPairReading(workload="copy", ratio=1.0125, blocks=20, log_e_slower=log_e, log_e_faster=0.0, seed=3)
-
-
-def self_paired(run: Run, log_e: float) -> tuple[int, tuple[str, ...]]:
-    came(run, workloads=(workload("copy", timed("copy"), counters={"a": 1.0}),), self_pair=pair_of_itself(log_e))
-    status, outcome = finished(run)
-    return status, outcome.machine
-
-
-def test_a_launch_that_differs_from_itself_is_a_warning(run: Run) -> None:
-    assert self_paired(run, 1.0) == (OK, ())
-    status, (words,) = self_paired(run, 99.0)
-    assert status == OK
-    assert words == (
-        f"A/A test: {MODULE}::{TEST} [copy] differs from itself, x1.012 after 20 blocks (seed 3): look for other work "
-        "on the GPU and for moving clocks (gpuperf doctor), and run again"
-    )
-
-
-def test_each_such_launch_has_a_warning(run: Run) -> None:
-    self_paired(run, 99.0)
-    came(run, "test_b", workloads=(MEASURED,), self_pair=pair_of_itself(99.0))
-    came(run, "test_c", workloads=(MEASURED,))
-    assert ["test_b" in one for one in finished(run)[1].machine] == [False, True]
-
-
 # --- updates -------------------------------------------------------------------------------------
 
 
@@ -204,8 +133,8 @@ def update(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int
     """Ends an update that records so much, or has a problem."""
 
     def with_result(*recorded: Recorded, problem: Exception | None = None, status: int = OK) -> tuple[int, Outcome]:
-        def accept(config: Any, worker: Any, book: Any, removed: Any) -> list[Recorded]:
-            assert (config, worker, book) == (run.config, run.worker, stash.run_of(run.config).results)
+        def accept(worker: Any, book: Any, removed: Any) -> list[Recorded]:
+            assert (worker, book) == (run.worker, stash.run_of(run.config).results)
             if problem is not None:
                 raise problem
             return list(recorded)

@@ -11,16 +11,15 @@ import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.judge.time_verdict import Suspect
-from pytest_gpuperf.model.result import SelfPairReading, TestEvidence
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import end_of_test, judge_test, not_reached
+from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing, StaticOnly, TestRecord
 from pytest_gpuperf.workload import confirm as confirmation
 
@@ -32,7 +31,6 @@ def advised(monkeypatch: pytest.MonkeyPatch) -> list[TestRecord]:
     """Books that causes were looked for in; and the compiler is the one of the samples."""
     books: list[TestRecord] = []
     monkeypatch.setattr(judge_test, "explain_test", lambda worker, book: books.append(book) if worker else None)
-    monkeypatch.setattr(not_reached, "toolchain", lambda: COMPILER)
     return books
 
 
@@ -77,7 +75,7 @@ def test_a_test_with_nothing_against_it_passes_and_is_whole(run: Run, advised: l
     item = run.item()
     assert ended(item) is None
     book = stash.record_of(item)
-    assert (book.ended_in, book.whole, book.status, book.unreached) == ("call", True, "complete", ())
+    assert (book.ended_in, book.whole, book.status) == ("call", True, "complete")
     assert advised == [book]
 
 
@@ -194,27 +192,6 @@ def test_a_child_looks_for_no_causes(run: Run, advised: list[TestRecord]) -> Non
     task = ConfirmTask(folder=run.config.rootpath, places=())
     assert ended(run.with_options(task=task).item()) is None
     assert advised == []
-
-
-def on_record(run: Run, name: str = "later") -> None:
-    run.store.write(Update(static={("sm_90", COMPILER, key(name)): static_record(kernel=name)}))
-
-
-def test_a_test_that_failed_or_was_skipped_says_nothing_of_what_it_wanted(without_gpu: Run) -> None:
-    on_record(without_gpu)
-    for problem in (ValueError("wrong"), pytest.skip.Exception("later")):
-        item = without_gpu.item()
-        ended(item, problem)
-        assert stash.record_of(item).unreached == ()
-
-
-def test_a_subtest_that_stopped_leaves_workloads_unreached(run: Run) -> None:
-    on_record(run)
-    item = run.item()
-    stash.record_of(item).subtest_stopped = True
-    stash.record_of(item).stop("checked only", "no times")
-    assert ended(item) is None
-    assert [one.key.workload for one in stash.record_of(item).unreached] == ["later"]
 
 
 class Unreadable:
@@ -360,22 +337,18 @@ def test_a_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) 
 
 def test_the_evidence_travels_on_the_report(run: Run) -> None:
     item, said = run.item(), report()
-    reading = SelfPairReading(workload="copy", ratio=1.0, blocks=20, log_e_slower=0.0, log_e_faster=0.0, seed=3)
-    run.state.self_pair_readings[item.nodeid] = reading
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     book = stash.record_of(item)
     book.add(workload("copy", judgement(Verdict.SLOWER)))
     book.cubins, book.unrecorded = {"a": b"machine code", "b": b"other"}, {"a"}
-    book.unreached = (judgement(Verdict.NOT_MEASURED, workload="later"),)
     book.whole = True
     book.stop("checked only", "no times")
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(book.workloads.values()),
-        self_pair=reading, unreached=book.unreached, whole=True,
+        whole=True,
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
-    assert run.state.self_pair_readings == {}
     assert not hasattr(said, "gpuperf_status")
 
 
@@ -412,11 +385,9 @@ def test_verdicts_are_properties_of_the_report(run: Run) -> None:
     item.user_properties = [("own", 1)]
     book = stash.record_of(item)
     book.add(workload("copy", judgement(Verdict.SAME), judgement(Verdict.WORSE, "counters")))
-    book.unreached = (judgement(Verdict.NOT_MEASURED, "static", "later"),)
     end_of_test.attach(item, said)
     assert said.user_properties == item.user_properties == [
         ("own", 1), ("gpuperf.copy.nvidia-h200", "SAME"), ("gpuperf.copy.nvidia-h200.counters", "WORSE"),
-        ("gpuperf.later.sm_90", "NOT-MEASURED"),
     ]  # fmt: skip
 
 

@@ -7,19 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, static_record, workload
 
-from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.model.task import Revision, RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
-from pytest_gpuperf.session import judge_test, not_reached
+from pytest_gpuperf.session import judge_test
 from pytest_gpuperf.test_record import TestRecord
 
 
 @pytest.fixture(autouse=True)
 def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(not_reached, "toolchain", lambda: COMPILER)
     monkeypatch.setattr(judge_test, "explain_test", lambda run, test: None)
 
 
@@ -35,23 +33,6 @@ def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None
         assert [(one.verdict, one.reason) for one in work.judgements] == [
             (Verdict.NEW, "it is not in c0 (yesterday)"), (Verdict.SLOWER, "")
         ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("missing", "told"), [("fail", 0), ("warn", 1)])
-def test_a_record_that_a_renamed_workload_continues_is_open_only_where_new_is_no_failure(
-    run: Run, monkeypatch: pytest.MonkeyPatch, missing: str, told: int
-) -> None:
-    run.store.write(Update(static={("sm_90", COMPILER, key("old")): static_record()}))
-    run.collected(TEST)
-    book = TestRecord(MODULE, TEST)
-    timed = judgement(Verdict.NEW, kind="time", workload="new")
-    new = workload("new", timed, static={"sm_90": static_record()}, toolchain=COMPILER)
-    book.add(new)
-    assert (
-        judge_test.judge_test(run.config, run.with_options(open=missing).worker, book, stopped=False, whole=True) == ""
-    )
-    assert book.workloads["new"].was == key("old")
-    assert [one.key for one in book.unreached] == [key("old")] * told
 
 
 def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 from run_samples import H200, MODULE, TEST, Run, workload
 
-from pytest_gpuperf.context.tests_found import Ended
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import FOUND_FILE, RevisionFound, RevisionTask
-from pytest_gpuperf.results import Results
+from pytest_gpuperf.results import Ended, Results
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.revision.server import leave_evidence
 
@@ -34,10 +33,9 @@ def there(run: Run) -> Run:
     return run
 
 
-def left(run: Run, task: RevisionTask, *tests: TestEvidence, failures: Any = None) -> RevisionFound:
-    results = Results()
-    results.results = {one.node_id: one for one in tests}
-    results.failures, results.tests_run = dict(failures or {}), len(tests)
+def left(run: Run, task: RevisionTask, *tests: TestEvidence) -> RevisionFound:
+    results = run.worker.results
+    results.by_test = {one.node_id: one for one in tests}
     leave_evidence(run.config, results, task)
     return msgspec.json.decode((task.folder / FOUND_FILE).read_bytes(), type=RevisionFound)
 
@@ -65,11 +63,11 @@ def test_why_tests_and_files_left_no_evidence(there: Run, task: RevisionTask) ->
     ).ends
     ends[f"{MODULE}::test_a"] = Ended("passed")
     ends[f"{MODULE}::test_b"] = Ended("skipped", "no GPU")
-    ends[f"{MODULE}::test_c"] = Ended("failed")
+    ends[f"{MODULE}::test_c"] = Ended("failed", "assert 1 == 2")
     ends[f"{MODULE}::test_e"] = Ended("xfailed", "bug 7")
     ends[f"{MODULE}::test_f"] = Ended("skipped", "static only: no driver")
     static = TestEvidence(module=MODULE, test="test_f", status="static only", workloads=(workload(),))
-    found = left(there, task, static, failures={f"{MODULE}::test_c": "assert 1 == 2"})
+    found = left(there, task, static)
     assert found.failed == {f"{MODULE}::test_c"}
     assert found.lacking == {
         "broken.py": "its file could not be collected there",

@@ -13,12 +13,7 @@ from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.update.select import (
-    by_name,
-    recorded_times,
-    with_counters,
-    with_figures,
-)
+from pytest_gpuperf.update.select import by_name, recorded_times, with_counters, with_figures
 
 KEY = Key(module="test_a.py", test="test_a", workload="work")
 GPU = "nvidia-h200"

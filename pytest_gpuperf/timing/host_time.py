@@ -1,55 +1,51 @@
-"""Times of the CPU beside fixed work: blocks of what a workload costs the host.
+"""Time of the CPU for one call of a workload, and for fixed work of the plugin's own beside it.
 
-A block takes the workload and fixed work of the plugin's own in an order drawn by a coin, and gives the log of the
-ratio of their times.  What the GPU does meanwhile is not timed: it is waited for between two slots.
+The two are exchanged several times, so that another clock and a busy machine move both.  What the GPU does meanwhile is
+not timed: it is waited for between two slots.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import platform
-import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.garbage import no_collection
-
-Cost = Callable[[], float]
-"""Does it, and returns what it took in nanoseconds."""
+from pytest_gpuperf.model.time_record import HostTime
 
 MOST_CALLS, LEAST_CALLS = 64, 4
 """Of a workload in one slot."""
 SLOT_NS = 20e6
 """Device time that the calls of one slot may enqueue, so that none waits for room in the queue, and time of the host
 that they may take."""
+EXCHANGES = 16
 PIECES = 12
 REFERENCE = 2
 """Which fixed work it is: ratios to another are other figures."""
 
 
-class HostBlock(NamedTuple):
-    """One exchange of a workload and the fixed work."""
+def host_time(
+    run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Callable[[], None], duration_ns: float, *,
+    driver: str, budget_s: float,
+) -> HostTime:  # fmt: skip
+    """What ``run``, which takes ``duration_ns`` on the GPU, takes the host: medians over exchanges with the fixed work.
 
-    r: float
-    """Log of the ratio of the two."""
-    time_ns: float
-    """Of the workload."""
-
-
-def blocks_beside(work: Cost, fixed: Cost, seed: int) -> Iterator[HostBlock]:
-    """Blocks without end, after one of each to warm up; each side has two slots of a block (ABBA)."""
-    coin = random.Random(seed)
-    work()
-    fixed()
-    while True:
-        order = (work, fixed) if coin.random() < 0.5 else (fixed, work)
-        took = [(slot is work, slot()) for slot in (*order, *order[::-1])]
-        mine, other = (statistics.fmean(ns for is_work, ns in took if is_work is side) for side in (True, False))
-        yield HostBlock(math.log(mine / other), mine)
+    Takes no more exchanges once ``budget_s`` seconds are over.
+    """
+    calls = calls_of(duration_ns)
+    cost_of(run, reset, wait, calls)  # once to warm up
+    _fixed_cost()
+    end, ratios, times = time.perf_counter_ns() + budget_s * 1e9, list[float](), list[float]()
+    while not times or (len(times) < EXCHANGES and time.perf_counter_ns() < end):
+        first, fixed, again = cost_of(run, reset, wait, calls), _fixed_cost(), _fixed_cost()
+        times.append(statistics.fmean((first, cost_of(run, reset, wait, calls))))
+        ratios.append(times[-1] / statistics.fmean((fixed, again)))
+    made_by = f"{platform.python_implementation()} {platform.python_version()}, reference {REFERENCE}, driver {driver}"
+    return HostTime((statistics.median(ratios),), statistics.median(times), cpu_model(), made_by)
 
 
 def calls_of(duration_ns: float) -> int:
@@ -57,19 +53,18 @@ def calls_of(duration_ns: float) -> int:
     return max(LEAST_CALLS, min(MOST_CALLS, int(SLOT_NS / max(duration_ns, 1.0))))
 
 
-def host_cost(run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Callable[[], None], calls: int) -> Cost:
-    """From the call of ``run`` to its return: the median of ``calls`` at most.  The GPU is idle before the first."""
+def cost_of(run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Callable[[], None], calls: int) -> float:
+    """From the call of ``run`` to its return, in nanoseconds: the median of ``calls`` at most.
 
-    def cost() -> float:
-        wait()
-        with no_collection():
-            took: list[int] = []
-            while len(took) < calls and (len(took) < LEAST_CALLS or sum(took) < SLOT_NS):
-                took.append(_called(run, reset))
-        wait()
-        return statistics.median(took)
-
-    return cost
+    The GPU is idle before the first.
+    """
+    wait()
+    with no_collection():
+        took: list[int] = []
+        while len(took) < calls and (len(took) < LEAST_CALLS or sum(took) < SLOT_NS):
+            took.append(_called(run, reset))
+    wait()
+    return statistics.median(took)
 
 
 def _called(run: Callable[[], Any], reset: Callable[[], Any] | None = None) -> int:
@@ -104,8 +99,7 @@ def interpreter_work() -> None:
         _ = tuple(found)
 
 
-def interpreter_cost() -> float:
-    """What the fixed work takes: the median of as many calls as a workload has at most."""
+def _fixed_cost() -> float:
     with no_collection():
         return statistics.median(_called(interpreter_work) for _ in range(MOST_CALLS))
 
@@ -118,8 +112,3 @@ def cpu_model() -> str:
             if name.strip() == "model name":
                 return " ".join(value.split())[:100]
     return platform.machine()
-
-
-def interpreter(driver: str) -> str:
-    """What a host time depends on beside the CPU: ``CPython 3.12.3, reference 2, driver 580.95.05``."""
-    return f"{platform.python_implementation()} {platform.python_version()}, reference {REFERENCE}, driver {driver}"

@@ -1,0 +1,192 @@
+"""Declares the flags and ini settings of ``options``, and reads them.  What is wrong there is a usage error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_gpuperf.options import FLAGS, GITHUB, SWITCH, USUAL_FOLDER, Flag, Options
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.model.task import ChildTask
+
+CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "CODEBUILD_BUILD_ID")
+"""Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
+REVISION_FOLDER = "gpuperf_revision_folder"
+"""Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
+REPEATED = ("archs", "baselines", "tolerance", "cache")
+"""Fields of ``Options`` whose flags the summary repeats where it says what to run."""
+PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
+"""Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
+ALONE = frozenset({"require_gpu", "archs", "baselines", "task"})
+"""Fields of ``Options`` that mean something in a run that measures nothing."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every flag and its ini setting."""
+    group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
+    for field, flag in FLAGS.items():
+        how: dict[str, Any] = {"action": "store_true"}
+        if flag.kind is not SWITCH:
+            how = {"action": "append" if field == "reports" else "store", "metavar": flag.metavar}
+            how |= {} if flag.bare is None else {"nargs": "?", "const": flag.bare}
+        group.addoption(flag.name, help=flag.help, dest=f"gpuperf_{field}", default=None, **how)
+        if flag.ini:
+            kind = "string" if flag.ini == "float" and pytest.version_tuple < (8, 4) else flag.ini
+            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
+
+
+def spell_out_defaults(arguments: list[str]) -> None:
+    """Give a bare ``--update-baselines`` its value, and its like, so that they do not take the path after them."""
+    bare = {flag.name: flag.bare for flag in FLAGS.values() if flag.bare is not None}
+    arguments[:] = [f"{word}={bare[word]}" if word in bare else word for word in arguments]
+
+
+def ci_variable(environment: Mapping[str, str]) -> str:
+    """The variable by which a CI service runs this: ``CI`` where it is set, else one of those; empty if none does."""
+    if "CI" in environment:
+        return "CI" if environment["CI"].lower() not in ("", "0", "false", "no") else ""
+    return next((name for name in CI_SERVICES if environment.get(name)), "")
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
+    ci = ci_variable(os.environ)
+    values: dict[str, Any] = {"ci": bool(ci), "named": tuple(_named(config)), "repeated": tuple(_repeated(config))}
+    values |= {field: value for field, flag in FLAGS.items() if (value := _value(config, field, flag)) is not None}
+    if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
+        values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
+                   "reports": ()}  # fmt: skip
+    values.setdefault("baselines", USUAL_FOLDER)
+    for field in {"baselines", "against_python"} & values.keys():
+        values[field] = _path(config, field, values[field])
+    if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
+        values["baselines"] = Path(folder)
+    values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
+    values["undecided"] = values.get("open", "warn")
+    values.setdefault("open", "fail" if ci else "warn")
+    if values.get("advisory"):
+        values |= {"open": "warn", "undecided": "warn", "strict": False}
+    options = Options(**values)
+    if problem := next(_conflicts(config, options, ci), None):
+        raise pytest.UsageError(problem)
+    return options
+
+
+def _by_hand(config: pytest.Config, field: str) -> bool:
+    """Whether its flag is given."""
+    return config.getoption(f"gpuperf_{field}") is not None
+
+
+def _origin(config: pytest.Config, field: str) -> str:
+    """What a value was given by, for messages."""
+    return FLAGS[field].name if _by_hand(config, field) else f"ini setting {FLAGS[field].ini_name}"
+
+
+def _value(config: pytest.Config, field: str, flag: Flag) -> Any:
+    """What the flag or the ini setting says, None if neither does.  Raises ``pytest.UsageError``."""
+    given, origin = config.getoption(f"gpuperf_{field}"), _origin(config, field)
+    if given is None:
+        try:
+            given = config.getini(flag.ini_name) if flag.ini else None
+        except (TypeError, ValueError, pytest.UsageError) as problem:
+            raise pytest.UsageError(f"{origin} is not valid: it accepts {flag.kind.accepts} ({problem})") from None
+        if given is None or given == "":
+            return None
+    if flag.kind is SWITCH:
+        return given
+    text = ",".join(given) if isinstance(given, list) else str(given)
+    if not text.strip():
+        raise pytest.UsageError(f"{origin}: it was given without a value; leave it out, or give it one")
+    try:
+        return flag.kind.read(text)
+    except ValueError:
+        raise pytest.UsageError(f"{origin}: {text!r} is not valid: it accepts {flag.kind.accepts}") from None
+
+
+def _named(config: pytest.Config) -> Iterator[str]:
+    """Node ids among the arguments, their paths relative to pytest's root."""
+    for argument in config.args:
+        path, separator, test = str(argument).partition("::")
+        if separator:
+            yield f"{from_root(config, path)}::{test}"
+
+
+def _repeated(config: pytest.Config) -> Iterator[str]:
+    options = {**PLACES, **{FLAGS[field].name: f"gpuperf_{field}" for field in REPEATED}}
+    for name, option in options.items():
+        if (given := config.getoption(option)) is not None:
+            yield f"{name}={given}"
+
+
+def from_root(config: pytest.Config, path: str) -> str:
+    """A path of the command line as node ids have it: seen from pytest's root, through links that lead there."""
+    given = config.invocation_params.dir / path
+    seen = Path(os.path.relpath(given, config.rootpath))
+    if seen.parts[:1] == ("..",):
+        seen = Path(os.path.relpath(given.resolve(), config.rootpath.resolve()))
+    return seen.as_posix()
+
+
+def _task(given: str) -> ChildTask:
+    from pytest_gpuperf.model.task import read_task  # noqa: PLC0415 a plain run imports no msgspec
+
+    try:
+        return read_task(Path(given))
+    except (OSError, ValueError) as problem:
+        raise pytest.UsageError(f"--gpuperf-task={given}: {problem}") from None
+
+
+def _path(config: pytest.Config, field: str, given: str) -> Path:
+    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
+    start = config.invocation_params.dir if _by_hand(config, field) else config.rootpath
+    return Path(os.path.normpath(start / Path(given).expanduser()))
+
+
+def _report(config: pytest.Config, given: str) -> str:
+    if given == GITHUB:
+        return given
+    name, path = _origin(config, "reports"), _path(config, "reports", given)
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
+    if path.is_dir():
+        raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
+    return str(path)
+
+
+def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
+    """How the options contradict each other or their surroundings."""
+    python = options.against_python
+    if options.update is not None and ci and not options.allow_ci_update:
+        yield (
+            f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
+            "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
+        )
+    if python is not None and not options.against:
+        yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
+    if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
+        yield f"--gpuperf-against-python: there is no program {python}"
+    if options.is_child:
+        return
+    own_folder = _by_hand(config, "baselines")
+    if options.against and (options.update is not None or own_folder):
+        other = "--update-baselines" if options.update is not None else "--gpuperf-baselines"
+        yield f"--gpuperf-against and {other} exclude each other: a revision takes the place of the baselines"
+    if options.against and options.ncu:
+        yield "--gpuperf-against compares no counters: leave --gpuperf-ncu out"
+    if options.active and options.update is None and own_folder and not options.baselines.is_dir():
+        yield (
+            f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
+            "is there, or record it with --update-baselines"
+        )
+    given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}  # ini settings may wait
+    idle = [flag.name for field, flag in FLAGS.items() if flag.name in given and field not in ALONE]
+    if idle and not options.active:
+        yield (
+            f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add the "
+            "one you mean"
+        )
