@@ -21,6 +21,7 @@ from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
@@ -33,6 +34,9 @@ from pytest_gpuperf.revision.process import NotPaired, give_up, places_there, pr
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import OtherSideLost, TestEnded
+
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""Exit statuses of a run that came to its end."""
 
 
 class RevisionBaselines(BaselineStore):
@@ -194,20 +198,25 @@ class Against:
             run.store.write(update)
         run.forget_records()
 
-    def learn_rest(self) -> None:
-        """Of tests that have none of their name here, though the run looked for it."""
-        found = self._run.results.found or TestsFound()
+    def learn_rest(self) -> set[str]:
+        """Of tests that have none of their name here, though the run looked for it: their node ids."""
+        found, rest = self._run.results.found or TestsFound(), set[str]()
         for node_id in sorted(found.there - found.tests):
             module, _, test = node_id.partition("::")
             skipped = any(is_below(node_id, place) for place in found.skipped)
             if skipped or found.lacks(self._config, Key(module=module, test=test, workload="")):
+                rest.add(node_id)
                 self.learn(node_id)
+        return rest
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if ended and not self._is_worker:
-            self.learn_rest()
+        found = self._run.results.found
+        if found is not None and exitstatus in ENDED and not self._is_worker:
+            left = found.there - found.tests - self.learn_rest()
+            of = numbered(len(found.there), "test")
+            words = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
+            self._run.outcome.left_out += (words,) if left else ()
         self.leave_evidence()
 
     def leave_evidence(self) -> None:

@@ -62,7 +62,7 @@ class ForeignFiles:
     def lines(self) -> tuple[str, ...]:
         """Why this process does not run this side's own code, a line for each file; empty if it does."""
         self._checking = True
-        new = sys.modules.keys() - self._modules
+        new = [name for name in list(sys.modules) if name not in self._modules]
         used = [("imported", file, name) for name, file in imported(new).items()]
         used += [("read", file, "") for file in self._read]
         if new or self._loads:  # a look at the libraries takes a millisecond
@@ -71,7 +71,7 @@ class ForeignFiles:
         for one in dict.fromkeys(used):
             if one not in self._checked and (obstacle := self._obstacle(*one)):
                 self._found[obstacle] = None
-        self._modules |= new
+        self._modules.update(new)
         self._checked.update(used)
         self._checking = self._loads = False
         return tuple(self._found)

@@ -101,7 +101,7 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     Raises ``RevisionError``.
     """
     repository = repository_of(folder)
-    place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
+    place = default_folder() / ".worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
     with contextlib.ExitStack() as held:
         try:
             make_private(default_folder())

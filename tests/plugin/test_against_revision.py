@@ -271,7 +271,7 @@ def test_unchanged_code_is_not_paired(gpu_project: Suite) -> None:
     result.stdout.no_fnmatch_line("*no time baseline*")
 
 
-def test_unchanged_code_has_one_short_round_for_what_looks_at_it(gpu_project: Suite) -> None:
+def test_unchanged_code_has_a_time_for_what_looks_at_it(gpu_project: Suite) -> None:
     gpu_project.write("test_rounds.py", ROUNDS)
     commit(gpu_project.path)
     result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
@@ -284,7 +284,7 @@ def test_rounds(cuda_kernel, gpu, gpuperf):
     a = gpu.random(1024, seed=1)
     b = gpu.empty_like(a)
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
-    assert result.interval_ns == (result.time_ns, result.time_ns) and result.time_ns > 0
+    assert result.interval_ns[0] <= result.time_ns <= result.interval_ns[1] and result.time_ns > 0
 """
 
 
@@ -341,7 +341,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monk
     project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
     git(project.path, "commit", "-qam", "No more")
     assert project.run(*AGAINST, subprocess=True).ret == 0
-    trees = [path.name for path in (cache / "worktrees").glob("*/*") if (path / ".git").exists()]
+    trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]
     assert trees == ["0"]  # the killed run's place was taken over
 
 
