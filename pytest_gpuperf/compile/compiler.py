@@ -24,7 +24,7 @@ from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
-from pytest_gpuperf.compile.source import KernelSource, without_comments
+from pytest_gpuperf.compile.source import KernelSource, hash_of_source, without_comments
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -100,7 +100,7 @@ def _prepare(source: KernelSource) -> _Prepared:
     in_order = (*_include_options(source.own_folder), *chosen, *_include_options(source.header_folders))
     program = Program(source.text, source.program, source.place, in_order, source.expression, source.compiler)
     parts = [without_comments(source.text), without_folders(chosen), headers.outside([*toolkit, HOST_HEADERS])]
-    return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
+    return _Prepared(source, program, headers, hash_of_source(json.dumps(parts)))
 
 
 def _include_options(folders: Sequence[Path]) -> tuple[str, ...]:

@@ -291,7 +291,7 @@ def test_what_got_worse_for_another_architecture_than_this_gpus_fails(several_su
         ('from_cubin({"sm_90": "work80.cubin"}, "work")', [],
          "work80.cubin for sm_90: it was compiled for sm_80, and not for sm_90"),
         ('from_cubin({"sm_9": "work80.cubin"}, "work")', [], "'sm_9' is no architecture; give {'sm_90': path}"),
-        ('from_cubin({}, "work")', [], "{} names no architecture; give {'sm_90': path}"),
+        ('from_cubin({}, "work")', [], "'{}' is no architecture; give {'sm_90': path}"),
         ('from_cubin({"sm_90": "gone.cubin"}, "work")', [], "gone.cubin: no such file"),
         ('from_cubin({"sm_90": "test_suite.py"}, "work")', [], "test_suite.py for sm_90: not a cubin"),
         ('from_cubin("work.fatbin", "wrok")', [], 'no kernel "wrok" in '),
