@@ -30,13 +30,13 @@ from pytest_gpuperf.process.children import (
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import (
-    Collected,
     Link,
     OtherSideLost,
     Quit,
     Ready,
     Resume,
     RunTest,
+    Started,
     TestEnded,
 )
 
@@ -65,7 +65,7 @@ class RevisionProcess:
         """A test has left it without a GPU."""
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
-        self._collected: Collected | None = None
+        self._started: Started | None = None
         self._scratch = scratch_folder("gpuperf-revision-")
         folder = Path(self._scratch.name)
         self._log = folder / "log"
@@ -91,9 +91,9 @@ class RevisionProcess:
 
     def tests(self) -> frozenset[str]:
         """Node ids of its tests that may measure something, once it has collected.  Raises ``OtherSideLost``."""
-        if self._collected is None:
-            self._collected = self.link.receive(Collected, ANSWER_S)
-        return self._collected.tests
+        if self._started is None:
+            self._started = self.link.receive(Started, ANSWER_S)
+        return self._started.tests
 
     def ask(self, node_id: str, following: str = "", *, pairs: bool = False) -> None:
         """Let it run a test, and stop at its callables if ``pairs``.  Raises ``OtherSideLost``."""
@@ -136,7 +136,7 @@ class RevisionProcess:
         """End it."""
         with contextlib.suppress(OtherSideLost):
             self.link.send(Quit())
-        self._child.end(0.0 if self.test or self._collected is None else GRACE_S)
+        self._child.end(0.0 if self.test or self._started is None else GRACE_S)
         self.link.close()
         self._scratch.cleanup()
 

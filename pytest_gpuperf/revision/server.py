@@ -16,12 +16,12 @@ from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.timing.process_opponent import (
     PATIENCE_S,
-    Collected,
     Link,
     OtherSideLost,
     Quit,
     Resume,
     RunTest,
+    Started,
     TestEnded,
 )
 
@@ -44,7 +44,7 @@ class RevisionServer:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         with contextlib.suppress(OtherSideLost):  # there is nobody to work for
-            self._link.send(Collected(tests=frozenset(node for node, item in items.items() if may_measure(item))))
+            self._link.send(Started(tests=frozenset(node for node, item in items.items() if may_measure(item))))
             self._serve(items)
         return True
 

@@ -45,7 +45,7 @@ def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
 # --- messages --------------------------------------------------------------------------------------
 
 
-class Collected(Record, frozen=True, tag="collected"):
+class Started(Record, frozen=True, tag="started"):
     """The first message of the other process: it can run tests now."""
 
     tests: frozenset[str]

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Ended, Results
 from pytest_gpuperf.revision import server
 from pytest_gpuperf.revision.server import RevisionServer
-from pytest_gpuperf.timing.process_opponent import Collected, Link, OtherSideLost, Quit, RunTest, TestEnded
+from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
 
 KERNELS = (WorkloadEvidence(key=Key(module="m.py", test="test_early", workload="work")),)
 
@@ -52,7 +52,7 @@ class Served:
         self.server = RevisionServer(config, task)
         self.thread = threading.Thread(target=self.server.pytest_runtestloop, args=(session,))
         self.thread.start()
-        assert self.link.receive(Collected, 10.0) == Collected(tests=frozenset(names))
+        assert self.link.receive(Started, 10.0) == Started(tests=frozenset(names))
 
     def run(self, item: Any, nextitem: Any) -> None:
         following = nextitem.nodeid if nextitem is not None else None
