@@ -49,9 +49,9 @@ from pytest_gpuperf.baselines.records import MAX_FILE_BYTES, decode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.audited import read_built
+from pytest_gpuperf.compile.machine_code.binary import profile_of
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
-from pytest_gpuperf.compile.machine_code.profile import profile_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
@@ -456,7 +456,7 @@ def read_as_baseline(file: Hostile) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
         Path(name, manifest.FILE).write_bytes(file.content)
-        manifest.read(Path(name))
+        BaselineStore(Path(name)).manifest()
 
 
 # --- built files and names -----------------------------------------------------------------------

@@ -42,7 +42,7 @@ def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, see
     """One comparison as the gate takes it, as a dictionary, and its seconds, loading included."""
     import msgspec
 
-    from pytest_gpuperf.model.limits import PROFILES
+    from pytest_gpuperf.model.limits import LIMITS
     from pytest_gpuperf.timing.compare import compare
     from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 
@@ -50,7 +50,7 @@ def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, see
     began = time.perf_counter()
     opponent = CubinOpponent(bench.device, bench.timer, candidate, BaselineLaunch(baseline.binary))
     found = compare(
-        bench.device, opponent, PROFILES["tight"], alpha, seed=seed, duration_ns=plan["duration_ns"], budget_s=BUDGET_S
+        bench.device, opponent, LIMITS, alpha, seed=seed, duration_ns=plan["duration_ns"], budget_s=BUDGET_S
     )  # fmt: skip
     return msgspec.to_builtins(found.comparison), time.perf_counter() - began
 
@@ -121,12 +121,12 @@ def confirm(chosen: argparse.Namespace) -> int:
     from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
     from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks
     from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.model.limits import PROFILES
+    from pytest_gpuperf.model.limits import LIMITS
 
     file = chosen.out / f"{chosen.of}.json"
     document = json.loads(file.read_text(encoding="utf-8"))
     bench, plans = Bench(chosen.device), {plan["kernel"]: plan for plan in document["plans"]}
-    case = TimeCase(Key("campaign.py", "test", "kernel"), "gpu", PROFILES["tight"], document["alpha"])
+    case = TimeCase(Key("campaign.py", "test", "kernel"), "gpu", LIMITS, document["alpha"])
     with bench.device.lock():
         for number, one in enumerate(document["verdicts"]):
             comparisons = [msgspec.convert(one["first"], Comparison)]

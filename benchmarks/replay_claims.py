@@ -84,8 +84,8 @@ def completed(found: outcomes.Outcomes) -> outcomes.Outcomes:
 def _static(store: BaselineStore, test: str, workload: str) -> Mapping[str, float]:
     """Registers and occupancy on record; nothing of a function that launches several kernels."""
     key = recorded_run.key_of(test, workload)
-    for toolchain in store.recorded_toolchains():
-        record = store.static(ARCH, key, toolchain).record
+    for toolchain in store.compilers(ARCH, key):
+        record = store.static(ARCH, key, toolchain)
         if record is not None and record.occupancy is not None:
             return {"registers": record.profile.registers, "occupancy": record.occupancy.fraction}
     return {}

@@ -20,7 +20,7 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.comparison import Side
-from pytest_gpuperf.explain.estimates import VersionPair
+from pytest_gpuperf.explain.comparison import VersionPair
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate

@@ -107,16 +107,15 @@ def roofs(recorded: Recorded) -> list[Roof]:
     for file in sorted((BASELINES / GPU).rglob("test_*.jsonl")):
         family = file.stem.removeprefix("test_")
         module = file.relative_to(BASELINES / GPU).with_suffix(".py").as_posix()
-        for test, workloads in store.time_tests(GPU, module).items():
-            for name, record in workloads.items():
-                of = Pair(family, test, optimised=name, naive=name, cause="", why="")
-                ns, static = recorded.time_ns(of, name), recorded.static(of, name)
-                if ns is None or static is None:
-                    continue  # a callable, which may be a library's
-                arithmetic = "tensor cores" if "tensor" in static.profile.opcodes else "FP32"
-                for roof, amount in (("DRAM", record.bytes), (arithmetic, record.flops)):
-                    if (amount or 0) / ns > highest[roof].peak:
-                        highest[roof] = Roof(roof, (amount or 0) / ns, f"{family}: {name}")
+        for (key, _), record in store.load(GPU, module).items():
+            of = Pair(family, key.test, optimised=key.workload, naive=key.workload, cause="", why="")
+            ns, static = recorded.time_ns(of, key.workload), recorded.static(of, key.workload)
+            if ns is None or static is None:
+                continue  # a callable, which may be a library's
+            arithmetic = "tensor cores" if "tensor" in static.profile.opcodes else "FP32"
+            for roof, amount in (("DRAM", record.bytes), (arithmetic, record.flops)):
+                if (amount or 0) / ns > highest[roof].peak:
+                    highest[roof] = Roof(roof, (amount or 0) / ns, f"{family}: {key.workload}")
     return [roof._replace(peak=_rounded(roof.peak)) for roof in highest.values() if roof.peak]
 
 

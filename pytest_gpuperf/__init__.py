@@ -1,28 +1,7 @@
 """Performance regression tests for GPU kernels: a pytest plugin and the ``gpuperf`` command.
 
 What a test may import and annotate is here; docs/reference/api.md has a section on each name.  Names are resolved on
-first use, so that importing the package costs nothing.
-
-The rooms, from the front door down; the contract in pyproject.toml says who may import whom:
-
-``plugin``, ``cli``     pytest's hooks, and the ``gpuperf`` command
-``session``             a run from collection to exit
-``api``, ``update``     what a test calls, and ``--update-baselines``
-``workload``            one workload, from request to verdict
-``revision``            another commit: its worktree, and the process that runs its tests
-``explain``, ``report`` causes of a change, and how a run reads
-``run``, ``results``    what one process shares, and what the tests of a run found
-``process``             child processes, signals, a GPU that a kernel broke, git's word, the last run
-``context``             where it is kept; ``hookspecs`` are hooks for conftests
-``test_record``         what one test found, and the ways in which it may end
-``selftest``, ``doctor`` what this machine can gate, and what it lacks
-``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
-``baselines``, ``advise`` the committed files, and differences to causes
-``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
-``options``, ``read_options``  flags and ini keys; ``arguments``: what the marker and calls take
-``judge``, ``model``    pure decisions, and the records that they decide on
-``formatting``, ``atomic_write``, ``errors``  numbers as text, files that are never seen half written, and the base
-                        of errors with a message for a user
+first use, so that importing the package costs nothing.  CONTRIBUTING.md maps the folders.
 """
 
 from __future__ import annotations

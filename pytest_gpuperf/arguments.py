@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Literal, SupportsFloat, TypeGuard
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES
-
-BesideKind = Literal["memory", "host"]
-BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host")
-"""What ``measure=`` of a test takes."""
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, is_metric
 
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
@@ -55,11 +51,6 @@ def require_list(call: str, name: str, values: object, *kinds: type) -> None:
         require(call, f"{name}[{place}]", value, *kinds)
 
 
-def is_fraction(given: object) -> TypeGuard[SupportsFloat]:
-    """Whether it is a number above 0 and up to 0.5, of whichever library."""
-    return 0 < number_of(given) <= 0.5
-
-
 def number_of(given: Any) -> float:
     """The number, of whichever library; NaN for what is none: text, yes and no, or one that no float can hold."""
     if isinstance(given, str | bytes | bool) or str(getattr(given, "dtype", "")).endswith("bool"):
@@ -70,18 +61,41 @@ def number_of(given: Any) -> float:
         return math.nan
 
 
+def _is_fraction(given: object) -> bool:
+    return 0 < number_of(given) <= 0.5
+
+
 def _one_of(*choices: str) -> Callable[[Any], bool]:
     return lambda given: isinstance(given, str) and given in choices
 
 
+def _names_of(is_name: Callable[[str], bool], is_tolerance: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether they are names, or a dict of name to tolerance or None."""
+
+    def accepts(given: Any) -> bool:
+        if isinstance(given, str | bytes) or not isinstance(given, Collection):
+            return False
+        tolerances = [one for one in given.values() if one is not None] if isinstance(given, Mapping) else []
+        return all(isinstance(one, str) and is_name(one) for one in given) and all(map(is_tolerance, tolerances))
+
+    return accepts
+
+
 SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "tolerance": (is_fraction, "a fraction up to 0.5, such as 0.01"),
-    "profile": (_one_of(*PROFILES), f"one of {', '.join(PROFILES)}"),
+    "tolerance": (_is_fraction, "a fraction up to 0.5, such as 0.01"),
     "cache": (_one_of("cold", "warm"), "'cold' or 'warm'"),
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     ),
-    "pair_slot": (_one_of("short", "sustained"), "'short' or 'sustained'"),
+    "sustained": (lambda given: isinstance(given, bool), "True or False"),
+    "metrics": (
+        _names_of(is_metric, lambda given: -1 <= number_of(given) <= 100),
+        "names of metrics, such as 'smsp__inst_executed.sum', or a dict of name to tolerance, a fraction or None",
+    ),
+    "measure": (
+        _names_of(_one_of("memory", "host"), _is_fraction),
+        "names, of 'memory' and 'host', or a dict of name to tolerance, a fraction up to 0.5 or None",
+    ),
 }  # fmt: skip
 """Keywords of the marker and arguments of ``gpuperf``: what each accepts, and that in words."""
 
@@ -98,22 +112,14 @@ def require_setting(name: str, given: object) -> None:
         raise BadArgument(f"gpuperf: {problem}")
 
 
-def measures(given: object) -> dict[BesideKind, float | None]:
-    """``measure=`` of a test, read: what to measure beside the time, each with its tolerance or None for the usual.
+def tolerances(name: str, *given: Collection[str] | Mapping[str, float | None] | None) -> dict[str, float | None]:
+    """``metrics=`` or ``measure=`` of marker and call, the last word winning: name to tolerance, None for the usual.
 
     Raises ``BadArgument``.
     """
-    takes = f"names, measure=('memory',), or a dict of name to tolerance; the names are {', '.join(BESIDE_KINDS)}"
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadArgument(f"measure={given!r} is not valid: it takes {takes}")
-    read: dict[BesideKind, float | None] = {}
-    for name, tolerance in given.items() if isinstance(given, Mapping) else ((name, None) for name in given):
-        known = next((kind for kind in BESIDE_KINDS if kind == name), None)
-        if known is None:
-            raise BadArgument(f"measure: there is no {name!r}; it takes {takes}")
-        if tolerance is not None and not is_fraction(tolerance):
-            raise BadArgument(
-                f"measure: the tolerance {tolerance!r} of {name} is not valid: it takes a fraction up to 0.5"
-            )
-        read[known] = None if tolerance is None else float(tolerance)
-    return read
+    found: dict[str, float | None] = {}
+    for one in given:
+        require_setting(name, one)
+        pairs = one.items() if isinstance(one, Mapping) else [(word, None) for word in one or ()]
+        found |= {plain_text(word): None if tolerance is None else float(tolerance) for word, tolerance in pairs}
+    return found

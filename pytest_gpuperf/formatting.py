@@ -115,9 +115,8 @@ def time_basis(figures: TimeFigures) -> str:
     parts = [f"tolerance {figures.tolerance * 100:g} %"] if figures.tolerance else []
     if figures.method != "paired":
         return ", ".join([*parts, METHODS[figures.method]])
-    parts.append("paired in sustained slots" if figures.pair_slot == "sustained" else "paired")
     second = figures.confirm_blocks
-    parts.append(f"{figures.blocks}+{second} blocks" if second else numbered(figures.blocks, "block"))
+    parts += ["paired", f"{figures.blocks}+{second} blocks" if second else numbered(figures.blocks, "block")]
     if figures.log_e is not None and figures.log_e_needed is not None and figures.log_e > 0:
         parts.append(f"E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})")
     if figures.interval is not None:

@@ -31,27 +31,23 @@ def pytest_gpuperf_ncu_reader(config: pytest.Config) -> Reader | None:
 
 def device_given(config: pytest.Config, worker: int | None) -> Device | None:
     """What ``pytest_gpuperf_device`` returns; None if nothing.  Raises ``pytest.UsageError``."""
-    given: Device | None = _given(
-        config, "pytest_gpuperf_device", "a device, an object with facts", "facts", worker=worker
-    )
-    return given
+    device: Device | None = given(config, "pytest_gpuperf_device", "facts", worker=worker)
+    return device
 
 
-def reader_given(config: pytest.Config) -> Reader | None:
-    """What ``pytest_gpuperf_ncu_reader`` returns; None if nothing.  Raises ``pytest.UsageError``."""
-    given: Reader | None = _given(config, "pytest_gpuperf_ncu_reader", "a function that reads a report", "__call__")
-    return given
+def given(config: pytest.Config, hook: str, attribute: str, **arguments: Any) -> Any:
+    """What a hook returns that takes objects with this attribute; None if nothing.
 
-
-def _given(config: pytest.Config, hook: str, takes: str, attribute: str, **arguments: Any) -> Any:
-    """What the hook returns.  An error names the files or plugins that implement it."""
+    Raises ``pytest.UsageError`` that names the files or plugins that implement it.
+    """
     caller = getattr(config.hook, hook)
     try:
-        given = caller(config=config, **arguments)
+        found = caller(config=config, **arguments)
     except (Exception, pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception) as problem:  # noqa: BLE001 any error of theirs
-        what = f"raised {type(problem).__name__}: {problem}. To do: let it return None where it has nothing to give"
+        what = f"raised {type(problem).__name__}: {problem}"
     else:
-        if given is None or (hasattr(given, attribute) and not isinstance(given, type)):
-            return given
-        what = f"returned {given!r}: it returns {takes}, or None"
-    raise pytest.UsageError(f"{hook} of {' or '.join(one.plugin_name for one in caller.get_hookimpls())} {what}")
+        if found is None or (hasattr(found, attribute) and not isinstance(found, type)):
+            return found
+        what = f"returned {found!r}, which has no {attribute}"
+    names = " or ".join(one.plugin_name for one in caller.get_hookimpls())
+    raise pytest.UsageError(f"{hook} of {names} {what}. To do: let it return None where it has nothing to give")

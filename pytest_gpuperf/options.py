@@ -2,112 +2,75 @@
 
 A field of ``Options`` with a flag says in one place how the flag is called, how its value is read and what it means.
 A flag ``--gpuperf-foo-bar`` has the ini setting ``gpuperf_foo_bar``; the flag wins.  A flag that concerns a single run
-has none.  ``read_options`` reads and checks them before anything runs.  Keywords of the marker are in ``arguments``.
+has none.  ``read_options`` reads them.  Keywords of the marker are in ``arguments``.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, PROFILES, TIMERS, Limits, TimerName
+from pytest_gpuperf.model.limits import LIMITS, MOST_BUDGET_S, TIMERS, Limits, TimerName, is_metric
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
-    from pytest_gpuperf.model.verdict import PairSlot
 
 UpdateMode = Literal["new", "changed", "all"]
 Action = Literal["fail", "warn"]
 
 USUAL_FOLDER = "baselines"
 """Of the baselines, below pytest's root, unless another is given."""
-BUDGET_S, SUSTAINED_BUDGET_S = 5.0, 320.0
-"""For timing one workload, seconds; with sustained slots, room for 28 blocks of four slots and rounds."""
 UPDATE_MODES = ("new", "changed", "all")
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 REPORT_ENDINGS = (".json", ".md", ".html")
 GITHUB = "github"
 """In the place of a report's file: the summary of the GitHub job that the run is in."""
 
+# --- kinds of values -----------------------------------------------------------------------------
+
 
 class Kind(NamedTuple):
     """A kind of value."""
 
-    read: Callable[[str], Any]
-    """May raise ``ValueError``."""
-    is_valid: Callable[[Any], bool]
-    """Of what was read."""
     accepts: str
-    """What it accepts, in words."""
-
-
-class Flag(NamedTuple):
-    """One command-line flag and its ini setting."""
-
-    name: str
-    help: str
-    kind: Kind | None = None
-    """None: a switch."""
-    metavar: str | None = None
-    ini: Literal["bool", "string", "float", ""] = ""
-    """Type of the ini setting; empty: there is none."""
-    bare: str | None = None
-    """Value of the flag given without one."""
-    hidden: bool = False
-
-    @property
-    def ini_name(self) -> str:
-        return self.name.lstrip("-").replace("-", "_")
-
-    @property
-    def accepts(self) -> str:
-        return "true or false" if self.kind is None else self.kind.accepts
-
-
-# --- kinds of values -----------------------------------------------------------------------------
-
-FOLDER, PROGRAM, REVISION = (Kind(str, bool, words) for words in ("a folder", "a program", "a git revision"))
+    """In words."""
+    read: Callable[[str], Any]
+    """Raises ``ValueError`` for text that it does not accept."""
 
 
 def _one_of(*choices: str) -> Kind:
-    return Kind(str, choices.__contains__, ", ".join(choices))
+    return Kind(", ".join(choices), lambda text: choices[choices.index(text)])
 
 
 def _number(low: float, high: float, unit: str = "") -> Kind:
-    return Kind(float, lambda value: low <= value <= high, f"a number from {low:g} to {high:g}{unit}")
+    def read(text: str) -> float:
+        if not low <= (number := float(text)) <= high:
+            raise ValueError(text)
+        return number
+
+    return Kind(f"a number from {low:g} to {high:g}{unit}", read)
 
 
 def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
-    def words(text: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    def read(text: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+        if not words or not all(map(is_word, words)):
+            raise ValueError(text)
+        return words
 
-    return Kind(words, lambda found: bool(found) and all(map(is_word, found)), accepts)
-
-
-def is_metric(word: str) -> bool:
-    """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
-    return re.fullmatch(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None
+    return Kind(accepts, read)
 
 
-def _metrics(text: str) -> dict[str, float | None]:
-    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
-    entries = (entry.strip().partition(" ") for entry in re.split(r"[,\n]", text) if entry.strip())
-    return {name: float(tolerance) if tolerance.strip() else None for name, _, tolerance in entries}
-
-
+SWITCH = Kind("true or false", bool)
+FOLDER, PROGRAM, REVISION = (Kind(words, str) for words in ("a folder", "a program", "a git revision"))
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
 METRIC_WORDS = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
     f"{', '.join(METRIC_SETS)}, and names of metrics, separated by commas",
-)
-METRICS = Kind(
-    _metrics,
-    lambda found: all(is_metric(name) and -1 <= (tolerance or 0) <= 100 for name, tolerance in found.items()),
-    "metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'",
 )
 REPORTS = _list_of(
     lambda name: name == GITHUB or name.endswith(REPORT_ENDINGS),
@@ -118,12 +81,26 @@ REPORTS = _list_of(
 # --- the table -----------------------------------------------------------------------------------
 
 
-def _flag(default: Any, name: str, help: str, kind: Kind | None = None, **how: Any) -> Any:
+class Flag(NamedTuple):
+    """One command-line flag and its ini setting."""
+
+    name: str
+    help: str
+    kind: Kind = SWITCH
+    metavar: str | None = None
+    ini: Literal["bool", "string", "float", ""] = ""
+    """Type of the ini setting; empty: there is none."""
+    bare: str | None = None
+    """Value of the flag given without one."""
+
+    @property
+    def ini_name(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+def _flag(default: Any, name: str, help: str, kind: Kind = SWITCH, **how: Any) -> Any:
     """A field of ``Options`` with its flag."""
-    metadata = {"flag": Flag(name, help, kind, **how)}
-    if default is dict:
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={"flag": Flag(name, help, kind, **how)})
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -163,22 +140,18 @@ class Options:
     """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
-    profile: str = _flag(
-        "tight", "--gpuperf-profile",
-        "slowdown that is accepted / that is found: tight 0.5/1 %% (default), standard 1/2 %%, loose 2/5 %%",
-        _one_of(*PROFILES), metavar="NAME", ini="string")
-    tolerance: float | None = _flag(
-        None, "--gpuperf-tolerance", "slowdown that is accepted, as a fraction such as 0.005; twice as much is found",
-        _number(0.0005, 0.5), metavar="FRACTION", ini="float")
+    tolerance: float = _flag(
+        LIMITS.tolerance, "--gpuperf-tolerance",
+        "slowdown that is accepted, as a fraction (default 0.005); twice as much is found", _number(0.0005, 0.5),
+        metavar="FRACTION", ini="float")
     cache: Literal["cold", "warm"] = _flag(
         "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
         _one_of("cold", "warm"), metavar="STATE", ini="string")
     timer: Literal["auto"] | TimerName = _flag(
         "auto", "--gpuperf-timer", f"auto (default: the best that works), {' or '.join(TIMERS)}",
         _one_of("auto", *TIMERS), metavar="NAME", ini="string")
-    budget_s: float | None = _flag(
-        None, "--gpuperf-budget",
-        "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
+    budget_s: float = _flag(
+        5.0, "--gpuperf-budget", "wall-clock seconds for timing one workload (default 5)",
         _number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS", ini="float")
     time: Literal["auto", "changed", "all"] = _flag(
         "auto", "--gpuperf-time", "workloads to time: changed (no unchanged ones), all (compare each with its "
@@ -187,9 +160,6 @@ class Options:
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
         "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
-    metrics: Mapping[str, float | None] = _flag(
-        dict, "--gpuperf-metrics", "more metrics to collect; a number behind a name is the tolerance to "
-        "gate it by, such as 'dram__bytes.sum 0.02'", METRICS, metavar="NAME,...", ini="string")
     explain: bool = _flag(
         False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(
@@ -197,15 +167,11 @@ class Options:
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
         metavar="FILE,...", ini="string")
     """Absolute, or ``github``."""
-    nvrtc: Path | None = _flag(
-        None, "--gpuperf-nvrtc", "folder with another NVRTC (pip install --target DIR nvidia-cuda-nvrtc==VERSION)",
-        FOLDER, metavar="DIR")
-    """Absolute."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
         "seconds after which a kernel that has not ended is taken for endless (default 60)",
         _number(1, 86400, " seconds"), metavar="SECONDS", ini="float")
-    task: ChildTask | None = _flag(None, "--gpuperf-task", "", FOLDER, hidden=True)
+    task: ChildTask | None = _flag(None, "--gpuperf-task", argparse.SUPPRESS, FOLDER)
     """What this process does for the run that started it; None: a user did."""
     # fmt: on
     undecided: Action = "warn"
@@ -242,19 +208,10 @@ class Options:
         """Of a workload without a baseline: what a revision lacks is no open question."""
         return "warn" if self.against else self.open
 
-    def budget(self, own: float | None, pair_slot: PairSlot) -> float:
-        """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
-        return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
-
-    def limits(self, tolerance: float | None = None, profile: str | None = None) -> Limits:
-        """The limits after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
-        if tolerance is not None:
-            return Limits(tolerance, 2 * tolerance)
-        if profile is not None:
-            return PROFILES[profile]
-        if self.tolerance is not None:
-            return Limits(self.tolerance, 2 * self.tolerance)
-        return PROFILES[self.profile]
+    def limits(self, own: float | None = None) -> Limits:
+        """The limits of a test, after its ``own`` tolerance."""
+        tolerance = self.tolerance if own is None else own
+        return Limits(tolerance, 2 * tolerance)
 
 
 FLAGS: Mapping[str, Flag] = {

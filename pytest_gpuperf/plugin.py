@@ -5,17 +5,14 @@ Importing this module imports nothing heavy: a plain ``pytest`` pays only for de
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf import hookspecs
-from pytest_gpuperf.api import fixtures
-from pytest_gpuperf.context import marker, stash
-from pytest_gpuperf.read_options import add_options, keep_modules_together, read_options, spell_out_defaults
+from pytest_gpuperf import hookspecs, stash
+from pytest_gpuperf.api import fixtures, marker
+from pytest_gpuperf.read_options import add_options, read_options, spell_out_defaults
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,12 +26,6 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(args: list[str]) -> None:
     spell_out_defaults(args)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    keep_modules_together(config)
-    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,18 +50,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pairing.start_early(stash.run_of(session.config), options.task)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """No test lies in a folder of baselines, where no one would look for code, nor behind a link in its place.
-
-    Nor in the cache folder, which may lie in the project and hold worktrees of it.
-    """
-    baselines = config.stash[stash.OPTIONS].baselines
-    is_baselines = collection_path == baselines and (baselines.is_symlink() or (baselines / "manifest.json").is_file())
-    cache = Path(os.environ.get("GPUPERF_CACHE_DIR", ""))
-    is_cache = collection_path.name == cache.name and collection_path.resolve() == cache.resolve()
-    return True if is_baselines or is_cache else None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         marker.settings_of(item)
@@ -79,14 +58,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_gpuperf.process import children  # noqa: PLC0415 a plain run has no children
 
         children.select(config, items, task)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.stash[stash.OPTIONS].active:
-        from pytest_gpuperf.context import tests_found  # noqa: PLC0415 msgspec comes with it
-
-        tests_found.take_off_groups(session.items)
 
 
 @pytest.hookimpl(wrapper=True)

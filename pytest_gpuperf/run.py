@@ -8,23 +8,20 @@ from __future__ import annotations
 import datetime
 import gc
 import os
-import random
 import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -32,10 +29,9 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.hookspecs import device_given
-from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import Outcome, SelfPairReading
+from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
 from pytest_gpuperf.model.time_record import Session, WorkloadRecords
 from pytest_gpuperf.options import Options
@@ -48,30 +44,25 @@ if TYPE_CHECKING:
     from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.timing.process_opponent import Link
 
-SELF_PAIRS = 3
-"""Tests of a run whose first launch is paired with itself, in the mean (``workload.gate``)."""
-
 
 class Run:
     """What the tests of one process share."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config, options: Options, results: Results | None = None) -> None:
         self.config = config
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
-        self.archs_of_workers: frozenset[str] = frozenset()
-        """Of the controller of pytest-xdist: architectures of the GPUs that its workers opened."""
-        self.results = Results()
-        """Of all tests, in the process that reports."""
+        self.before_gpu: Callable[[], None] = lambda: None
+        """Called in each test that uses the GPU, before: another revision's process has no work in flight then."""
+        self.results = results or Results()
+        """Which tests this process collected; in the one that reports, what all of them found."""
         self.outcome = Outcome()
         """What the end of the run has to report."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
-        self.self_pair_readings: dict[str, SelfPairReading] = {}
-        """What launches that were paired with themselves came to, by node id."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.gpu_lost = ""
@@ -82,10 +73,6 @@ class Run:
         """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.collected: Collected | None = None
         """Counters; None before the first question for them."""
-        self.counter_folder: Path | None = None
-        """Where they are left for the workers of pytest-xdist."""
-        self._id = getattr(config, "workerinput", {}).get("testrunuid") or uuid.uuid4().hex
-        """Of the run; the same in every worker of pytest-xdist."""
         self._hold: ExitStack | None = None
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
@@ -94,7 +81,9 @@ class Run:
 
     @property
     def number(self) -> int | None:
-        """Number of the pytest-xdist worker that this process is; None without workers, and of one that --tx names."""
+        """Number of the pytest-xdist worker that this process is, or works for; None without, and of one of --tx."""
+        if isinstance(self.options.task, RevisionTask):
+            return self.options.task.worker
         number = re.fullmatch(r"gw([0-9]+)", getattr(self.config, "workerinput", {}).get("workerid", ""))
         return int(number[1]) if number is not None else None
 
@@ -109,6 +98,11 @@ class Run:
         """All that is recorded.  Raises ``BaselineError``."""
         return self.store.workloads()
 
+    def forget_records(self) -> None:
+        """More is recorded now: of a revision, whose tests run beside those of this run."""
+        for name in ("records", "expected_archs"):
+            self.__dict__.pop(name, None)
+
     @cached_property
     def revision(self) -> Revision | None:
         """The revision that takes the place of the baselines, if one does."""
@@ -116,7 +110,7 @@ class Run:
 
     @cached_property
     def trust(self) -> BaselineTrust:
-        return BaselineTrust(self.options, self.config.rootpath, compiled_here=self.revision is not None)
+        return BaselineTrust(self.config.rootpath, everything=not self.options.ci or self.revision is not None)
 
     @cached_property
     def compile_cache(self) -> CompileCache:
@@ -158,6 +152,7 @@ class Run:
         Raises ``LockError``.
         """
         if self._hold is None and self.options.active and self.has_gpu:
+            self.before_gpu()
             hold = ExitStack()
             hold.enter_context(self.device.lock())
             self._hold = hold
@@ -199,7 +194,8 @@ class Run:
     @property
     def native_archs(self) -> frozenset[str]:
         """Those of the GPUs of the run; a controller of workers opens none, which takes a second, where one did."""
-        return self.archs_of_workers or frozenset([self.native_arch] if self.native_arch else [])
+        of_workers = self.results.found.archs if self.results.found is not None else ()
+        return frozenset(of_workers or ([self.native_arch] if self.native_arch else []))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -217,19 +213,6 @@ class Run:
         return own or tuple(sorted(self.native_archs)) or FALLBACK_ARCHS
 
     @cached_property
-    def expected_archs(self) -> tuple[str, ...]:
-        """Architectures whose records this run should come to: the targets, and those that kernels name themselves.
-
-        Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
-        """
-        if self.options.archs or not self.options.active:
-            return self.targets
-        named = (arch for arch in self.store.archs() if arch not in self.targets)
-        return (*self.targets, *(
-            one for one in named if plain(one) == one or not self.native_archs or plain(one) in self.native_archs
-        ))  # fmt: skip
-
-    @cached_property
     def timer(self) -> Timer:
         name = self.options.timer
         return self.device.timer(None if name == "auto" else name)
@@ -237,17 +220,15 @@ class Run:
     @cached_property
     def session(self) -> Session:
         """This recording: the machine as it is now."""
-        facts, state = self.device.facts, self.device.state()
+        facts = self.device.facts
         now = datetime.datetime.now(datetime.timezone.utc)
         recording = self.options.update is not None
         commit = commit_of(self.config.rootpath, self.store.root) if recording else Commit()
         return Session(
             id=f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}", date=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            gpu=facts.name, uuid=facts.uuid, driver=facts.driver, cuda=facts.cuda, toolchain=toolchain(),
-            cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
-            sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
-            power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, commit=commit.name, dirty=commit.dirty,
+            gpu=facts.name, uuid=facts.uuid, driver=facts.driver, toolchain=toolchain(),
+            timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
+            sm_clock_mhz=self.device.state().sm_clock_mhz, commit=commit.name, dirty=commit.dirty,
         )  # fmt: skip
 
     def require_gpu(self) -> None:
@@ -262,18 +243,12 @@ class Run:
         from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
-        return share(self._gated_tests, self._shares[node_id])
-
-    def pairs_with_itself(self, node_id: str) -> bool:
-        """Whether a launch of this test is to be paired with itself: the first one of three tests of a run, about."""
-        if not self.options.enabled or node_id in self.self_pair_readings:
-            return False
-        return random.Random(f"{self._id} {node_id}").random() * self._gated_tests < SELF_PAIRS
+        return share(self.gated_tests, self._shares[node_id])
 
     @property
-    def _gated_tests(self) -> int:
-        finding = self.config.stash.get(stash.FINDING, None)
-        return len(finding.gated) if finding is not None else 1
+    def gated_tests(self) -> int:
+        """That the run collected, at least one."""
+        return max(len(self.results.gated), 1)
 
     def take_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""

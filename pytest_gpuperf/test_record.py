@@ -8,7 +8,6 @@ belongs to the tests that launch it, and to each test that uses the fixture and 
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -106,23 +105,16 @@ class TestRecord:
         """SHA-256 of machine code that no baseline of this test holds."""
         self.status: Status = "complete"
         self.reason = ""
-        self.unreached: tuple[Judgement, ...] = ()
-        """NOT-MEASURED: what is on record and was not reached."""
         self.whole = False
         """A gated test that ran to its end on a GPU: it has no workloads but these."""
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
-        self.red_by_error = False
-        """Whether an error of the plugin's own failed the test, not the gate."""
-        self.memory = ""
-        """Who held the GPU's memory when there was none left for it; empty if there was."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
-        self.failed_in_thread: BaseException | None = None
-        """What a workload raised in another thread than the test's, where Python ends the thread alone."""
-        self._thread = threading.get_ident()
+        self.failed_measurement: BaseException | None = None
+        """What a measurement raised first: it fails the test also where the test caught it, or a thread ended."""
 
     @property
     def node_id(self) -> str:
@@ -142,9 +134,9 @@ class TestRecord:
         return Key(module=self.module, test=self.test, workload=workload)
 
     def note_failure(self, problem: BaseException) -> None:
-        """Keep what a workload raised, if the test may not see it."""
-        if threading.get_ident() != self._thread and not isinstance(problem, CheckedOnly | DeviceNeeded):
-            self.failed_in_thread = problem
+        """Keep what a measurement raised: that is no baseline and no pass."""
+        if self.failed_measurement is None and not isinstance(problem, CheckedOnly | DeviceNeeded):
+            self.failed_measurement = problem
 
     def stop(self, status: Status, reason: str) -> None:
         """Note that the test did not get to see all there is to see."""
@@ -210,8 +202,8 @@ def labelled(
 ) -> Iterator[tuple[str, CompiledKernel]]:
     """Each kernel with its name, or with one that says what only it has ``among`` those of its name.
 
-    ``work [-DTILE=32]``, ``work [tiled.cu]``, ``work [without -DTILE=32]``: names that are not ``taken``, each once;
-    ``work [kernel]`` where a callable has the name.
+    ``work [-DTILE=32]``, ``work [tiled.cu]``: names that are not ``taken``, each once; ``work [kernel]`` where a
+    workload has the name.
     If two kernels get the same one, raises ``AmbiguousKernel``, or, not to ``refuse`` them, leaves the later one out.
     """
     names = set(taken)
@@ -221,8 +213,8 @@ def labelled(
             continue
         seen.append(kernel)
         others = [one for one in among if one.name == kernel.name and not _are_the_same(one, kernel)]
-        name = next((label for label in _labels(kernel, others) if label not in names), None)
-        if name is not None:
+        name = _label(kernel, others, is_taken=kernel.name in taken)
+        if name not in names:
             names.add(name)
             yield name, kernel
         elif refuse:
@@ -232,22 +224,15 @@ def labelled(
             )
 
 
-def _labels(kernel: CompiledKernel, others: Sequence[CompiledKernel]) -> Iterator[str]:
-    """Names for a kernel, the plainest first."""
-    files = {one.file for one in others}
+def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken: bool) -> str:
+    """The plainest name that tells a kernel from others of its name."""
     everywhere = set(kernel.options).intersection(*(one.options for one in others)) if others else set(kernel.options)
     own = [option for option in kernel.options if option not in everywhere]
-    if kernel.file and files - {kernel.file}:
+    if kernel.file and any(one.file != kernel.file for one in others):
         own.insert(0, kernel.file)
     if own:
-        yield f"{kernel.name} [{' '.join(own)}]"
-        return
-    yield kernel.name
-    lacking = dict.fromkeys(option for one in others for option in one.options if option not in kernel.options)
-    if lacking:
-        yield f"{kernel.name} [without {' '.join(lacking)}]"
-    elif not others:
-        yield f"{kernel.name} [kernel]"  # beside a callable of the name
+        return f"{kernel.name} [{' '.join(own)}]"
+    return f"{kernel.name} [kernel]" if is_taken else kernel.name
 
 
 def _are_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:

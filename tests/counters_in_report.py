@@ -6,17 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.counters.metric_request import derive
-
 
 def counters_in(report: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """By node id and workload: ``cache``, ``counters`` and ``derived`` of those that were counted."""
+    """By node id and workload: ``cache`` and ``counters`` of those that were counted."""
     tests = json.loads(report.read_text(encoding="utf-8"))["tests"]
     return {
         f"{test['module']}::{test['test']}": {
-            work["key"]["workload"]: {
-                "cache": work.get("cache"), "counters": work["counters"], "derived": derive(work["counters"])
-            }
+            work["key"]["workload"]: {"cache": work.get("cache"), "counters": work["counters"]}
             for work in test["workloads"]
             if work.get("counters")
         }

@@ -19,8 +19,8 @@ from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.records import decode
 from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.binary import profile_of
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.profile import profile_of
 
 _TARGET = re.compile(rb'"target": *"(sm_[0-9]+|[a-z0-9-]+)"')
 

@@ -61,10 +61,8 @@ def _records(baselines: Path) -> tuple[tuple[Key, StaticRecord], ...]:
     """Static records of the suite, read once: nothing writes baselines meanwhile."""
     store = BaselineStore(baselines)
     return tuple(
-        (Key(module=module, test=test, workload=workload), record)
-        for module in store.modules(ARCH)
-        if module.startswith(f"{SUITE}/")
-        for toolchain in store.recorded_toolchains()
-        for test, workloads in store.static_tests(ARCH, module, toolchain).items()
-        for workload, record in workloads.items()
+        (key, record)
+        for target, module in store.places()
+        if target == ARCH and module.startswith(f"{SUITE}/")
+        for (key, _), record in store.load(target, module).items()
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.launch import Launch
 
 FILE = "SANITIZING_LAUNCHES"

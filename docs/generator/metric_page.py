@@ -1,4 +1,4 @@
-"""docs/reference/metrics.md: sets of counters, metrics with their bands, and derived figures."""
+"""docs/reference/metrics.md: sets of counters, and metrics with their bands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from source_text import NOTE, table
 
 from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS, STALLS
-from pytest_gpuperf.counters.metric_request import DERIVED
 from pytest_gpuperf.judge.counters import Metric
 
 HEAD = f"""\
@@ -17,7 +16,6 @@ Names and bands of the [counters](../how-to/counters.md). {NOTE}
 
 - [Sets](#sets)
 - [Counters](#counters)
-- [Derived figures](#derived-figures)
 
 ## Sets
 
@@ -38,19 +36,16 @@ NOT_LISTED = """\
 `l1tex__data_bank_conflicts…` is not in the list: it counts arbitration with other accesses too, and is above zero for
 code without any conflict.
 """
-DERIVED_HEAD = "## Derived figures\n\nComputed from the counters whenever they are shown, and never stored.\n"
 
 
 def page() -> str:
     """The whole page."""
     sets = table(["set", "metrics"], [[f"`{name}`", str(len(metrics))] for name, metrics in SETS.items()])
     counters = table(["metric", "what", "unit", "class"], _once(_row(metric) for metric in METRICS.values()))
-    figures = ([f"`{_general(one.name)}`", one.unit, _general(one.what)] for one in DERIVED.values())
     reasons = STALL_REASONS.format(reasons=", ".join(f"`{reason}`" for reason in STALLS))
     *chips, last = NAMES
     about = COUNTERS.format(chips=f"{', '.join(chips)} and {last}")
-    derived = table(["figure", "unit", "what"], _once(figures))
-    return "\n".join([HEAD, sets, "", about, counters, "", reasons, "", NOT_LISTED, DERIVED_HEAD, derived, ""])
+    return "\n".join([HEAD, sets, "", about, counters, "", reasons, "", NOT_LISTED])
 
 
 def _row(metric: Metric) -> list[str]:
@@ -62,7 +57,7 @@ def _row(metric: Metric) -> list[str]:
 def _general(text: str) -> str:
     """With REASON in the place of the stall that a metric is about."""
     for reason in sorted(STALLS, key=len, reverse=True):
-        text = text.replace(f"_{reason}_per", "_REASON_per").replace(f"stall_share_{reason}", "stall_share_REASON")
+        text = text.replace(f"_{reason}_per", "_REASON_per")
         text = text.replace(f": {reason.replace('_', ' ')}", ": REASON")
     return text
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 
 from source_text import NOTE, attribute_docs, in_line, table
 
 from pytest_gpuperf import hookspecs
-from pytest_gpuperf.context import marker
-from pytest_gpuperf.options import FLAGS, Flag, Options
+from pytest_gpuperf.api import marker
+from pytest_gpuperf.arguments import setting_problem
+from pytest_gpuperf.options import FLAGS, SWITCH, Flag, Options
 
 HEAD = f"""\
 # Options
@@ -54,7 +56,7 @@ NO_VALUE = "\0"
 def page() -> str:
     """The whole page."""
     flags = table(["flag", "ini setting", "meaning", "accepts", "default"],
-                  [_flag(field, flag) for field, flag in FLAGS.items() if not flag.hidden])  # fmt: skip
+                  [_flag(field, flag) for field, flag in FLAGS.items() if flag.help != argparse.SUPPRESS])  # fmt: skip
     return "\n".join([HEAD, flags, "", MARKER, _marker(), "", HOOKS, *_hooks(), ""])
 
 
@@ -62,7 +64,7 @@ def _flag(field: str, flag: Flag) -> list[str]:
     name = f"{flag.name}[={flag.metavar}]" if flag.bare else flag.name
     return [
         f"`{name}`", f"`{flag.ini_name}`" if flag.ini else "", flag.help.replace("%%", "%").replace("<", "&lt;"),
-        "a switch" if flag.kind is None else flag.kind.accepts, DEFAULTS[field],
+        "a switch" if flag.kind is SWITCH else flag.kind.accepts, DEFAULTS[field],
     ]  # fmt: skip
 
 
@@ -73,7 +75,7 @@ def _marker() -> str:
 
 
 def _keyword_accepts(name: str) -> str:
-    return (marker._problem(name, NO_VALUE) or "").partition("it takes ")[2]
+    return (setting_problem(name, NO_VALUE) or "").partition("it takes ")[2]
 
 
 def _hooks() -> list[str]:

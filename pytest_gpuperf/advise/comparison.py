@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pytest_gpuperf.advise.causes import Cause
 from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -35,8 +34,6 @@ class Usage:
     """Loads and stores of global memory, warp by warp."""
     global_bytes: float | None = None
     """Bytes that the lanes ask of global memory and give to it."""
-    global_distinct: float | None = None
-    """Bytes of global memory that a warp touches at all; only the machine code tells, unless data decide."""
     global_sectors: float | None = None
     """Sectors of 32 bytes that the requests touch."""
     global_ideal: float | None = None
@@ -157,7 +154,8 @@ WHOLE = 100
 class Finding:
     """A cause that the evidence shows."""
 
-    cause: Cause
+    cause: str
+    """Key of one of ``causes.BY_KEY``."""
     evidence: tuple[Change, ...]
     """Figures, before and after; the first one is the one to show."""
     without: Usage

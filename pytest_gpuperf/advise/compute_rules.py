@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import WARP, Case, Finding, Usage, change, grew
 from pytest_gpuperf.compile.warp_model.accesses import MEMORY
 
@@ -31,7 +30,7 @@ def lost_tensor_cores(case: Case) -> Finding | None:
         return None
     tensor = change("tensor instructions", was, now, case.per)
     scalar = change("fp32 instructions", scalar_was, scalar_now, case.per)
-    return Finding(causes.TENSOR, (tensor, scalar), case.was, gates=now == 0)
+    return Finding("lost tensor cores", (tensor, scalar), case.was, gates=now == 0)
 
 
 def double_precision(case: Case) -> Finding | None:
@@ -40,7 +39,8 @@ def double_precision(case: Case) -> Finding | None:
     if not grew(was, now, FP64_GROWTH) or not grew(was / case.was.issued, now / case.now.issued, FP64_GROWTH):
         return None
     evidence = (change("fp64 instructions", was, now, case.per),)
-    return Finding(causes.DOUBLE, evidence, case.was, gates=was == 0)  # conversions and longer sequences come with it
+    # conversions and longer sequences come with it
+    return Finding("double-precision literals", evidence, case.was, gates=was == 0)
 
 
 def division(case: Case) -> Finding | None:
@@ -53,7 +53,7 @@ def division(case: Case) -> Finding | None:
     classes = {name: count if name in MEMORY else count * issued / case.now.issued
                for name, count in case.now.classes.items()}  # fmt: skip
     evidence = (change("divisions and roots with a slow path", was, now, case.per),)
-    return Finding(causes.DIVISION, evidence, slimmer(case.now, issued, classes))
+    return Finding("slow-path division", evidence, slimmer(case.now, issued, classes))
 
 
 def divergence(case: Case) -> Finding | None:
@@ -71,7 +71,7 @@ def divergence(case: Case) -> Finding | None:
     if requested is not None and requests is not None and grew(requests, requested, LANE_LOSS):
         # the sides of a split warp wait for their loads one after the other
         without = without.quicker(waited=case.now.waits.get("global_load", 0) * (1 - requests / requested))
-    return Finding(causes.DIVERGENCE, evidence, without)
+    return Finding("divergence", evidence, without)
 
 
 def _longer_sides(case: Case) -> bool:
@@ -98,13 +98,11 @@ def instruction_growth(case: Case) -> Finding | None:
     scale = min((explained + rest * share) / case.now.issued, 1.0)
     classes = {name: count if name in MEMORY else max(min(count, case.was.classes.get(name, 0)), count * scale)
                for name, count in case.now.classes.items()}  # fmt: skip
-    return Finding(causes.INSTRUCTIONS, tuple(evidence), slimmer(case.now, explained + rest * share, classes))
+    return Finding("instruction growth", tuple(evidence), slimmer(case.now, explained + rest * share, classes))
 
 
 def _explained(case: Case) -> float:
-    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
-    if grew(case.was.classes.get("fp64", 0), case.now.classes.get("fp64", 0), FP64_GROWTH):
-        return max(case.now.issued - case.was.issued, 0)
+    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions."""
     new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
     divisions = max(case.now.divisions - case.was.divisions, 0)
     return sum(new.get(name, 0) for name in (*MEMORY, "barrier")) + divisions * DIVISION_INSTRUCTIONS

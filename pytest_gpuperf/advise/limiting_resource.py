@@ -23,11 +23,23 @@ FEW_LANES = 24.0
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 ASK_FOR_COUNTERS = "counters would tell what else is busy: pytest --gpuperf --gpuperf-ncu=full"
+NO_ROOFLINE = (
+    "it takes a time on a GPU, bytes= or flops= of the test, and its ceiling measured in the same run "
+    "(gpu.copy_bandwidth or gpu.fma_throughput)"
+)
+"""What is missing for a roofline fraction, and without counters for any state."""
 
 
 def state_of(side: Side, peaks: Mapping[str, float]) -> State | None:
-    """The state of one version, by the measured ceilings ``copy_bandwidth`` and ``fma_throughput``; None if unknown."""
-    roofline = roofline_fraction(side, peaks)
+    """The state of one version, by the measured ceilings ``copy_bandwidth`` and ``fma_throughput``; None if unknown.
+
+    Its roofline fraction is the least time that declared bytes and operations allow at those, over the time taken.
+    """
+    declared = (("copy bandwidth", side.bytes, peaks.get("copy_bandwidth")),
+                ("FMA throughput", side.flops, peaks.get("fma_throughput")))  # fmt: skip
+    shares = {peak: amount / rate / (side.time_ns * 1e-9) for peak, amount, rate in declared
+              if amount and rate and side.time_ns}  # fmt: skip
+    roofline = max(shares.values(), default=None)
     counters = side.counters
     if COMPUTE in counters and MEMORY in counters:
         compute, memory = counters[COMPUTE] / 100, counters[MEMORY] / 100
@@ -36,7 +48,11 @@ def state_of(side: Side, peaks: Mapping[str, float]) -> State | None:
         if bound in ("compute", "compute and memory") and lanes is not None and lanes < FEW_LANES:
             return State(bound="divergence", why=f"{why}, {lanes:.1f} of 32 lanes active", roofline=roofline)
         return State(bound=bound, why=why, roofline=roofline)
-    return _declared(side, peaks, roofline)
+    if roofline is None:
+        return None
+    why = " and ".join(f"{share:.0%} of the measured {peak}" for peak, share in shares.items())
+    bound = _bound(shares.get("FMA throughput", 0.0), shares.get("copy bandwidth", 0.0))
+    return State(bound=bound, why=why, roofline=roofline, missing=ASK_FOR_COUNTERS if bound == "latency" else "")
 
 
 def _bound(compute: float, memory: float) -> Bound:
@@ -50,46 +66,3 @@ def _bound(compute: float, memory: float) -> Bound:
 def _lanes(counters: Mapping[str, float]) -> float | None:
     issued, threads = counters.get("smsp__inst_executed.sum"), counters.get("smsp__thread_inst_executed.sum")
     return threads / issued if issued and threads is not None else None
-
-
-def roofline_fraction(side: Side, peaks: Mapping[str, float]) -> float | None:
-    """The least time that declared bytes and operations allow at the measured ceilings, over the time taken."""
-    least = [seconds for seconds in _least_seconds(side, peaks) if seconds is not None]
-    return max(least) / (side.time_ns * 1e-9) if least and side.time_ns else None
-
-
-def _least_seconds(side: Side, peaks: Mapping[str, float]) -> tuple[float | None, float | None]:
-    """By memory and by arithmetic."""
-    moved, computed = peaks.get("copy_bandwidth"), peaks.get("fma_throughput")
-    return (
-        side.bytes / moved if side.bytes and moved else None,
-        side.flops / computed if side.flops and computed else None,
-    )
-
-
-def _declared(side: Side, peaks: Mapping[str, float], roofline: float | None) -> State | None:
-    if roofline is None or side.time_ns is None:
-        return None
-    memory, compute = (None if s is None else s / (side.time_ns * 1e-9) for s in _least_seconds(side, peaks))
-    shares = ((memory, "copy bandwidth"), (compute, "FMA throughput"))
-    why = " and ".join(f"{share:.0%} of the measured {peak}" for share, peak in shares if share is not None)
-    bound = _bound(compute or 0.0, memory or 0.0)
-    return State(bound=bound, why=why, roofline=roofline, missing=ASK_FOR_COUNTERS if bound == "latency" else "")
-
-
-def why_unknown(side: Side, peaks: Mapping[str, float]) -> str:
-    """What is missing for a state."""
-    if side.time_ns is not None and not side.bytes and not side.flops:
-        return "the test declares no bytes= or flops=, and there are no counters (--gpuperf-ncu=full)"
-    return why_no_roofline(side, peaks)
-
-
-def why_no_roofline(side: Side, peaks: Mapping[str, float]) -> str:
-    """What is missing for a roofline fraction."""
-    if side.time_ns is None:
-        return "neither timed nor counted (it needs a GPU)" if not side.counters else "not timed"
-    if not side.bytes and not side.flops:
-        return "the test declares no bytes= or flops="
-    if not peaks:
-        return "no ceiling was measured beside it (a test that reads gpu.copy_bandwidth or gpu.fma_throughput has one)"
-    return "of what the test declares no ceiling was measured beside it"

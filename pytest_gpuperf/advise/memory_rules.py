@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, Case, Finding, Usage, change, grew, ratio
 
 SECTOR_GROWTH = 1.1
@@ -15,10 +14,6 @@ WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
 LOCAL_GROWTH = 1.01
 """Accesses to local memory; exact figures."""
-LESS_COMPUTED = 2.0
-"""Arithmetic instructions where fetching takes their place: a table leaves hardly any of them."""
-ARITHMETIC = frozenset({"fp16", "fp32", "fp64", "mufu"})
-"""Classes of what a result is computed with; integers make addresses as well."""
 HIT_LOSS = 1.15
 """DRAM bytes per sector asked for; they vary by 2 % from run to run."""
 
@@ -34,7 +29,8 @@ def uncoalesced(case: Case) -> Finding | None:
     evidence = [change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")]
     if each_now > each:  # of narrower requests, fewer are more
         evidence.insert(0, change("sectors per global request", each, each_now))
-    return Finding(causes.UNCOALESCED, tuple(evidence), _with_traffic(case, case.now, sectors=was / now, requests=1.0))
+    without = _with_traffic(case, case.now, sectors=was / now, requests=1.0)
+    return Finding("uncoalesced access", tuple(evidence), without)
 
 
 def sectors_per_ideal(usage: Usage) -> float | None:
@@ -61,7 +57,7 @@ def bank_conflicts(case: Case) -> Finding | None:
     evidence = (change("passes per shared-memory access", each or was, each_now or 0),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
-    return Finding(causes.BANK_CONFLICTS, evidence, without)
+    return Finding("bank conflicts", evidence, without)
 
 
 def turns_per_ideal(usage: Usage) -> float | None:
@@ -74,8 +70,6 @@ def redundant_traffic(case: Case) -> Finding | None:
     was, now = case.was.global_bytes, case.now.global_bytes
     if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
         return None
-    if _is_other_data(case, now - was):
-        return None
     evidence = [
         change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
         change("bytes asked of global memory", was, now, case.per),
@@ -83,16 +77,7 @@ def redundant_traffic(case: Case) -> Finding | None:
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
     without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
-    return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
-
-
-def _is_other_data(case: Case, more: float) -> bool:
-    """Whether so many more bytes are not the same data again, nor fetched where they used to be shared or computed."""
-    if grew(case.now.shared_requests, case.was.shared_requests, TRAFFIC_GROWTH):
-        return False
-    computed, computes = (sum(side.classes.get(name, 0) for name in ARITHMETIC) for side in (case.was, case.now))
-    was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
-    return was is not None and now is not None and now - was >= more / 2 and not grew(computes, computed, LESS_COMPUTED)
+    return Finding("redundant global traffic", tuple(evidence), without)
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
@@ -109,7 +94,7 @@ def lost_vectorisation(case: Case) -> Finding | None:
         change(f"bytes per {kind} memory access and lane", was[kind][0] or 0, now[kind][0] or 0),
         change(f"{kind} memory accesses", was[kind][1], now[kind][1], case.per),
     )]  # fmt: skip
-    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares["global"], shares["shared"]))
+    return Finding("lost vectorisation", tuple(evidence), _widened(case, shares["global"], shares["shared"]))
 
 
 def _widened(case: Case, of_global: float, of_shared: float) -> Usage:
@@ -140,7 +125,7 @@ def cache_hit_loss(case: Case) -> Finding | None:
     if not grew(was, now, HIT_LOSS) or was is None or now is None or case.now.dram_bytes is None:
         return None
     evidence = (change("DRAM bytes per sector asked for", was, now, "bytes"),)
-    return Finding(causes.CACHE, evidence, case.now.replace(dram_bytes=case.now.dram_bytes * was / now))
+    return Finding("cache hit loss", evidence, case.now.replace(dram_bytes=case.now.dram_bytes * was / now))
 
 
 def register_spilling(case: Case) -> Finding | None:
@@ -160,7 +145,7 @@ def register_spilling(case: Case) -> Finding | None:
         change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
         change("registers", was.profile.registers, now.profile.registers),
     )
-    return Finding(causes.SPILLING, evidence, _without_local(case), gates=True)
+    return Finding("register spilling", evidence, _without_local(case), gates=True)
 
 
 def stack(case: Case) -> Finding | None:
@@ -181,7 +166,7 @@ def stack(case: Case) -> Finding | None:
     accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
     written, read = (now.profile.opcodes.get(name, 0) - was.profile.opcodes.get(name, 0)
                      for name in ("local_store", "local_load"))  # fmt: skip
-    cause = causes.ADDRESS if written > 0 == read else causes.STACK
+    cause = "address of a local variable" if written > 0 == read else "stack from run-time indexing"
     return Finding(cause, (frame, accesses), _without_local(case), gates=True)
 
 
@@ -190,8 +175,4 @@ def _without_local(case: Case) -> Usage:
     now = case.now
     extra = max(now.local_requests - case.was.local_requests, 0)
     waited = now.waits.get("local_load", 0) * (extra / now.local_requests if now.local_requests else 0)
-    less = now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)
-    if less.alone is None or case.was.alone is None:
-        return less
-    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
-    return less.replace(alone=min(less.alone, case.was.alone))
+    return now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)

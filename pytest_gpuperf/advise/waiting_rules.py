@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, change, grew
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change
@@ -42,7 +41,7 @@ def launch_configuration(case: Case) -> Finding | None:
     if spread:
         touched, touches = (usage.global_sectors or 0 for usage in (case.was, case.now))
         evidence.append(change("sectors of global requests", touched, touches, case.per))
-    return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
+    return Finding("launch configuration", tuple(evidence), case.was, gates=fewer)
 
 
 def _reshaped(case: Case) -> bool:
@@ -69,7 +68,7 @@ def occupancy_lost(case: Case) -> Finding | None:
         evidence.append(change("registers", was.profile.registers, now.profile.registers))
     if takes > taken:
         evidence.append(change("shared memory per block", taken, takes, "bytes"))
-    return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps), gates=True)
+    return Finding("occupancy lost", tuple(evidence), case.now.replace(warps=case.was.warps), gates=True)
 
 
 def _limit_binds(usage: Usage) -> bool:
@@ -87,7 +86,7 @@ def barrier_stalls(case: Case) -> Finding | None:
     waited = max(case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0), 0)
     more = case.now.shared_requests / case.was.shared_requests if case.was.shared_requests else 0
     if not was or not 1 < more <= now / was * BARRIER_GROWTH:
-        return Finding(causes.BARRIERS, evidence, case.now.quicker(waited=waited))
+        return Finding("barrier stalls", evidence, case.now.quicker(waited=waited))
     # shared memory is used more as well, and by no more than there are more barriers: more steps of a tree
     integers = min(usage.classes.get("integer", 0) for usage in (case.was, case.now))
     without = case.now.replace(
@@ -95,7 +94,7 @@ def barrier_stalls(case: Case) -> Finding | None:
     )  # fmt: skip
     waited += max(case.now.waits.get("shared_load", 0) - case.was.waits.get("shared_load", 0), 0)
     less = max(case.now.issued - case.was.issued, 0)
-    return Finding(causes.BARRIERS, evidence, without.quicker(instructions=less, waited=waited))
+    return Finding("barrier stalls", evidence, without.quicker(instructions=less, waited=waited))
 
 
 def _barriers_of_warp(side: Side) -> float:
@@ -110,7 +109,7 @@ def exposed_latency(case: Case) -> Finding | None:
     fewer = grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now) and not _reshaped(case)
     if fewer and case.was.warps is not None and case.now.warps is not None:
         evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
-        return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
+        return Finding("exposed latency", evidence, case.now.replace(warps=case.was.warps))
     own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
     before = {name: case.was.waits.get(name, 0) / count for name, count in case.was.classes.items() if count}
     excess = {name: cycles - before[name] * case.now.classes.get(name, 0) if name in before else 0.0
@@ -122,7 +121,7 @@ def exposed_latency(case: Case) -> Finding | None:
     was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
                           for u in (case.was, case.now))  # fmt: skip
     evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", was_each, now_each),)
-    return Finding(causes.LATENCY, evidence, case.now.quicker(waited=total))
+    return Finding("exposed latency", evidence, case.now.quicker(waited=total))
 
 
 def _accounted_for(case: Case) -> set[str]:

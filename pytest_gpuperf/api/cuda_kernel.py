@@ -23,13 +23,13 @@ from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.context.stash import Site
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
 from pytest_gpuperf.run import Run
+from pytest_gpuperf.stash import Site
 from pytest_gpuperf.test_record import TestRecord
 
 _COMPILERS = (NVRTC, NVCC)
@@ -128,7 +128,7 @@ class KernelCompiler:
         Raises ``UnsupportedKernel`` for one that only Numba can compile or launch, ``UnknownArchitecture`` and
         ``ToolchainMissing``.
         """
-        targets = self._targets(arch)
+        targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
         _, wanted = self._wanted(targets)
         try:
             handed = read_numba(dispatcher, signature, wanted)

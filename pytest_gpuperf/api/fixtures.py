@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.context.stash import SHARED, record_of, run_of
+from pytest_gpuperf.stash import SHARED, record_of, run_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler
@@ -42,7 +42,6 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     record_of(request.node)  # the record of a test that needs the GPU says so if there is none
     worker.device.release_unused()
     yield worker.gpu
-    worker.gpu.facts_asked = False
     worker.let_go_of_gpu()
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf.arguments import BadArgument, measures, number_of, one_line, refused, require_setting
-from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
+from pytest_gpuperf.api.marker import settings_of
+from pytest_gpuperf.arguments import BadArgument, number_of, one_line, refused, require_setting, tolerances
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
+
+SUSTAINED_BUDGET_S = 80.0
+"""For one workload in sustained slots, seconds: blocks that speak for a claim may take four times that."""
 
 
 class GpuPerf:
@@ -37,8 +37,6 @@ class GpuPerf:
     * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
     * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
-    * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
-      of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
     * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
@@ -71,41 +69,32 @@ class GpuPerf:
         flops: float | None = None,
         cache: CacheMode | None = None,
         tolerance: float | None = None,
-        pair_slot: PairSlot | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
         measure: Sequence[str] | Mapping[str, float | None] = (),
         accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
-        for argument, given in (("cache", cache), ("tolerance", tolerance), ("pair_slot", pair_slot)):
+        for argument, given in (("cache", cache), ("tolerance", tolerance)):
             require_setting(argument, given)
         options, settings = self._run.options, self._settings
         accepted = settings.tolerance if tolerance is None else tolerance
-        slot = pair_slot or settings.pair_slot or "short"
         request = Request(
-            limits=options.limits(None if accepted is None else float(accepted), settings.profile),
-            cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
-            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
+            limits=options.limits(None if accepted is None else float(accepted)),
+            cache=cache or settings.cache or options.cache, metrics=tolerances("metrics", settings.metrics, metrics),
+            budget_s=settings.budget_s or (SUSTAINED_BUDGET_S if settings.sustained else options.budget_s),
+            sustained=settings.sustained,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
-            inputs=_function("inputs", inputs, "seed"), outputs=_arrays("outputs", outputs),
+            inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
             accuracy=_function("accuracy", accuracy),
-            measure={**measures(settings.measure or ()), **measures(measure)},
+            measure=tolerances("measure", settings.measure, measure),
         )  # fmt: skip
         try:
             return measuring.measure(self._run, self._test, request)
         except (Exception, pytest.fail.Exception) as problem:
             self._test.note_failure(problem)
             raise
-
-    def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
-        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
-        try:
-            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
-        except BadMetric as problem:
-            raise BadArgument(f"gpuperf: {problem}") from None
-        return {**self._run.options.metrics, **own}
 
 
 # --- arguments as they were given, read: each function raises ``BadArgument`` for what it does not take ---
@@ -127,19 +116,11 @@ def _name_of(workload: Any, given: object) -> str:
     return one_line("gpuperf", "name", given)
 
 
-def _function(what: str, given: object, *arguments: str) -> Callable[..., Any] | None:
-    """One that is called with these arguments; what a check asks for is seen with the rest of the request."""
+def _function(what: str, given: object) -> Callable[..., Any] | None:
     if given is None:
         return None
     if not callable(given):
         raise refused("gpuperf", what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
-    if what != "check":
-        try:
-            inspect.signature(given).bind(*arguments)
-        except ValueError:  # of a builtin
-            pass
-        except TypeError as problem:
-            raise BadArgument(f"gpuperf: {what}= is called as {what}({', '.join(arguments)}): {problem}") from None
     return _run_by_a_call(f"{what}=", given)
 
 
@@ -166,10 +147,7 @@ def _amount(what: str, given: Any) -> int | None:
     """Of bytes or operations as Python's int of 64 bits, whichever library's type it has; ``2e9`` is one, too."""
     if given is None:
         return None
-    try:
-        number = int(given)
-    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
-        number = 0
-    if math.isnan(number_of(given)) or not 0 < number < 2**63 or number != given:
+    number = number_of(given)
+    if not 0 < number < 2**63 or not number.is_integer():
         raise refused("gpuperf", what, given, "a whole number above 0 and below 2**63")
-    return number
+    return int(given)

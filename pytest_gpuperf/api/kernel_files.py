@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import difflib
-import glob
-import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -15,10 +11,10 @@ from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.machine_code.containers import begins_as_container, cubins_by_arch, is_cubin
-from pytest_gpuperf.context.stash import Site
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.architectures import SPELLINGS, plain
 from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.stash import Site
 
 Content = TypeVar("Content", str, bytes)
 
@@ -56,18 +52,10 @@ def cubin_content(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
     return str(path), _read(path, ".cubin", site, path.read_bytes)
 
 
-def _hint(path: Path, kind: str, folder: Path) -> str:
-    """What is there in place of a file that is not: the place that may be meant, seen from ``folder``, or others."""
-    names = path.parts[len(folder.parts) :] if path.is_relative_to(folder) else ()
-    from_above = [above.joinpath(*names) for above in folder.parents if names]
-    for meant in (*from_above, *sorted(folder.glob(f"*/{glob.escape(path.name)}"))):
-        if meant.is_file():
-            return f"{Path(os.path.relpath(meant, folder)).as_posix()} is there"
-    return _in_folder(path.parent, kind, path.name) if path.parent.is_dir() else f"there is no folder {path.parent}"
-
-
-def _in_folder(folder: Path, kind: str, name: str) -> str:
+def _there(folder: Path, kind: str, name: str) -> str:
     """Files of a kind in a folder: those that are called almost as ``name``, else the first."""
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
     there = sorted(file.name for file in folder.glob(f"*{kind}*"))
     close = difflib.get_close_matches(name, there, n=3) or there[:8]
     return f"there are: {', '.join(close)}" if close else f"the folder {folder} holds no {kind} file"
@@ -78,15 +66,11 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
     try:
         return content()
     except FileNotFoundError:
-        why = f"no such file; {_hint(path, kind, site.folder)}. Paths are relative to {site.file}."
+        why = f"no such file; {_there(path.parent, kind, path.name)}. Paths are relative to {site.file}."
     except IsADirectoryError:
-        there = _in_folder(path, kind, "")
-        why = f"it is a folder: name a file in it; {there}. Paths are relative to {site.file}."
+        why = f"it is a folder: name a file in it; {_there(path, kind, '')}. Paths are relative to {site.file}."
     except UnicodeDecodeError as problem:
-        old, new = shlex.quote(path.name), shlex.quote(f"{path.stem}_utf8{path.suffix}")
-        marked = problem.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and len(problem.object) % 2 == 0
-        encoding = "utf-16" if marked else "latin1"
-        why = f"cannot be read: {problem}. Save it as UTF-8: iconv -f {encoding} -t utf-8 {old} -o {new}"
+        why = f"cannot be read: {problem}. Save it as UTF-8"
     except (OSError, ValueError) as problem:  # the latter of a path that no file can have
         why = f"cannot be read: {problem}"
     raise MissingSource(f"{path}: {why}")
@@ -100,22 +84,19 @@ def handed_cubins(site: Site, given: Any, symbol: str, name: str, source: str) -
 
     Raises ``BadArgument``, ``MissingSource``, ``BadContainer``, ``ToolchainMissing``.
     """
-    if not isinstance(given, Mapping):
-        place, content = cubin_content(site, given)
-        if is_cubin(content) or not begins_as_container(content):
-            return Handed({OWN_ARCH: [content]}, symbol, place, name=name, source=source)
+    if isinstance(given, Mapping):
+        if unknown := [arch for arch in given if arch not in SPELLINGS] or (not given and ["{}"]):
+            raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
+        found = {arch: cubin_content(site, one) for arch, one in given.items()}
+        place = ", ".join(place for place, _ in found.values())
+        return Handed({arch: [one] for arch, (_, one) in found.items()}, symbol, place, name=name, source=source)
+    place, content = cubin_content(site, given)
+    cubins: Mapping[str, list[bytes]] = {OWN_ARCH: [content]}
+    if begins_as_container(content) and not is_cubin(content):
         cubins = cubins_by_arch(content, place)
-        if not cubins:
-            raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
-        return Handed(cubins, symbol, place, name=name, source=source)
-    if not given:
-        raise BadArgument("from_cubin: {} names no architecture; give {'sm_90': path}")
-    unknown = [arch for arch in given if arch not in SPELLINGS]
-    if unknown:
-        raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
-    found = {arch: cubin_content(site, one) for arch, one in given.items()}
-    place = ", ".join(place for place, _ in found.values())
-    return Handed({arch: [one] for arch, (_, one) in found.items()}, symbol, place, name=name, source=source)
+    if not cubins:
+        raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
+    return Handed(cubins, symbol, place, name=name, source=source)
 
 
 class Chosen(NamedTuple):

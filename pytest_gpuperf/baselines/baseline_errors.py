@@ -5,8 +5,6 @@ Text that comes out of a baseline is untrusted: it is shortened, and its control
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import UNPRINTABLE
 
@@ -35,35 +33,9 @@ class MissingCubinError(CubinError):
 
 
 def unreadable(place: object, problem: str) -> BaselineError:
-    """The error of a file that exists and is no baseline: truncated, malformed, in conflict or hostile."""
+    """The error of a file that is missing, or exists and is no baseline: malformed, in conflict or hostile."""
     return BaselineError(
         f"{place}: this baseline cannot be read: {problem}.\n"
         f"Restore it from version control (git checkout -- {place}), or delete it and record it again with "
         "--update-baselines."
-    )
-
-
-def in_conflict(place: object, line: int) -> BaselineError:
-    """The error of a file in which a merge left its markers."""
-    return BaselineError(
-        f"{place}: this baseline cannot be read: line {line} is an unresolved merge conflict.\n"
-        "Resolve the code first. Then take one side and record what differs: git checkout --ours -- baselines && "
-        "pytest --update-baselines=all"
-    )
-
-
-def missing_manifest(path: Path) -> BaselineError:
-    """The error of a folder with records in which no file says what is gated."""
-    return BaselineError(
-        f"{path}: there is nothing to read: it is missing, and it says which targets are gated.\n"
-        f"Restore it from version control (git checkout -- {path}), or let an update write it anew, of the targets "
-        "that have a folder: pytest --update-baselines=new."
-    )
-
-
-def unwritten(path: Path, cause: OSError) -> BaselineError:
-    """The error of a file system that refuses: read-only, full, a file where a folder should be."""
-    return BaselineError(
-        f"{path}: the baselines could not be written: {cause.strerror or cause}. No file is half written.\n"
-        "Make the folder writable, free space on its disk, or choose another one with --gpuperf-baselines."
     )

@@ -3,113 +3,63 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.baselines.writing import Say, silent
 from pytest_gpuperf.model.evidence import Key
 
 _WORKLOAD = re.compile(r"(?P<module>[^:]+)::(?P<test>.+?) \[(?P<workload>.+)\]")
 
 
-class Edited(NamedTuple):
-    """One record that got another name, or went."""
-
-    target: str
-    old: Key
-    new: Key | None = None
-
-    def __str__(self) -> str:
-        return f"{self.target}: {self.old}{'' if self.new is None else f' -> {self.new}'}"
-
-
-def renamed(key: Key, old: str, new: str) -> Key | None:
-    """Where a record goes when ``old`` becomes ``new``; None if it stays.
-
-    Names are those of a test file, of a test or class in it, with parameters or without, or, as ``str(key)``, of a
-    workload.
-    """
-    if old == key.module:
-        return msgspec.structs.replace(key, module=new)
-    if old == str(key):
-        found = _WORKLOAD.fullmatch(new)
-        return Key(**found.groupdict()) if found else None
-    rest = key.node_id.removeprefix(old)
-    if "::" not in old or rest == key.node_id or (rest and not rest.startswith(("[", "::"))):
-        return None
-    module, _, test = (new + rest).partition("::")
+def _renamed(key: Key, old: str, new: str) -> Key:
+    """Where a record that is of ``old`` goes when that becomes ``new``."""
+    if found := _WORKLOAD.fullmatch(new):
+        return Key(**found.groupdict())
+    module, _, test = (new + key.node_id.removeprefix(old)).partition("::")
     return Key(module=module, test=test, workload=key.workload)
 
 
-def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: Say = silent) -> list[Edited]:
-    """Give the records of ``old`` the name ``new`` for every target, and return what was moved.
+def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
+    """Give the records of ``old`` the name ``new`` for every target, or remove them where that is None.
 
-    Raises ``BaselineError`` where there is nothing to move, or a record has the new name already and it is not to be
-    overwritten by ``force``; then nothing was written.
+    What is removed may also be a target or a compiler, which goes from the manifest too; machine code that no record
+    names any more goes along.  Returns a line for each record.  Raises ``BaselineError`` where there is nothing to
+    edit, or a record has the new name already; then nothing was written.
     """
-    if ("::" in old) != ("::" in new) or bool(_WORKLOAD.fullmatch(old)) != bool(_WORKLOAD.fullmatch(new)):
+    if new is not None and _kind(old) != _kind(new):
         raise BaselineError(
             f"{quoted(old)} and {quoted(new)} are not of one kind: name two test files, two tests, or two workloads, "
             "each as 'NODEID [workload]'"
         )
-    with store.exclusive(say):
-        module, other = old.partition("::")[0], new.partition("::")[0]
-        moved: list[Edited] = []
-        plan: list[tuple[Path, bytes]] = []
-        for target in store.targets() if old != new else ():
-            records = dict(store.load(target, module))
-            goes = {place: key for place in records if (key := renamed(place[0], old, new)) is not None}
-            if not goes:
-                continue
-            moved += [Edited(target, place[0], key) for place, key in goes.items()]
-            came = {(key, place[1]): records.pop(place) for place, key in goes.items()}
-            there = records if other == module else store.load(target, other)
-            if not force and (taken := next(iter(came.keys() & there.keys()), None)) is not None:
-                raise BaselineError(
-                    f"{target}: {taken[0]} has a record of its own. Nothing was moved: --force overwrites it"
-                )
-            plan.append(store.rewritten(target, other, {**there, **came}))
-            if other != module:
-                plan.append(store.rewritten(target, module, records))
-        if not moved:
-            raise _nothing(store, old)
-        store.replace_files(plan, sweep=False)
-    return list(dict.fromkeys(moved))
+    with store.exclusive():
+        files = {place: dict(store.load(*place)) for place in store.places()}
+        found = [
+            (target, *place, None if new is None else _renamed(place[0], old, new))
+            for (target, _), records in files.items() for place in records
+            if place[0].is_of(old) or (new is None and old in (target, place[1]))
+        ]  # fmt: skip
+        for target, key, toolchain, goes in found if old != new else ():
+            record = files[target, key.module].pop((key, toolchain))
+            if goes is not None:
+                there = files.setdefault((target, goes.module), {})
+                if (goes, toolchain) in there:
+                    raise BaselineError(f"{target}: {goes} has a record of its own: remove it first. Nothing was moved")
+                there[goes, toolchain] = record
+        plan = [store.rewritten(*place, those) for place, those in files.items() if those != store.load(*place)]
+        listed = store.manifest()
+        if new is None and listed is not None and old in (*listed.targets, *listed.toolchains):
+            targets, toolchains = ({*names} - {old} for names in (listed.targets, listed.toolchains))
+            rest = manifest.manifest_of(targets, toolchains, listed.named_by_kernels)
+            plan.append((store.root / manifest.FILE, rest.encoded()))
+        if not plan:
+            raise BaselineError(
+                f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, or a node id "
+                "and ' [workload]', as gpuperf baselines list shows them"
+            )
+        store.replace_files(plan, sweep=new is None)
+    return list(dict.fromkeys(f"{one[0]}: {one[1]}{f' -> {one[3]}' if one[3] else ''}" for one in found))
 
 
-def remove(store: BaselineStore, name: str, *, say: Say = silent) -> list[Edited]:
-    """Remove all records of a target, a compiler, a test file, a test or a workload.
-
-    The machine code of these alone goes with them, and a target or a compiler from the manifest too.  Returns the
-    records; raises ``BaselineError`` where there are none and the manifest does not have the name.
-    """
-    with store.exclusive(say):
-        removed: list[Edited] = []
-        plan: list[tuple[Path, bytes]] = []
-        for target, module in store.places():
-            records = store.load(target, module)
-            gone = [
-                (key, toolchain) for key, toolchain in records
-                if name in (target, toolchain) or renamed(key, name, name) is not None
-            ]  # fmt: skip
-            if gone:
-                removed += [Edited(target, key) for key, _ in gone]
-                kept = {place: records[place] for place in records.keys() - gone}
-                plan.append(store.rewritten(target, module, kept))
-        listed = manifest.without(store.root, name)
-        if not removed and not listed:
-            raise _nothing(store, name)
-        store.replace_files([*plan, *listed], sweep=True)
-    return list(dict.fromkeys(removed))
-
-
-def _nothing(store: BaselineStore, name: str) -> BaselineError:
-    return BaselineError(
-        f"{quoted(name)}: there is no such record in {store.root}. Name a test file, a node id, or a node id and "
-        "' [workload]', as gpuperf baselines list shows them"
-    )
+def _kind(name: str) -> tuple[bool, bool]:
+    return "::" in name, _WORKLOAD.fullmatch(name) is not None

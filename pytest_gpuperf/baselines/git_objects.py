@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -21,7 +19,6 @@ NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 _PLAIN = ("-c", "log.showSignature=false", "-c", "i18n.logOutputEncoding=UTF-8")
 """What a user may have set for their eyes: a line before a signed commit, and words in another encoding."""
-_REFUSED = re.compile(r"repository at '(.+)'")
 
 
 class RevisionError(BaselineError):
@@ -37,10 +34,9 @@ class GitFolder:
         self._start = next(path for path in (resolved, *resolved.parents) if path.is_dir())
         top = run_git(self._start, "rev-parse", "--show-toplevel")
         if top.returncode:
-            refuse_another_users(folder, top)
             raise RevisionError(
-                f"{folder} is in no git repository, so there is nothing to compare with (git says: {said(top)}). "
-                "Start gpuperf in a repository, or name the folder of the baselines in one with --baselines DIR"
+                f"{folder} is in no git repository that git reads, so there is nothing to compare with (git says: "
+                f"{said(top)}). Start gpuperf in one, or name the folder of the baselines with --baselines DIR"
             )
         self._top = Path(os.fsdecode(top.stdout).rstrip("\n")).resolve()
         self.inside = PurePosixPath(resolved.relative_to(self._top).as_posix())
@@ -53,15 +49,9 @@ class GitFolder:
         found = run_git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if found.returncode == 0:
             return found.stdout.decode("ascii", "replace").strip()
+        remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         if is_shallow(self._start):
-            remedy = (
-                "This clone is shallow: fetch the rest by git fetch --unshallow, "
-                "in CI by a checkout with fetch-depth: 0"
-            )
-        elif not run_git(self._start, "rev-list", "--max-count=1", "--all").stdout:
-            remedy = "The repository has no commit yet: make the first one by git add and git commit"
-        else:
-            remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
+            remedy = "This clone is shallow: git fetch --unshallow; in CI a checkout with fetch-depth: 0"
         raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
 
     def files(self, commit: str) -> dict[str, bytes]:
@@ -120,20 +110,7 @@ def git_environment() -> Mapping[str, str]:
     return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def refuse_another_users(folder: Path, done: subprocess.CompletedProcess[bytes]) -> None:
-    """Raise ``RevisionError`` with the remedy where git failed as the repository belongs to another user."""
-    complaint = done.stderr.decode("utf-8", "replace")
-    if "dubious ownership" not in complaint:
-        return
-    named = _REFUSED.search(complaint)
-    path = named[1] if named else str(folder.resolve())
-    raise RevisionError(
-        f"{folder} is in a git repository of another user, which git does not read (it says: {said(done)}). If you "
-        f"trust it: git config --global --add safe.directory {shlex.quote(quoted(path, 400))}"
-    )
-
-
 def said(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line of what git complained about."""
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return quoted(lines[0].removeprefix("fatal: "), 200) if lines else f"exit status {done.returncode}"
+    """What git complained about, in one line: of a repository of another user, how to trust it."""
+    words = " ".join(done.stderr.decode("utf-8", "replace").split())
+    return quoted(words.removeprefix("fatal: "), 400) or f"exit status {done.returncode}"

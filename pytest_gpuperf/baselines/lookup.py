@@ -25,11 +25,11 @@ def static_baseline(
     the launch that gives a workload its own, and a label (``test_record.labelled``) follows the kernel's options.  So
     its baseline is the record of its code, of its name, or the first of its kernel that no other workload stands for.
     """
-    own = store.static(arch, work.key, toolchain).record
+    own = store.static(arch, work.key, toolchain)
     record = work.static.get(arch)
     if work.launched or record is None:
         return own
-    of_test = store.static_tests(arch, work.key.module, toolchain).get(work.key.test, {})
+    of_test: Mapping[str, StaticRecord] = store.of_test(arch, work.key, toolchain)
     known = {name: old for name, old in of_test.items() if old.kernel == record.kernel}
     same = next((old for old in known.values() if old.profile.code_hash == record.profile.code_hash), None)
     if same is not None:
@@ -51,7 +51,7 @@ def records_stood_for(
 
     Its own, or, of a kernel whose launches this run did not come to, those of all workloads that launch the old code.
     """
-    of_test = store.static_tests(arch, work.key.module, work.toolchain).get(work.key.test, {})
+    of_test = store.of_test(arch, work.key, work.toolchain)
     if old is None or work.launched or work.key.workload in of_test:
         return {work.key: old}
     met = {one.key.workload for one in workloads}

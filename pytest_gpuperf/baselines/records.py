@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, in_conflict, quoted, unreadable
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, quoted, unreadable
 from pytest_gpuperf.baselines.layout import is_arch, is_sha256
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord, schema_of
-from pytest_gpuperf.model.time_record import RecordedRound, Session, TimeRecord
+from pytest_gpuperf.model.time_record import Round, Session, TimeRecord
 
 SCHEMA_VERSION = 7
 """Of the files of records; a file of another version is refused."""
@@ -27,6 +27,8 @@ _MOST_VALUES = 1_200_000
 """Commas, colons and lines of a file: read in 200 MB at most.  Ten thousand workloads have two thirds of it."""
 MIN_TIME_NS, MAX_TIME_NS = 1e-3, 1e15
 """Judges take logarithms of times, and quotients."""
+TIME_DIGITS, OTHER_DIGITS = 6, 9
+"""Of a midmean, an error of 0.0005 % at most; of what else of a time record has a fraction, such as counters."""
 _EXACT = 2**53
 """Limit below which a double without a fraction is printed as a whole number and reads back the same."""
 _MARKER = re.compile(rb"^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
@@ -87,10 +89,14 @@ def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:
 
 
 def encode(records: Records, target: str) -> bytes:
-    """UTF-8 with a trailing newline, sorted by test and workload.  Raises ``BaselineError`` as ``decode`` would."""
+    """UTF-8 with a trailing newline, sorted by test and workload; figures of time records are rounded here, once.
+
+    Raises ``BaselineError`` as ``decode`` would.
+    """
+    digits = None if is_arch(target) else OTHER_DIGITS
     head = Head(schema=SCHEMA_VERSION, target=target)
     lines = [head, *(_line(*place, records[place]) for place in sorted(records))]
-    plain = (_plain(msgspec.to_builtins(line, order="deterministic")) for line in lines)
+    plain = (_plain(msgspec.to_builtins(line, order="deterministic"), digits) for line in lines)
     try:
         content = b"\n\n".join(map(msgspec.json.encode, plain))
         _decoded(content, target, "")
@@ -109,7 +115,8 @@ def _line(key: Key, toolchain: str, record: StaticRecord | TimeRecord) -> Static
         return StaticLine(test=key.test, workload=key.workload, toolchain=toolchain, record=record)
     sessions = tuple(
         msgspec.structs.replace(
-            session, midmeans=tuple(one.midmean for one in record.rounds if one.session == session.id)
+            session,
+            midmeans=tuple(rounded(one.midmean, TIME_DIGITS) for one in record.rounds if one.session == session.id),
         )
         for session in record.sessions
     )
@@ -117,13 +124,21 @@ def _line(key: Key, toolchain: str, record: StaticRecord | TimeRecord) -> Static
     return TimeLine(test=key.test, workload=key.workload, sessions=sessions, record=bare)
 
 
-def _plain(value: Any) -> Any:
-    """The value with whole numbers that have no fraction."""
+def _plain(value: Any, digits: int | None) -> Any:
+    """The value with so many significant digits, and with whole numbers that have no fraction."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: _plain(inner, digits) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
+        return [_plain(inner, digits) for inner in value]
+    if not isinstance(value, float):
+        return value
+    figure = value if digits is None or value.is_integer() else rounded(value, digits)
+    return int(figure) if figure.is_integer() and abs(figure) < _EXACT else figure
+
+
+def rounded(value: float, digits: int) -> float:
+    """``value`` to ``digits`` significant digits; infinities and NaN pass through, for the checks to refuse by name."""
+    return float(f"{value:.{digits - 1}e}")
 
 
 def decode(content: bytes, path: object, target: str, module: str) -> Records:
@@ -163,7 +178,7 @@ def _record(line: StaticLine | TimeLine, known: dict[Session, Session]) -> Stati
     """The record of a line; equal sessions of several are one object in memory."""
     if isinstance(line, StaticLine):
         return line.record
-    rounds = tuple(RecordedRound(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
+    rounds = tuple(Round(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
     bare = (msgspec.structs.replace(one, midmeans=()) for one in line.sessions)
     return msgspec.structs.replace(
         line.record, rounds=rounds, sessions=tuple(known.setdefault(one, one) for one in bare)
@@ -174,7 +189,12 @@ def refuse_conflict(content: bytes, place: object) -> None:
     """Raise ``BaselineError`` for a file in which a merge left its markers."""
     marker = _MARKER.search(content)
     if marker is not None:
-        raise in_conflict(place, content.count(b"\n", 0, marker.start()) + 1)
+        line = content.count(b"\n", 0, marker.start()) + 1
+        raise BaselineError(
+            f"{place}: this baseline cannot be read: line {line} is an unresolved merge conflict.\n"
+            "Resolve the code first. Then take one side and record what differs: git checkout --ours -- baselines && "
+            "pytest --update-baselines=all"
+        )
 
 
 # --- conditions beyond the types -----------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""``gpuperf audit``: the static gate for files that are already built, against another build of them."""
+"""``gpuperf audit``: the static gate for a file that is already built, against another build of it."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,59 +12,56 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
-from pytest_gpuperf.compile.machine_code.symbols import kernel_key, names_of
-from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.compile.machine_code.symbols import kernel_key, library_name
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, rows_of, short_name
-from pytest_gpuperf.report.files import write_file
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 PROBLEM_STATUS = EXIT_UNKNOWN
-MOST_KERNELS = 8
-"""Of a file, that have rows on a screen."""
 MOST_BYTES = 4 << 20
 """Of machine code that is disassembled: 5 s on a core."""
 VERDICTS = (Verdict.WORSE, Verdict.BETTER, Verdict.SAME, Verdict.UNCHANGED)
 """Of machine code that one compiler or several made, the worst first."""
 NOTHING_COMPARED = (
     "nothing was compared: no kernel is on both sides, and a gate without a comparison would always be green. Name the "
-    "other build of these files\n"
+    "other build of this file\n"
 )
+Kernels = list[AuditedKernel]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
+    parser.add_argument("file", metavar="FILE", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
     parser.add_argument(
-        "--against", metavar="FILE", type=Path, action="append", required=True,
-        help="another build of the file, such as the version before; may be given again for several",
-    )  # fmt: skip
+        "--against", metavar="FILE", type=Path, required=True, help="another build of it, such as the version before"
+    )
     parser.add_argument(
         "--skip", metavar="PATTERN", action="append", default=[],
         help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
     )  # fmt: skip
-    parser.add_argument("--markdown", metavar="FILE", type=Path, help="also write what differs, as Markdown")
+    parser.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Read the files, and print what differs from their other builds.
+    """Read both files, and print what differs.
 
     Returns the exit status: 0, 1 if a kernel got worse, or 2 if a file cannot be read or no kernel could be compared.
     Raises ``GpuperfError`` and ``OSError``.
     """
-    new_files, old_files = _by_name(parsed.files), _by_name(parsed.against)
-    if len(new_files) == len(old_files) == 1:  # whatever the two are called
-        old_files = dict(zip(new_files, old_files.values(), strict=True))
-    if lone := sorted(new_files.keys() ^ old_files.keys()):
-        raise GpuperfError(f"only one side has {', '.join(lone)}: with several files each needs its other build")
+    unread: list[str] = []
+    sides: list[Kernels] = []
     with scratch_folder("gpuperf-audit-") as scratch:
-        new, unread = _read_all(new_files, Path(scratch, "new"), parsed.skip)
-        old, unread_too = _read_all(old_files, Path(scratch, "old"), parsed.skip)
-        found = compared(old, new)
-    _report(found, parsed.markdown, write)
-    if unread := unread + unread_too:
+        for side in ("against", "file"):
+            folder = Path(scratch, side)
+            folder.mkdir()
+            kernels, problems = read_built(getattr(parsed, side), folder, parsed.skip)
+            sides.append([one._replace(file=one.file or group_of(parsed.file)) for one in kernels])
+            unread += problems
+        found = compared(*sides)
+    write(_told(found, markdown=parsed.markdown))
+    if unread:
         words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
         write("".join(f"{line}\n" for line in (*unread, words)))
         return EXIT_UNKNOWN
@@ -72,28 +69,6 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
     return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0
-
-
-def _by_name(files: Sequence[Path]) -> dict[str, Path]:
-    """The files by the name that each of their builds has.  Raises ``GpuperfError`` where two have one."""
-    found: dict[str, Path] = {}
-    for file in files:
-        if found.setdefault(group_of(file), file) is not file:
-            raise GpuperfError(f"{file}: another of the files is called {group_of(file)} too: audit them one at a time")
-    return found
-
-
-def _read_all(files: Mapping[str, Path], folder: Path, skip: Sequence[str]) -> tuple[list[AuditedKernel], list[str]]:
-    """The kernels of the files, and what was not read of them."""
-    kernels: list[AuditedKernel] = []
-    unread: list[str] = []
-    for number, (name, file) in enumerate(files.items()):
-        into = folder / str(number)
-        into.mkdir(parents=True)
-        found, problems = read_built(file, into, skip)
-        kernels += [one._replace(file=one.file or name) for one in found]
-        unread += problems
-    return kernels, unread
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -117,8 +92,8 @@ class AuditedPairs(NamedTuple):
     pairs: list[Pair]
     renamed: list[tuple[AuditedKernel, AuditedKernel]]
     """Old and new, of one code and two names."""
-    gone: list[AuditedKernel]
-    new: list[AuditedKernel]
+    gone: Kernels
+    new: Kernels
     whole: list[str]
     """Sentences on architectures of files that one build alone has."""
     unread: int
@@ -142,14 +117,14 @@ def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> Audi
     gone = sorted((one for one in old if (one.file, one.arch) in after), key=_order)
     came = sorted((one for one in new if (one.file, one.arch) in before), key=_order)
     keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*gone, *came)}
-    steps: tuple[Callable[[AuditedKernel], Hashable], ...] = (
-        lambda one: (one.record.kernel, one.record.profile.code_hash),
-        lambda one: (keys[one.record.kernel], one.record.profile.code_hash),
-        lambda one: one.record.kernel,
-        lambda one: keys[one.record.kernel],
+    steps: tuple[Callable[[StaticRecord], Hashable], ...] = (
+        lambda one: (one.kernel, one.profile.code_hash),
+        lambda one: (keys[one.kernel], one.profile.code_hash),
+        lambda one: one.kernel,
+        lambda one: keys[one.kernel],
     )
     kept = [pair for alike in steps for pair in _taken(gone, came, alike)]
-    renamed = _taken(gone, came, lambda one: one.record.profile.code_hash)
+    renamed = _taken(gone, came, lambda one: one.profile.code_hash)
     pairs, unread = _with_instructions([Pair(*pair, _judged(pair[1], *(one.record for one in pair))) for pair in kept])
     return AuditedPairs(pairs, renamed, gone, came, whole, unread)
 
@@ -171,13 +146,13 @@ def _order(kernel: AuditedKernel) -> tuple[str, str, int, str]:
 
 
 def _taken(
-    old: list[AuditedKernel], new: list[AuditedKernel], alike: Callable[[AuditedKernel], Hashable]
+    old: Kernels, new: Kernels, alike: Callable[[StaticRecord], Hashable]
 ) -> list[tuple[AuditedKernel, AuditedKernel]]:
     """Take pairs out of both lists that are ``alike`` at one place, the first with the first."""
-    waiting: dict[Hashable, list[AuditedKernel]] = defaultdict(list)
+    waiting: dict[Hashable, Kernels] = defaultdict(list)
     for one in reversed(old):
-        waiting[one.file, one.arch, alike(one)].append(one)
-    pairs = [(same.pop(), one) for one in new if (same := waiting[one.file, one.arch, alike(one)])]
+        waiting[one.file, one.arch, alike(one.record)].append(one)
+    pairs = [(same.pop(), one) for one in new if (same := waiting[one.file, one.arch, alike(one.record)])]
     taken = {id(one) for pair in pairs for one in pair}
     for side in (old, new):
         side[:] = [one for one in side if id(one) not in taken]
@@ -208,14 +183,12 @@ def _judged(kernel: AuditedKernel, before: StaticRecord, after: StaticRecord) ->
     return msgspec.structs.replace(found, changes=changes)
 
 
-# --- reporting -----------------------------------------------------------------------------------
-
-
-def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], object]) -> None:
-    """Print what differs, and write it to the file that was asked for."""
+def _told(found: AuditedPairs, *, markdown: bool) -> str:
+    """What differs."""
     changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
     others = [*found.new, *found.gone, *(kernel for pair in found.renamed for kernel in pair)]
-    names = names_of(dict.fromkeys([one.key.workload for one in changed] + [one.record.kernel for one in others]))
+    symbols = [one.key.workload for one in changed] + [one.record.kernel for one in others]
+    names = {symbol: library_name(symbol) for symbol in symbols}
     shown = {symbol: short_name(name) for symbol, name in names.items()}
     renamed = ((shown[old.record.kernel], shown[new.record.kernel]) for old, new in found.renamed)
     remarks = [
@@ -230,7 +203,6 @@ def _report(found: AuditedPairs, markdown: Path | None, write: Callable[[str], o
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
     rows = rows_of(built_entries(changed, names))
-    write("\n".join(diff_lines(rows, remarks, summary, MOST_KERNELS)) + "\n")
-    if markdown is not None:
-        page = diff_markdown("Audit of machine code", rows, remarks, summary, column="verdict")
-        write_file("audit", markdown, page.encode())
+    if markdown:
+        return diff_markdown("Audit of machine code", rows, remarks, summary, column="verdict")
+    return "\n".join(diff_lines(rows, remarks, summary)) + "\n"

@@ -1,21 +1,20 @@
 """``gpuperf bisect``: which commit made a test's kernels slower, by runs against the good end.
 
 Each commit is checked out in a worktree of its own, and its test compared with the good end by
-``pytest --gpuperf --gpuperf-against``: first without a GPU, for its machine code, then, if nothing equal was judged
-before and there is a GPU, by paired times.
+``pytest --gpuperf --gpuperf-against``: by paired times, or without a GPU by machine code.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import itertools
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import pytest
 
@@ -25,7 +24,7 @@ from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_g
 from pytest_gpuperf.cli.report_command import read_report
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, ratio
-from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
+from pytest_gpuperf.judge.bisection import Answer, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -38,10 +37,8 @@ Write = Callable[[str], object]
 COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 """Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
 GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.FASTER, Verdict.BETTER})
-LIMIT_S = 24 * 3600.0
-"""Bound of the run of one commit: it is there for hangs alone."""
-PATIENCE_S = 10.0
-"""For a run that was asked to end."""
+LIMIT_S, PATIENCE_S = 24 * 3600.0, 10.0
+"""Bound of the run of one commit, for hangs alone; and of one that was asked to end."""
 MOST_REASON = 200
 """Characters of a reason that a line tells."""
 
@@ -57,14 +54,9 @@ def execute(parsed: argparse.Namespace, write: Write) -> int:
 
     Returns the exit status: 0 if the commit is found, 1 if others may be it.  Raises ``GpuperfError``.
     """
-
-    def at_once(text: str) -> None:
-        write(text)
-        sys.stdout.flush()
-
     give_back = answer_signals(_exit, signal.SIGINT, signal.SIGTERM)
     try:
-        return _search(parsed.node_id, parsed.good, parsed.bad, Path.cwd(), at_once)
+        return _search(parsed.node_id, parsed.good, parsed.bad, Path.cwd(), write)
     finally:
         give_back()
 
@@ -80,25 +72,29 @@ def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int
     node_id, git = _below_top(node_id, start), GitFolder(start)
     first, last = git.commit(good), git.commit(bad)
     commits = _between(start, first, last)
-    trials = _Trials(node_id, first, start, write)
+    trials: dict[str, Trial] = {}
+
+    def ask(commit: str) -> Answer:
+        began, wanted = time.perf_counter(), trials[last].red if last in trials else frozenset()
+        trial = trials[commit] = _tried(node_id, first, commit, start, wanted)
+        write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
+        return trial.answer
+
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
-    if trials.code(first) is None:
-        raise NothingToFind(f"the good end {first} comes to nothing that can be compared: {trials.last(first).why}")
-    if not trials.is_good(first):
-        raise NothingToFind(f"the good end {first} is not good: {trials.last(first).why}")
-    try:
-        found = search(commits, trials.code, trials.answer)
-    except NothingToFind as problem:
-        raise NothingToFind(f"{problem}: {trials.last(last).why}") from None
-    if found.culprit is None:
+    if ask(first) != "good":
+        raise GpuperfError(f"the good end {first} is not good: {trials[first].why}")
+    if (end := ask(last)) != "bad":
+        words = "is not slower than the good one" if end == "good" else "cannot be judged against the good one"
+        raise GpuperfError(f"the bad end {last} {words}: {trials[last].why}")
+    found = search(commits, ask)
+    if found.between:
         suspects = [*found.between, found.bad]
         write(f"\nnot told apart, one of {len(suspects)} commits after {found.good[:12]}:\n")
-        write("".join(f"  {described(start, one)}: {trials.last(one).why}\n" for one in suspects))
+        write("".join(f"  {described(start, one)}: {trials[one].why}\n" for one in suspects))
     else:
         write(f"\n{described(start, found.bad)} made it slower\n")
-    words = "".join(f"{line}\n" for line in trials.last(found.bad).words)
-    write(f"{words}against {described(start, first)}; {numbered(found.verdicts, 'verdict')}\n")
-    return 0 if found.culprit is not None else 1
+    write("".join(f"{line}\n" for line in (*trials[found.bad].words, f"against {described(start, first)}")))
+    return 1 if found.between else 0
 
 
 def _below_top(node_id: str, start: Path) -> str:
@@ -110,8 +106,7 @@ def _below_top(node_id: str, start: Path) -> str:
     name, mark, test = node_id.partition("::")
     top, here = repository_of(start).top, start.resolve()
     places = (one for one in (here, *here.parents) if one.is_relative_to(top) and (one / name).exists())
-    path = Path(os.path.normpath(next(places, here) / name))
-    path = path if path.is_relative_to(top) else path.resolve()
+    path = (next(places, here) / name).resolve()
     if not path.is_relative_to(top):
         raise RevisionError(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
     return f"{path.relative_to(top).as_posix()}{mark}{test}"
@@ -119,13 +114,11 @@ def _below_top(node_id: str, start: Path) -> str:
 
 def _between(start: Path, first: str, last: str) -> list[str]:
     """The commits from the good end to the bad one, along first parents, both included."""
-    if run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
+    if first == last or run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
         raise GpuperfError(
-            f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name the commit that both come from "
-            f"(git merge-base {first[:12]} {last[:12]}) with --good"
+            f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name an older commit that it comes "
+            f"from (git merge-base {first[:12]} {last[:12]}) with --good"
         )
-    if first == last:
-        raise GpuperfError(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
     listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return [first, *listed.stdout.decode("ascii", "replace").split()]
 
@@ -133,85 +126,33 @@ def _between(start: Path, first: str, last: str) -> list[str]:
 # --- trials --------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """What one commit came to against the good end."""
 
     answer: Answer
-    code: Hashable | None
-    """What its workloads run; None where the test did not come to any."""
     why: str
     """In a few words: a verdict, a ratio, an error."""
     words: tuple[str, ...] = ()
     """The verdicts that are red, in the words of a failing test."""
-    timed: bool = False
-    """A GPU took times for it."""
     red: frozenset[Key] = frozenset()
     """The workloads that are slower."""
 
 
-class _Trials:
-    """Commits that were tried: their code without a GPU, and their times only if these are asked for."""
-
-    def __init__(self, node_id: str, good: str, start: Path, write: Write) -> None:
-        self._node_id, self._good, self._start, self._write = node_id, good, start, write
-        self._static: dict[str, Trial] = {}
-        self._final: dict[str, Trial] = {}
-        self._red = frozenset[Key]()
-        """Workloads that are slower at the bad end, once that is known: the loss of others is not what is sought."""
-        self._gpu: bool | None = None
-        """Whether there is one; None until a commit is judged."""
-
-    def code(self, commit: str) -> Hashable | None:
-        if commit not in self._static:
-            self._static[commit] = self._try(commit, {"CUDA_VISIBLE_DEVICES": ""})
-        return self._static[commit].code
-
-    def answer(self, commit: str) -> Answer:
-        """Without a GPU what the machine code says, with one what times say."""
-        if self._gpu is not False:
-            self._final[commit] = self._try(commit, {})
-            self._gpu = self._gpu or self._final[commit].timed
-        self._red = self._red or self.last(commit).red
-        return self.last(commit).answer
-
-    def is_good(self, commit: str) -> bool:
-        """Whether its own trial says so: without a GPU or, where the test cannot do without, with one."""
-        self.code(commit)
-        return self._static[commit].answer == "good" or self.answer(commit) == "good"
-
-    def last(self, commit: str) -> Trial:
-        """That by times where there is a GPU."""
-        final = self._final.get(commit)
-        if final is not None and (self._gpu or commit not in self._static):
-            return final
-        return self._static.get(commit, Trial("undecided", None, "not looked at"))
-
-    def _try(self, commit: str, environ: Mapping[str, str]) -> Trial:
-        began = time.perf_counter()
-        name, mark, test = self._node_id.partition("::")
-        with worktree_of(self._start, commit) as tree:
-            others = [one for one in working_trees(self._start) if one != tree]
-            start = tree / os.path.relpath(self._start.resolve(), repository_of(self._start).top)
-            start = start if start.is_dir() else tree
-            command = [sys.executable, "-c", BOOTSTRAP, *bootstrap_arguments(others, tree, as_module=True)]
-            node_id = f"{Path(os.path.relpath(tree / name, start)).as_posix()}{mark}{test}"
-            trial = _tried(command, node_id, self._good, start, environ, self._red)
-        self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
-        return trial
-
-
-def _tried(
-    command: Sequence[str], node_id: str, good: str, start: Path, environ: Mapping[str, str], wanted: Collection[Key]
-) -> Trial:
-    """Run one test in a folder against the good end."""
-    with scratch_folder("gpuperf-bisect-") as name:
-        file, log = Path(name) / "report.json", Path(name) / "log"
-        flags = [
-            "-o", f"cache_dir={Path(name) / 'cache'}", "--last-failed-no-failures=all", "--color=no", "--gpuperf",
+def _tried(node_id: str, good: str, commit: str, start: Path, wanted: Collection[Key]) -> Trial:
+    """Run the test at a commit against the good end."""
+    name, mark, test = node_id.partition("::")
+    with scratch_folder("gpuperf-bisect-") as scratch, worktree_of(start, commit) as tree:
+        others = [one for one in working_trees(start) if one != tree]
+        here = tree / os.path.relpath(start.resolve(), repository_of(start).top)
+        here = here if here.is_dir() else tree
+        file, log = Path(scratch) / "report.json", Path(scratch) / "log"
+        command = [
+            sys.executable, "-c", BOOTSTRAP, *bootstrap_arguments(others, tree, as_module=True),
+            "-o", f"cache_dir={Path(scratch) / 'cache'}", "--last-failed-no-failures=all", "--color=no", "--gpuperf",
             f"--gpuperf-against={good}", f"--gpuperf-report={file}", "--gpuperf-open=fail",
+            f"{Path(os.path.relpath(tree / name, here)).as_posix()}{mark}{test}",
         ]  # fmt: skip
-        child = RunningChild([*command, *flags, node_id], start, log, {**os.environ, **environ})
+        child = RunningChild(command, here, log, os.environ)
         try:
             status = child.waited(LIMIT_S)
         finally:  # the run ends with this process, whatever ends that
@@ -224,7 +165,7 @@ def _tried(
             report = None
     error = next(iter((*errors_in(lines), *_refusals(lines))), "it hung" if status is None else f"exit status {status}")
     if report is None or status not in COMPARED:
-        return Trial("undecided", None, error)
+        return Trial("undecided", error)
     return trial_of(report.tests, error if status else "", wanted)
 
 
@@ -242,25 +183,25 @@ def trial_of(tests: Sequence[TestEvidence], failure: str, wanted: Collection[Key
     ``wanted`` are the workloads whose loss is sought, by default all: that of others may have been taken back later.
     """
     works = [work for test in tests for work in test.workloads if work.judgements]
-    code = tuple(sorted(map(_code, works))) if all(work.static for work in works) else object()
-    timed = any(test.device is not None for test in tests)
     others_slower = any(one.verdict.is_regression for work in works for one in work.judgements)
-    sought = [work for work in works if not wanted or work.key in wanted]
-    judged = [(work, one) for work in sought for one in work.judgements]
-    red = [(work, one) for work, one in judged if one.verdict.is_regression]
-    if red:
-        worst = next((one for _, one in red if one.kind == "time"), red[0][1])
-        keys = frozenset(work.key for work, _ in red)
-        lines = tuple(line for work in sought if work.key in keys for line in _words(work))
-        return Trial("bad", code, _said(worst), lines, timed, keys)
+    judged = [(work, one) for work in works if not wanted or work.key in wanted for one in work.judgements]
+    slower = {work.key: work for work, one in judged if one.verdict.is_regression}
+    if slower:
+        red = [one for work in slower.values() for one in work.judgements if one.verdict.is_regression]
+        worst = next((one for one in red if one.kind == "time"), red[0])
+        lines = [
+            workload_lines([one for one in work.judgements if one.verdict.is_regression], work.advice)
+            for work in slower.values()
+        ]
+        return Trial("bad", _said(worst), tuple(itertools.chain(*lines)), frozenset(slower))
     good = [one for _, one in judged if one.verdict in GOOD]
     open_ones = [one for work, one in judged if one.verdict not in GOOD and not (good and _is_added(work))]
     if open_ones:
         reason = quoted(open_ones[0].reason, MOST_REASON)
-        return Trial("undecided", code, f"{_said(open_ones[0])}{f' ({reason})' if reason else ''}", timed=timed)
+        return Trial("undecided", f"{_said(open_ones[0])}{f' ({reason})' if reason else ''}")
     if not good or (failure and not others_slower):
-        return Trial("undecided", code if works else None, failure or "nothing was judged", timed=timed)
-    return Trial("good", code, _said(good[0]), timed=timed)
+        return Trial("undecided", failure or "nothing was judged")
+    return Trial("good", _said(good[0]))
 
 
 def _is_added(work: WorkloadEvidence) -> bool:
@@ -268,18 +209,6 @@ def _is_added(work: WorkloadEvidence) -> bool:
     return {one.verdict for one in work.judgements} <= {Verdict.NEW, Verdict.UNCHANGED}
 
 
-def _code(work: WorkloadEvidence) -> tuple[str, str]:
-    """A workload, and what it runs."""
-    codes = ",".join(f"{arch}={record.profile.code_hash}" for arch, record in sorted(work.static.items()))
-    launch = f"{work.identity.launch} {work.identity.arguments}" if work.identity is not None else ""
-    return str(work.key), f"{codes} {launch}"
-
-
 def _said(judgement: Judgement) -> str:
     figures = ratio(judgement.time) if judgement.time is not None else ""
     return f"{judgement.verdict.value} {figures} on {judgement.target}".replace("  ", " ")
-
-
-def _words(work: WorkloadEvidence) -> list[str]:
-    """Its red verdicts, in the words of a failing test."""
-    return workload_lines([one for one in work.judgements if one.verdict.is_regression], work.advice)

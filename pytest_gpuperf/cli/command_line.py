@@ -59,8 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(text: str) -> object:
-    """Print text whose names and words others may have had a hand in."""
-    return sys.stdout.write(harmless(text))
+    """Print, at once, text whose names and words others may have had a hand in."""
+    return sys.stdout.write(harmless(text)), sys.stdout.flush()
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, run_git
-from pytest_gpuperf.baselines.layout import place_of
-from pytest_gpuperf.baselines.records import Records, decode
-from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
-from pytest_gpuperf.cli.explain_command import WantedWorkloads
+from pytest_gpuperf.baselines.store import Baselines
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of, seen_from_root
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
@@ -30,16 +28,6 @@ class PastCommit(NamedTuple):
     subject: str
 
 
-class PastRecord(NamedTuple):
-    """What one commit has of one workload."""
-
-    commit: PastCommit
-    key: Key
-    target: str
-    """``nvidia-h200``, or the architecture and compiler of machine code: ``sm_90, nvrtc 13.0.88``."""
-    record: TimeRecord | StaticRecord
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
     add_folder(parser)
@@ -51,10 +39,9 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     Raises ``GpuperfError``.
     """
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
-    past = records_of(GitFolder(folder), commits_of(folder))
-    wanted = WantedWorkloads(node_id).seen_from(Path.cwd(), folder.parent)
-    series = [one for one in series_of(past) if not node_id or wanted.includes(one.key) or
-              one.key.module.startswith(node_id.rstrip("/") + "/")]  # fmt: skip
+    found = series_of(GitFolder(folder), commits_of(folder))
+    name = seen_from_root(node_id.rstrip("/"), folder.parent)
+    series = [one for one in found if not name or one.key.is_of(name)]
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
@@ -70,34 +57,25 @@ def commits_of(path: Path) -> list[PastCommit]:
     return [PastCommit(name, date, subject) for name, date, subject in fields]
 
 
-def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRecord]:
-    """Everything on record at these commits; an unchanged file is decoded once, a damaged one is left out."""
-    known: dict[str, tuple[bytes, Records]] = {}
-    for commit in commits:
-        for path, content in sorted(folder.files(commit.name).items()):
-            if (place := place_of(path)) is None:
-                continue
-            target, module = place
-            if path not in known or known[path][0] != content:
-                try:
-                    known[path] = content, decode(content, f"{commit.name}:{path}", target, module)
-                except BaselineError:
-                    continue
-            for (key, toolchain), record in known[path][1].items():
-                yield PastRecord(commit, key, f"{target}, {toolchain}" if toolchain else target, record)
+def series_of(folder: GitFolder, commits: Iterable[PastCommit]) -> list[Series]:
+    """Figures on record at these commits, by workload, target (``sm_90, nvrtc 13.0.88``, ``nvidia-h200``) and measure.
 
-
-def series_of(records: Iterable[PastRecord]) -> list[Series]:
-    """Figures of the records, in the order of their commits, by workload, target and measure.
-
-    A record that a commit left as it was is no second measurement: it is one point, at the commit that brought it.
+    A record that a commit left as it was is no second measurement: it is one point, at the commit that brought it.  A
+    commit whose baselines cannot be read is left out.
     """
     points: dict[tuple[Key, str, str], list[Point]] = {}
     last: dict[tuple[Key, str], TimeRecord | StaticRecord] = {}
-    for commit, key, target, record in records:
-        if last.get((key, target)) == record:
+    for commit in commits:
+        try:
+            workloads = Baselines(folder.files(commit.name), commit.name).workloads()
+        except BaselineError:
             continue
-        last[key, target] = record
-        for measure, value in figures_of(record).items():
-            points.setdefault((key, target, measure), []).append(Point(*commit, value))
+        for key, records in workloads.items():
+            static = {f"{arch}, {toolchain}": record for (arch, toolchain), record in records.static.items()}
+            every: dict[str, TimeRecord | StaticRecord] = {**static, **records.times}
+            for target, record in every.items():
+                if last.get((key, target)) != record:
+                    last[key, target] = record
+                    for measure, value in figures_of(record).items():
+                        points.setdefault((key, target, measure), []).append(Point(*commit, value))
     return [Series(*name, tuple(those)) for name, those in sorted(points.items())]

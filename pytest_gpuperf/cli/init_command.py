@@ -22,9 +22,9 @@ from pytest_gpuperf.model.architectures import FALLBACK_ARCHS
 from pytest_gpuperf.process.repository import checkout_around
 
 FILES = Path(__file__).with_name("init_files")
-"""What is written as it is."""
-MOST_FILES = 2000
-"""CUDA sources that are looked through for a kernel."""
+"""What is written and said."""
+MOST_FILES, MOST_TRIED = 2000, 50
+"""CUDA sources that are looked through, and kernels that are compiled in search of one that needs nothing else."""
 SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor", "site-packages"})
 """Folders whose kernels are hardly the repository's own; hidden ones are left out too."""
 BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
@@ -33,10 +33,9 @@ SIGNATURE = re.compile(
     rf"\b__global__\s+{BOUNDS}void\s+{BOUNDS}(\w+)\s*\(([^)]*)\)",
     re.DOTALL,
 )
-USUAL_BLOCK = 256
-MOST_TRIED = 50
-"""Kernels that are compiled in search of one that needs nothing else."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+QUALIFIER = re.compile(r"\b(const|__restrict__|restrict|volatile)\b")
+USUAL_BLOCK = 256
 DTYPES = {
     "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32", "unsigned int": "uint32",
     "long long": "int64", "unsigned long long": "uint64", "char": "int8", "unsigned char": "uint8",
@@ -45,51 +44,9 @@ DTYPES = {
 """What arguments of a kernel are in a test, by their C++ types."""
 TAKEN = frozenset({"cuda_kernel", "gpu", "gpuperf", "launch", "n"})
 """Names that the test itself uses."""
-SAMPLE_TEST = """\
-def test_axpy(cuda_kernel, gpu, gpuperf):
-    n = 1 << 24
-    x, y = gpu.random(n, seed=1), gpu.zeros(n)
-    launch = cuda_kernel("axpy.cu", "axpy").launch(grid=(n // 256,), block=(256,), args=(x, y, 2.0, n))
-    gpuperf(launch, bytes=3 * x.nbytes, reset=lambda: y.fill(0), check=lambda: gpu.assert_equal(y, 2 * x))
-"""
-FOUND_TEST = '''\
-"""Written for {kernel} of {source} by its signature: see to what its arguments are, and to grid and block."""
-
-
-def test_{kernel}(cuda_kernel, gpu, gpuperf):
-    n = 1 << 20
-{arrays}
-    launch = cuda_kernel({file}, "{kernel}").launch(grid=(n // {block},), block=({block},), args=({args}))
-    gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
-'''
-ATTRIBUTES = "baselines/**/*.cubin.z binary\n"
+ATTRIBUTES = b"baselines/**/*.cubin.z binary"
 SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Files by which pytest takes a folder for its root."""
-INI = "[pytest]\ntestpaths = .\n"
-CONSTRAINTS = "nvidia-cuda-nvrtc=={nvrtc}\n"
-NO_KERNEL = """\
-No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments, and
-such that NVRTC compiles it without options. A sample takes its place. For your own: docs/how-to/other-compilers.md
-
-"""
-ELSEWHERE = """\
-GitHub runs workflows at the top of a repository alone, which is {top}. Move the written one there, with a name of its
-own, and add below its "static:":
-
-    defaults: {{run: {{working-directory: {inside}}}}}
-
-"""
-NEXT = """\
-Next:
-
-    pytest --update-baselines      # records; without a GPU, the machine code alone
-    pytest --gpuperf               # gates: green
-    {git}git add . && git commit -m "Gate the first kernel"
-
-In .github/workflows/gpuperf.yml put the account that has pytest-gpuperf in the place of OWNER.
-
-Then change the kernel and run pytest --gpuperf again. docs/tutorial/first-regression.md tells more.
-"""
 
 
 class FoundKernel(NamedTuple):
@@ -115,15 +72,20 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     folder: Path = parsed.folder
     if not folder.is_dir():
         raise GpuperfError(f"{folder} is no folder: name the one of your repository")
-    tried = map(compiled, itertools.islice(kernels_in(folder), MOST_TRIED))
-    found = next(filter(None, tried), None)
-    note = NO_KERNEL if found is None and _sources(folder) else ""
-    files = _test_of(found) if found is not None else _sample(folder)
+    sources = _sources(folder)
+    found = next(filter(None, map(compiled, itertools.islice(kernels_in(sources), MOST_TRIED))), None)
+    if found is not None:
+        files = {found.source.parent / f"test_{found.name}.py": _test_of(found)}
+    else:
+        files = {
+            folder / "kernels" / "axpy.cu": _text("axpy.cu"),
+            folder / "kernels/test_axpy.py": _text("test_axpy.txt"),
+        }
     if not any((folder / name).exists() for name in SETTINGS):
-        files[folder / "pytest.ini"] = INI
-    files[folder / ".github" / "workflows" / "gpuperf.yml"] = (FILES / "gpuperf.yml").read_text(encoding="utf-8")
+        files[folder / "pytest.ini"] = "[pytest]\ntestpaths = .\n"
+    files[folder / ".github" / "workflows" / "gpuperf.yml"] = _text("gpuperf.yml")
     if nvrtc := _nvrtc_version():
-        files[folder / "gpuperf-constraints.txt"] = CONSTRAINTS.format(nvrtc=nvrtc)
+        files[folder / "gpuperf-constraints.txt"] = f"nvidia-cuda-nvrtc=={nvrtc}\n"
     for path, text in files.items():
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,21 +94,50 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         else:
             write(f"kept     {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
-    top = checkout_around(folder.resolve())
-    if top not in (None, folder.resolve()):
-        note += ELSEWHERE.format(top=top, inside=json.dumps(folder.resolve().relative_to(top).as_posix()))
-    write(f"\n{note}{NEXT.format(git='' if top else 'git init && ')}")
+    note = _text("no_kernel.txt") if found is None and sources else ""
+    here = folder.resolve()
+    top = checkout_around(here)
+    if top not in (None, here):
+        note += _text("elsewhere.txt").format(top=top, inside=json.dumps(here.relative_to(top).as_posix()))
+    write(f"\n{note}{_text('next.txt').format(git='' if top else 'git init && ')}")
     return 0
 
 
-def kernels_in(folder: Path) -> Iterator[FoundKernel]:
+def _text(name: str) -> str:
+    return (FILES / name).read_text(encoding="utf-8")
+
+
+def _sources(folder: Path) -> list[Path]:
+    """CUDA sources below the folder, as many as are looked through."""
+
+    def is_skipped(path: Path) -> bool:
+        return any(part.startswith(".") or part in SKIPPED for part in path.relative_to(folder).parts[:-1])
+
+    found = (path for path in sorted(folder.rglob("*.cu")) if path.is_file() and not is_skipped(path))
+    return list(itertools.islice(found, MOST_FILES))
+
+
+def kernels_in(sources: list[Path]) -> Iterator[FoundKernel]:
     """Kernels whose arguments a test can make up, in the order of their files."""
-    for path in _sources(folder):
+    for path in sources:
         text = COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
         for template, name, parameters in SIGNATURE.findall(text):
             arguments = arguments_of(parameters)
             if arguments is not None and not template:
                 yield FoundKernel(path, name, arguments)
+
+
+def arguments_of(parameters: str) -> tuple[tuple[str, str, bool], ...] | None:
+    """Types and names of a kernel's parameters; None if one of them is no number and no array of numbers."""
+    found = []
+    for one in filter(None, (part.strip() for part in parameters.split(","))):
+        words = QUALIFIER.sub(" ", one).replace("*", " * ").split()
+        stars = words.count("*")
+        kind, name = " ".join(word for word in words[:-1] if word != "*"), words[-1]
+        if kind not in DTYPES or stars > 1 or not name.isidentifier():
+            return None
+        found.append((kind, name, bool(stars)))
+    return tuple(found)
 
 
 def compiled(kernel: FoundKernel) -> FoundKernel | None:
@@ -164,31 +155,8 @@ def compiled(kernel: FoundKernel) -> FoundKernel | None:
     return kernel._replace(block=min(kernel.block, binary.max_threads_per_block or kernel.block))
 
 
-def _sources(folder: Path) -> list[Path]:
-    """CUDA sources below the folder, as many as are looked through."""
-
-    def is_skipped(path: Path) -> bool:
-        return any(part.startswith(".") or part in SKIPPED for part in path.relative_to(folder).parts[:-1])
-
-    found = (path for path in sorted(folder.rglob("*.cu")) if path.is_file() and not is_skipped(path))
-    return list(itertools.islice(found, MOST_FILES))
-
-
-def arguments_of(parameters: str) -> tuple[tuple[str, str, bool], ...] | None:
-    """Types and names of a kernel's parameters; None if one of them is no number and no array of numbers."""
-    found = []
-    for one in filter(None, (part.strip() for part in parameters.split(","))):
-        words = re.sub(r"\b(const|__restrict__|restrict|volatile)\b", " ", one).replace("*", " * ").split()
-        stars = words.count("*")
-        kind, name = " ".join(word for word in words[:-1] if word != "*"), words[-1]
-        if kind not in DTYPES or stars > 1 or not name.isidentifier():
-            return None
-        found.append((kind, name, bool(stars)))
-    return tuple(found)
-
-
-def _test_of(kernel: FoundKernel) -> dict[Path, str]:
-    """The kernel's test, beside its source; arguments have their own names, where Python and the test leave these."""
+def _test_of(kernel: FoundKernel) -> str:
+    """The kernel's test; arguments have their own names, where Python and the test leave these."""
     arrays, args = [], []
     for place, (kind, name, is_pointer) in enumerate(kernel.arguments):
         called = f"{name}_" if keyword.iskeyword(name) or name in TAKEN else name
@@ -196,18 +164,10 @@ def _test_of(kernel: FoundKernel) -> dict[Path, str]:
             arrays.append(f'    {called} = gpu.random(n, "{DTYPES[kind]}", seed={place})')
         args.append(called if is_pointer else "1.0" if kind in ("float", "double") else "n")
     file = json.dumps(kernel.source.name, ensure_ascii=False)
-    text = FOUND_TEST.format(
+    return _text("test_found.txt").format(
         kernel=kernel.name, source=file[1:-1], file=file, arrays="\n".join(arrays), block=kernel.block,
         args=f"{args[0]}," if len(args) == 1 else ", ".join(args),
     )  # fmt: skip
-    return {kernel.source.parent / f"test_{kernel.name}.py": text}
-
-
-def _sample(folder: Path) -> dict[Path, str]:
-    return {
-        folder / "kernels" / "axpy.cu": (FILES / "axpy.cu").read_text(encoding="utf-8"),
-        folder / "kernels" / "test_axpy.py": SAMPLE_TEST,
-    }
 
 
 def _nvrtc_version() -> str:
@@ -220,12 +180,11 @@ def _nvrtc_version() -> str:
 
 
 def _attributes(path: Path, write: Callable[[str], object]) -> None:
-    """Add the lines that baselines need; what is there stays, byte for byte."""
+    """Add the line that baselines need; what is there stays, byte for byte."""
     before = path.read_bytes() if path.exists() else b""
-    missing = [line for line in ATTRIBUTES.encode().splitlines() if line not in before.splitlines()]
-    if not missing:
+    if ATTRIBUTES in before.splitlines():
         write(f"kept     {path.name}\n")
         return
     joint = b"" if not before or before.endswith(b"\n") else b"\n"
-    write_whole(path, before + joint + b"\n".join(missing) + b"\n")
+    write_whole(path, before + joint + ATTRIBUTES + b"\n")
     write(f"{'added to' if before else 'written '} {path.name}\n")

@@ -1,14 +1,13 @@
 """Results on disk, found by what went into them: compiled kernels above all.
 
-An entry is a file named by its key that begins with the SHA-256 of the rest: a torn one is made again.  The folder is
-its user's alone, for machine code of other users' making is not taken, and may be shared by that user's processes.  It
-is kept under a bound by removing what was used longest ago.  A folder that cannot be used costs speed and one warning.
+An entry is a file named by its key.  The folder is its user's alone, for machine code of other users' making is not
+taken, and may be shared by that user's processes.  It is kept under a bound by removing what was used longest ago.  A
+folder that cannot be used costs speed and one warning.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import warnings
@@ -18,9 +17,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 DEFAULT_MAX_BYTES = 512 << 20
-_DIGEST_BYTES = 32
 _PRIVATE = 0o700
-_SUFFIX = ".kept"
 
 
 def default_folder() -> Path:
@@ -56,23 +53,20 @@ class CompileCache:
     def __init__(self, folder: Path | None = None, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self.folder = default_folder() if folder is None else folder
         self.max_bytes = max_bytes
-        self.problem: str | None = None
-        """Reason why entries are not kept; None while they are."""
-        self._is_private = False
-        self._until_trim = 0
+        self._usable: bool | None = None
+        """None before the first use."""
+        self._trimmed = False
 
     def get(self, key: str) -> bytes | None:
-        """The entry, or None if there is none that is whole."""
+        """The entry, or None if there is none."""
         path = self._path(key)
-        if not self._is_usable() or not path.is_file():
+        if not self._is_usable():
             return None
         try:
-            content = path.read_bytes()
             os.utime(path)
-        except OSError:  # trimmed just now
+            return path.read_bytes()
+        except OSError:
             return None
-        payload = content[_DIGEST_BYTES:]
-        return payload if hashlib.sha256(payload).digest() == content[:_DIGEST_BYTES] else None
 
     def put(self, key: str, payload: bytes) -> None:
         """Keep an entry; does nothing but warn, once, if the folder cannot be used."""
@@ -81,29 +75,27 @@ class CompileCache:
         path = self._path(key)
         try:
             path.parent.mkdir(mode=_PRIVATE, exist_ok=True)
-            write_whole(path, hashlib.sha256(payload).digest() + payload)
-            self._trim(len(payload))
+            write_whole(path, payload)
+            if not self._trimmed:
+                self._trimmed = True
+                self._trim()
         except OSError as problem:
             self._give_up(problem)
 
     def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}{_SUFFIX}"
+        return self.folder / key[:2] / f"{key}.entry"
 
     def _is_usable(self) -> bool:
-        if self.problem is None and not self._is_private:
+        if self._usable is None:
             try:
                 make_private(self.folder)
-                self._is_private = True
+                self._usable = True
             except OSError as problem:
                 self._give_up(problem)
-        return self.problem is None
+        return bool(self._usable)
 
-    def _trim(self, written: int) -> None:
-        """Remove what was used longest ago, at first and whenever a sixteenth of the bound was written since."""
-        self._until_trim -= written
-        if self._until_trim > 0:
-            return
-        self._until_trim = self.max_bytes // 16
+    def _trim(self) -> None:
+        """Remove what was used longest ago: once in a run, with the first entry that it writes."""
         entries = []
         for path in self.folder.glob("??/*"):
             with contextlib.suppress(FileNotFoundError):  # another process trims too
@@ -117,12 +109,11 @@ class CompileCache:
             excess -= size
 
     def _give_up(self, problem: OSError) -> None:
-        self.problem = (
-            f"compile cache {self.folder} cannot be used ({problem.strerror or problem}): kernels are compiled anew"
-        )
+        self._usable = False
         with contextlib.suppress(CompileCacheWarning):  # under -W error: a cache never fails a run
             warnings.warn(
-                f"{self.problem}; set GPUPERF_CACHE_DIR to a writable folder of your own",
+                f"compile cache {self.folder} cannot be used ({problem.strerror or problem}): kernels are compiled "
+                "anew; set GPUPERF_CACHE_DIR to a writable folder of your own",
                 CompileCacheWarning,
                 stacklevel=4,
             )

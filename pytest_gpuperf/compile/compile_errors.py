@@ -15,7 +15,7 @@ MOST_LOG_LINES = 16
 """Of a compiler that a message quotes: a file of a whole program has a hundred errors, all for one reason."""
 MOST_KERNELS = 30
 """That a message names."""
-_ERROR = re.compile(r"\b(?:error|fatal)(?: #?[\w-]+)?\s*:")
+ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 STATIC_EXTRA = 'pip install "pytest-gpuperf[static]"'
 
 
@@ -34,8 +34,7 @@ class CompileError(CompileProblem):
         self.log = log
         """The compiler's own words, whole."""
         place = file if line is None else f"{file}:{line}"
-        parts = [f"{place}: {reason}", _excerpt(log), remedy]
-        super().__init__("\n".join(part for part in parts if part))
+        super().__init__("\n".join(filter(None, (f"{place}: {reason}", _excerpt(log), remedy))))
 
 
 def _excerpt(log: str) -> str:
@@ -43,10 +42,8 @@ def _excerpt(log: str) -> str:
     lines = log.strip().splitlines()
     if len(lines) <= MOST_LOG_LINES:
         return "\n".join(lines)
-    first = next((number for number, line in enumerate(lines) if _ERROR.search(line)), 0)
+    first = next((number for number, line in enumerate(lines) if ERROR_LINE.match(line)), 0)
     shown = lines[first : first + MOST_LOG_LINES]
-    while not shown[-1].strip():
-        shown.pop()
     return "\n".join([*shown, f"({len(lines) - len(shown)} more lines of the compiler are in this exception's log)"])
 
 
@@ -62,8 +59,8 @@ class UnknownKernel(CompileProblem):
         if self.available:
             more = len(self.available) - MOST_KERNELS
             listed = ", ".join(self.available[:MOST_KERNELS]) + (f" and {more} more" if more > 0 else "")
-            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {listed}"
             near = difflib.get_close_matches(name, self.available, n=2)
+            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {listed}"
             message += f". Did you mean {' or '.join(near)}?" if near else ""
         elif available is not None:
             message += (

@@ -16,31 +16,23 @@ VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)\s*=?\s*(.*)", re.DOTALL)
 PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
 """Options with a folder or a header, which may be the next item: their first group is empty then."""
-_WITH_LINES = re.compile(r"-lineinfo|--generate-line-info|-G|--device-debug")
 
-_ARCH = "the architecture is chosen with arch= or --gpuperf-arch"
-_UNLINKED = "it leaves the machine code unlinked; static evidence needs a whole program"
-_UNSEEN = "the compile cache does not see the file"
 _REFUSED = {
-    **dict.fromkeys(("arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code"), _ARCH),
-    **dict.fromkeys(("rdc", "relocatable-device-code", "dc", "device-c", "dw", "device-w"), _UNLINKED),
-    **dict.fromkeys(("dlto", "dlink-time-opt"), "static evidence is read from machine code, not from LTO IR"),
-    **dict.fromkeys(("optf", "options-file", "pch", "use-pch"), _UNSEEN),
-    **dict.fromkeys(("o", "output-file"), "the machine code is read where it is made"),
-    "time": "it writes a file of its own beside every compilation",
+    "arch gpu-architecture gencode generate-code code gpu-code": "arch= and --gpuperf-arch choose the architecture",
+    "rdc relocatable-device-code dc device-c dw device-w dlto dlink-time-opt": "machine code is read whole and linked",
+    "optf options-file pch use-pch": "the compile cache does not see the file",
+    "o output-file time": "the plugin itself names the files that a compiler writes",
 }
 _NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
-_FILE_FOR_ASSEMBLER = re.compile(r"--?(?:options-file|optf)\b")
 
 
 def accepted(options: Sequence[str]) -> tuple[str, ...]:
     """The ``options`` as they are.  Raises ``BadOption`` for one that leads past what static evidence is read from."""
     for option in options:
         name = _NAME.match(option)
-        why = _REFUSED.get(name[1]) if name is not None else None
-        why = why or (_UNSEEN if _FILE_FOR_ASSEMBLER.search(option) else None)
-        if why is not None:
-            raise BadOption(f"compiler option {option!r} cannot be used here: {why}")
+        for names, why in _REFUSED.items():
+            if name is not None and name[1] in names.split():
+                raise BadOption(f"compiler option {option!r} cannot be used here: {why}")
     return tuple(options)
 
 
@@ -62,8 +54,3 @@ def without_folders(options: Sequence[str]) -> list[str]:
         elif not found[1]:
             next(items, None)
     return kept
-
-
-def with_lines(options: Sequence[str]) -> bool:
-    """Whether the places of files go into the machine code."""
-    return any(map(_WITH_LINES.fullmatch, options))

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import (
+    ERROR_LINE,
     STATIC_EXTRA,
     BadOption,
-    CompileError,
     CompileProblem,
     ToolchainMissing,
     UnknownArchitecture,
@@ -23,9 +23,9 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.symbols import readable
+from pytest_gpuperf.compile.machine_code.symbols import named_alike, readable
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin, refusal
-from pytest_gpuperf.compile.remedies import remedy
+from pytest_gpuperf.compile.remedies import MISTAKE
 from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool
 
 _REMEDY = (
@@ -37,11 +37,8 @@ VARIABLES = (
     "INCLUDES", "SYSTEM_INCLUDES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
 )  # fmt: skip
 """Variables that nvcc, its profile or the host's compiler heed."""
-_FATAL = (
-    re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M),
-    re.compile(r"^([^\n]*\b(?:error|fatal)\b[^\n]*)", re.M),
-)
-"""Of a mistake that nvcc gives no line for; the second is that of a file cut short."""
+_TOLD_BY = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
+"""Begins a mistake that nvcc gives no line for; of a file cut short it says so as the front end does."""
 _FILE = re.compile(r"(?:\\ |\S)+")
 """One of a list of dependencies; blanks in its name have a backslash before them."""
 _AS_NAMED = '#line 1 "{}"\n'
@@ -86,12 +83,9 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
     if program.expression is None:
         return made
     there = _names(made)
-    lowered = _instance_in(there, program)
+    lowered = named_alike(program.expression, there)
     if lowered is None:
-        try:
-            made = _compiled(program, arch, _INSTANCE.format(program.expression))
-        except UnknownKernel as problem:
-            raise UnknownKernel(problem.name, program.place, [*there.values()], problem.hint) from None
+        made = _compiled(program, arch, _INSTANCE.format(program.expression))
         added = _names(made).keys() - there.keys()
         if len(added) != 1:
             hint = "an instance that the file makes itself is named as the machine code has it, types in full"
@@ -140,31 +134,18 @@ def _run(command: list[str], program: Program, arch: str, file: str) -> str:
 
 
 def _problem(log: str, program: Program, arch: str) -> CompileProblem:
-    told = refusal(program, log)
-    if told is not None:
-        return told
-    fatal = next(filter(None, (pattern.search(log) for pattern in _FATAL)), None)
-    words = "nvcc failed without a word" if fatal is None else fatal[1].strip()
-    if "gpu-arch" in words or "compute_" in words or "sm_" in words:
-        done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
-        return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
-    if "option" in words.lower():
-        return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
-    if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
-        return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return CompileError(program.place, None, words, log, remedy(None, log, NVCC))
+    lines = ERROR_LINE.findall(log) or ["nvcc failed without a word"]
+    words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
+    if MISTAKE.search(log) is None:
+        if "gpu-arch" in words or "compute_" in words or "sm_" in words:
+            done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
+            return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
+        if "option" in words.lower():
+            return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
+        if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
+            return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
+    return refusal(program, log, words)
 
 
 def _names(made: Compiled) -> dict[str, str]:
     return {symbol: readable(symbol) for symbol in read_cubin(made.cubin).kernels}
-
-
-def _instance_in(names: dict[str, str], program: Program) -> str | None:
-    """The symbol of the instance that the program's expression names; None if no one or several might be meant."""
-    found = [symbol for symbol, name in names.items() if _bare(name) == _bare(str(program.expression))]
-    return found[0] if len(found) == 1 else None
-
-
-def _bare(name: str) -> str:
-    """Without blanks, and arguments without the suffixes of literals, as ``copy<4u>`` is ``copy<4>`` to people."""
-    return re.sub(r"(?<=\d)[uUlL]+\b", "", re.sub(r"\s+", "", name)).removeprefix("::")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
-from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import CompileError
 from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.compile.toolkit import load_bindings
 
-INSTALL = "Install it: pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
+INSTALL = "pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
 _VERBOSE = "-Xptxas=-v"
 """Makes the log tell spills; changes no machine code."""
 _USED = "Used "
@@ -22,7 +21,7 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
 
     Raises ``CompileError`` and ``ToolchainMissing``.
     """
-    library = _bindings()
+    library = load_bindings("nvJitLink", "version", INSTALL)
     how = [f"-arch={arch}", _VERBOSE, *(["-lto"] if kind == "LTOIR" else []), *options]
     handle = library.create(len(how), how)
     try:
@@ -45,16 +44,3 @@ def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytear
     if log:
         get(handle, log)
     return bytes(log).split(b"\0", 1)[0].decode(errors="replace")
-
-
-@functools.cache
-def _bindings() -> ModuleType:
-    """``cuda.bindings.nvjitlink`` with its library loaded.  Raises ``ToolchainMissing``."""
-    try:
-        from cuda.bindings import nvjitlink  # noqa: PLC0415 an extra
-
-        nvjitlink.version()
-    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
-        raise ToolchainMissing(f"cuda-bindings and nvJitLink cannot be loaded ({problem}). {INSTALL}") from problem
-    module: ModuleType = nvjitlink
-    return module

@@ -1,7 +1,6 @@
 """Running NVRTC: source text in; machine code, PTX and the compiler's log out.  Driverless.
 
-Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
-``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.
+By ``cuda.bindings.nvrtc``: ``cuda.core`` takes no raw option strings, and asks the driver for its version.
 
 A source that NVRTC refuses is compiled again with stubs of the host's headers (``compile/include``): what device code
 takes from those of the C and C++ library, and nothing from the others; then with names that nvcc declares by itself.
@@ -10,13 +9,13 @@ takes from those of the C and C++ library, and nothing from the others; then wit
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import (
+    ERROR_LINE,
     BadOption,
     CompileError,
     CompileProblem,
@@ -26,16 +25,9 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.compiler_texts import read_log
-from pytest_gpuperf.compile.remedies import Mistake, remedy
+from pytest_gpuperf.compile.remedies import MISTAKE, remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
-_MISTAKE = re.compile(
-    r"^(?P<file>[^\n]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
-    r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
-    re.M,
-)
-"""Of NVRTC and nvcc; the second way is that of the host's compiler."""
-_ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
 """File that NVRTC names for a mistake in a name expression."""
 
@@ -125,46 +117,36 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs:
     if status == results.NVRTC_SUCCESS:
         return log
     if status == results.NVRTC_ERROR_INVALID_OPTION:
-        raise _option_problem(log, arch, program)
+        raise _option_problem(nvrtc, log, arch, program)
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
-    raise _compile_error(program, log, status.name)
+    log = log.replace(program.file, program.place)
+    first = ERROR_LINE.search(log)
+    raise refusal(program, log, first[0].strip() if first else _assembler_words(log, status.name))
 
 
-def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
-    words = log.strip().splitlines()[0] if log.strip() else "invalid option"
+def _option_problem(nvrtc: ModuleType, log: str, arch: str, program: Program) -> CompileProblem:
+    words = (log.strip() or "invalid option").splitlines()[0]
     if "gpu-architecture" in words:
-        nvrtc = nvrtc_bindings()
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
-    advice = remedy(None, words, NVRTC)
+    advice = remedy(words, NVRTC)
     return BadOption(f"{program.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
 
 
-def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
-    log = log.replace(program.file, program.place)
-    told = refusal(program, log)
-    if told is not None:
-        return told
-    first = _ERROR_LINE.search(log)
-    words = first[0].strip() if first else _assembler_words(log, status)
-    return CompileError(program.place, None, words, log, remedy(None, log, NVRTC))
-
-
-def refusal(program: Program, log: str) -> CompileProblem | None:
-    """What a compiler's ``log`` says first of a file and a line, with its remedy; None if it names none."""
-    mistake = _MISTAKE.search(log)
+def refusal(program: Program, log: str, words: str) -> CompileProblem:
+    """What a compiler's ``log`` says first of a file and a line, with its remedy; ``words`` where it names none."""
+    mistake, advice = MISTAKE.search(log), remedy(log, program.compiler, program.place)
     if mistake is None:
-        return None
+        return CompileError(program.place, None, words, log, advice)
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
-    own, by_nvcc = file == program.place, program.compiler == NVCC
-    if file == _EXPRESSIONS or (by_nvcc and own and line > len(program.text.splitlines())):
+    behind = program.compiler == NVCC and file == program.place and line > len(program.text.splitlines())
+    if behind or file == _EXPRESSIONS:
         hint = (
             f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
             "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
         )
         return UnknownKernel(str(program.expression), program.place, None, hint)
-    advice = remedy(Mistake(file, line, what, own), log, program.compiler)
     return CompileError(file, line, what, log, advice)
 
 

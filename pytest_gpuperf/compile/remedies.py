@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+MISTAKE = re.compile(
+    r"^(?P<file>[^\n]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
+    r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
+    re.M,
+)
+"""Of NVRTC and nvcc; the second way is that of the host's compiler."""
 NO_DEVICE_RUNTIME = (
     "kernels that launch kernels (dynamic parallelism) have to be linked with cudadevrt, which is not done here. "
     "Launch the inner kernel from the test, or give gpuperf a function that runs both"
@@ -23,27 +29,15 @@ _HOST_WORDS = (
 _UNOPENED = r'(?:(?:cannot|could not) open source file "|fatal error: ){}(?:"|: No such file)'
 
 
-class Mistake(NamedTuple):
-    """What a compiler refuses first."""
-
-    file: str
-    line: int
-    what: str
-    """In the compiler's words."""
-    own: bool
-    """It is in the source itself, not in a header."""
-
-
 class _Remedy(NamedTuple):
     """One row of the table."""
 
     pattern: str
+    """Looked for in the whole log."""
     text: str
-    """``{1}`` is the first group of the pattern; ``{line}`` and ``{guard}`` are of the mistake."""
+    """``{1}`` is the first group of the pattern; ``{line}`` and ``{guard}`` are of the line in which it was found."""
     compiler: str = ""
     """The compiler that it is for; empty for both."""
-    in_log: bool = False
-    """The pattern is looked for in the whole log, and not in the first mistake alone."""
 
 
 _SEARCHED = "{1} was searched in the source's own folder, headers=, -I folders and the compiler's own. "
@@ -51,7 +45,6 @@ _HEADERS = (
     (r"((cublas|cufft|curand|cusparse|cusolver|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*?))",
      "It is of a library of CUDA: pip install nvidia-{2}, or install a CUDA toolkit. nvcc finds those of its own "
      "toolkit by itself, and others in headers=[...]."),
-    (r"(cuda_profiler_api\.h)", "It is of CUDA: pip install nvidia-cuda-profiler-api, or install a CUDA toolkit."),
     (r"((?:ATen|c10|torch|pybind11)/\S*?|Python\.h)",
      "It is of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
      f"which is for nvcc: {_BY_NVCC}."),
@@ -67,19 +60,17 @@ _UNLINKED = (
     "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."
 )
 _GUARD = (
-    "code of the host, which NVRTC does not compile. {guard}#ifndef __CUDACC_RTC__ and #endif,\n"
+    "Line {line} is code of the host, which NVRTC does not compile. {guard}#ifndef __CUDACC_RTC__ and #endif,\n"
     f"or have the whole file compiled by an installed nvcc: {_BY_NVCC}."
 )
-
 _TABLE = (
-    *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text, in_log=True) for pattern, text in _HEADERS),
-    _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc",
-            in_log=True),
+    *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
+    _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"device-side kernel launch could not be processed",
-            f"Line {{line}} is {_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
-    _Remedy(_HOST_WORDS, f"Line {{line}} is {_GUARD}", "nvrtc"),
+            f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
+    _Remedy(_HOST_WORDS, _GUARD, "nvrtc"),
     *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)'",
-              f'It is of an architecture with all its features alone: arch="{arch}".', in_log=True)
+              f'It is of an architecture with all its features alone: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
                          ("setmaxnreg", "{2}a"))),
     *(_Remedy(pattern, 'Compile as that: options=["-std=c++{1}"].') for pattern in (
@@ -90,41 +81,37 @@ _TABLE = (
     _Remedy(r"(--[a-z][\w-]+)'?(?: nvcc flag| can be used to allow)",
             'Give nvcc that flag: cuda_kernel(..., options=["{1}"], compiler="nvcc").', "nvcc"),
     _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{_DEVICE_RUNTIME})'",
-            f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}.", in_log=True),
-    _Remedy(r"Unresolved extern function '(\w+)'", _UNLINKED, in_log=True),
-    _Remedy(r'identifier "(\w+)" is undefined',
-            "If {1} is of a file that includes this one: compile that one, or have its declaration read first by\n"
-            'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{1}=VALUE"].\n'
-            "If an #if leaves its declaration out: -D of the macro that this asks for."),
+            f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."),
+    _Remedy(r"Unresolved extern function '(\w+)'", _UNLINKED),
 )  # fmt: skip
-"""The first row that fits is the remedy; of the last row code of the host may be the reason."""
+"""The first row that fits is the remedy."""
+_UNDEFINED = (
+    "If {1} is of a file that includes this one: compile that one, or have its declaration read first by\n"
+    'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{1}=VALUE"].\n'
+    "If an #if leaves its declaration out: -D of the macro that this asks for."
+)
 
 
-def remedy(mistake: Mistake | None, log: str, compiler: str) -> str:
-    """What to do about a source that the ``compiler`` refuses; empty if its own words are all there is.
-
-    ``mistake`` is None where only the assembler or the linker refuses it.
-    """
-    facts = {} if mistake is None else {"line": mistake.line, "guard": _guard(mistake)}
-    advice = ""
+def remedy(log: str, compiler: str, place: str = "") -> str:
+    """What to do about the source called ``place`` that the ``compiler`` refuses; empty if its own words are all."""
     for row in _TABLE:
-        text = log if row.in_log else mistake.what if mistake is not None else ""
-        found = re.search(row.pattern, text) if row.compiler in ("", compiler) else None
+        found = re.search(row.pattern, log) if row.compiler in ("", compiler) else None
         if found is not None:
-            advice = row.text.format("", *(group or "" for group in found.groups()), **facts)
-            if row is not _TABLE[-1]:
-                return advice
-    if mistake is None or compiler == "nvcc" or not re.search(_HOST_WORDS, log):
-        return advice
-    doubt = f"Perhaps line {{line}} is {_GUARD}".format(**facts)
-    return f"{advice}\n{doubt}".lstrip()
+            mistake = MISTAKE.match(log, log.rfind("\n", 0, found.start()) + 1)
+            facts = _place_of(mistake, place) if mistake is not None else {"line": "", "guard": ""}
+            return row.text.format("", *(group or "" for group in found.groups()), **facts)
+    first = MISTAKE.search(log)
+    undefined = re.match(r'identifier "(\w+)" is undefined', first["what"]) if first is not None else None
+    return _UNDEFINED.format("", undefined[1]) if undefined is not None else ""
 
 
-def _guard(mistake: Mistake) -> str:
-    """Where to guard a line that is code of the host."""
-    if mistake.own:
-        return f"Cut such code out of {mistake.file},\nor guard it from its first line to its last by "
-    return f"In {mistake.file} guard such code,\nor in yours the #include that leads to it, by "
+def _place_of(mistake: re.Match[str], place: str) -> dict[str, str]:
+    """The line of a mistake, and where to guard it if it is code of the host."""
+    if mistake["file"] == place:
+        guard = f"Cut such code out of {place},\nor guard it from its first line to its last by "
+    else:
+        guard = f"In {mistake['file']} guard such code,\nor in yours the #include that leads to it, by "
+    return {"line": mistake["line"] or mistake["other"], "guard": guard}
 
 
 def needs_device_runtime(symbol: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import re
 from pathlib import Path
 
@@ -59,6 +60,11 @@ class KernelSource:
         """Folders that ``headers`` adds, searched after those of ``-I`` options."""
         given = (header.parent if header.is_file() else header for header in self.headers)
         return tuple(dict.fromkeys(folder.absolute() for folder in given))
+
+
+def hash_of_source(text: str) -> str:
+    """The first 128 bits of the SHA-256: it tells a changed source from a changed compiler, and proves nothing."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 _TOKEN = re.compile(

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
+import importlib
 import re
 import shutil
 import signal
@@ -19,8 +19,6 @@ from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 
 _VERSION_LIMIT_S = 20
 _INSTALL_TOOL = f"Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
-_SIGACTION_BYTES = 1024
-"""More than a ``struct sigaction`` has on any system."""
 
 
 class InstalledTool(NamedTuple):
@@ -32,61 +30,35 @@ class InstalledTool(NamedTuple):
 
 
 @functools.cache
-def choose_nvrtc(folder: Path) -> None:
-    """Compile with the NVRTC that ``pip install --target`` put into this folder, from now on.
-
-    Raises ``ToolchainMissing`` if it has none, or another one was loaded before.
-    """
-    libraries = [path for path in folder.glob("nvidia/*/lib/libnvrtc.so.*") if ".alt." not in path.name]
-    if len(libraries) != 1:
-        raise ToolchainMissing(
-            f"{folder} holds {len(libraries)} versions of NVRTC, not one: fill an empty folder with "
-            f"pip install --target {folder} nvidia-cuda-nvrtc==VERSION"
-        )
-    (library,) = libraries
-    if nvrtc_bindings.cache_info().currsize:
-        raise ToolchainMissing(f"{folder}: this process compiles with another NVRTC already")
-    try:  # what is loaded is found before anything installed; 13.0.88 does not look for its builtins beside itself
-        for part in (*sorted(library.parent.glob("libnvrtc-builtins.so.*")), library):
-            ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
-    except OSError as problem:
-        raise ToolchainMissing(f"{library} cannot be loaded ({problem})") from problem
-
-
-@functools.cache
 def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
-    try:
-        from cuda.bindings import nvrtc  # noqa: PLC0415 an extra
-
-        nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
-        raise ToolchainMissing(
-            f"no CUDA compiler: cuda-bindings and NVRTC cannot be loaded ({_first_line(problem)}). "
-            f"Install it: {STATIC_EXTRA}, or point CUDA_PATH at a CUDA toolkit"
-        ) from problem
-    module: ModuleType = nvrtc
+    module = load_bindings("NVRTC", "nvrtcVersion", f"{STATIC_EXTRA}, or point CUDA_PATH at a CUDA toolkit")
     leave_interrupts_alone(module)
     return module
 
 
-def leave_interrupts_alone(nvrtc: ModuleType) -> None:
-    """Get the first compilation over, with SIGINT ignored: NVRTC then leaves it alone, in all later ones too.
-
-    In the first one its front end has a handler of its own, which ends the process with status 4 and no word, or
-    crashes it where other threads compile meanwhile; what it gives back afterwards does not interrupt calls that wait.
-    Not by Python's ``signal``, which is for the main thread alone.
-    """
-    system, before = ctypes.CDLL(None), ctypes.create_string_buffer(_SIGACTION_BYTES)
-    system.sigaction(signal.SIGINT, None, before)
+def load_bindings(name: str, first_call: str, remedy: str) -> ModuleType:
+    """The module of ``cuda.bindings`` for a library, which the first call loads.  Raises ``ToolchainMissing``."""
     try:
-        system.signal(signal.SIGINT, ctypes.c_void_p(signal.SIG_IGN))
-        status, handle = nvrtc.nvrtcCreateProgram(b"", b"nothing.cu", 0, [], [])
-        if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            nvrtc.nvrtcCompileProgram(handle, 1, [b"--define-macro=1=1"])  # no name of a macro: ends in milliseconds
-            nvrtc.nvrtcDestroyProgram(handle)
-    finally:
-        system.sigaction(signal.SIGINT, before, None)
+        module = importlib.import_module(f"cuda.bindings.{name.lower()}")
+        getattr(module, first_call)()
+    except (ImportError, RuntimeError, OSError) as problem:  # the last two are of bindings that find no library
+        raise ToolchainMissing(
+            f"no {name}: cuda-bindings and {name} cannot be loaded ({_first_line(problem)}). Install it: {remedy}"
+        ) from problem
+    return module
+
+
+def leave_interrupts_alone(nvrtc: ModuleType) -> None:
+    """Get the first compilation over, in milliseconds: in that alone NVRTC's front end handles Ctrl-C.
+
+    Its handler ends the process with status 4 and no word.  What it gives back does not interrupt calls that wait.
+    """
+    status, handle = nvrtc.nvrtcCreateProgram(b"", b"nothing.cu", 0, [], [])
+    if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        nvrtc.nvrtcCompileProgram(handle, 1, [b"--define-macro=1=1"])  # no name of a macro
+        nvrtc.nvrtcDestroyProgram(handle)
+    signal.siginterrupt(signal.SIGINT, True)
 
 
 @functools.cache
@@ -109,9 +81,7 @@ def find_tool(name: str, missing: str, remedy: str) -> InstalledTool:
     try:
         from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
     except ImportError as problem:
-        raise ToolchainMissing(
-            f"no cuda.pathfinder to find {name} with ({problem}). Install: {STATIC_EXTRA}"
-        ) from problem
+        raise ToolchainMissing(f"no cuda.pathfinder to find {name} with ({problem}). {_INSTALL_TOOL}") from problem
     path = find_nvidia_binary_utility(name) or shutil.which(name)
     if path is None:
         raise ToolchainMissing(f"{missing}. {remedy}")

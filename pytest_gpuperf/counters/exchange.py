@@ -1,7 +1,7 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
 The parent leaves a ``ProfileTask``; the profiled process adds one line per workload to the index, so that a crash
-loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too.
+loses nothing of what came before.  Afterwards all is in one ``Collected``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 
 INDEX = "index.jsonl"
-COLLECTED = "collected.json"
 RANGE_PREFIX = "gpuperf:"
 """Before a workload's number in names of NVTX ranges: a test's id has characters that mean something in filters."""
 

@@ -47,6 +47,7 @@ class CupyArrays:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self.zeros, self.full, self.array = cupy.zeros, cupy.full, cupy.array
         drawn = "uint64 seed, int32 bits, float64 step, float64 low, float64 span"
         self._uniform = cupy.ElementwiseKernel(drawn, "T out", UNIFORM, "gpuperf_uniform")
         self._whole = cupy.ElementwiseKernel("uint64 seed, uint64 low, uint64 span", "T out", INTEGERS, "gpuperf_whole")
@@ -97,14 +98,5 @@ class CupyArrays:
             out.data.memset_async(POISON, out.nbytes)
         return out
 
-    def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
-        return self._cupy.zeros(shape, dtype)
-
-    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
-        return self._cupy.full(shape, value, dtype)
-
     def empty_like(self, array: Any) -> Any:
         return self.empty(array.shape, array.dtype)
-
-    def array(self, host: Any) -> Any:
-        return self._cupy.array(host)

@@ -23,7 +23,7 @@ from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, Loa
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
@@ -78,16 +78,17 @@ class CudaDevice:
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any) -> None:
         """``driver`` is ``cuda.bindings.driver``."""
-        self._cupy, self._nvml, self._driver, self._ordinal = cupy, nvml, driver, ordinal
+        self._cupy, self._driver, self._ordinal = cupy, driver, ordinal
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
         self.stream = cupy.cuda.Stream()
         self.stream.use()
         self.arrays = CupyArrays(cupy)
         self.launches = LaunchLog()
-        self._memory = MemoryUse(cupy, nvml)
+        self._memory = MemoryUse(cupy)
+        self.release_unused, self.state = self._memory.empty, nvml.state
+        self.lock = GpuLock(facts.uuid).held
         self._errors = _errors(cupy)
-        self._lock = GpuLock(facts.uuid)
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
         self._loads = itertools.count()
@@ -153,25 +154,11 @@ class CudaDevice:
         with self._cupy.cuda.Device(self._ordinal):  # in a thread of its own the current one is another
             return all(query(int(one.ptr)) != _NOT_READY for one in (self.stream, self._cupy.cuda.Stream.null))
 
-    def memory(self) -> DeviceMemory:
-        return self._memory.now()
-
     def bytes_of(self, run: Callable[[], Any]) -> int:
         self.synchronize()
         found = self._memory.of_run(run)
         self.synchronize()
         return found
-
-    def release_unused(self) -> None:
-        """Of CuPy's own pool and of PyTorch's; arrays that live are not touched."""
-        self._memory.empty()
-
-    def state(self) -> DeviceState:
-        return self._nvml.state()
-
-    def lock(self) -> AbstractContextManager[Any]:
-        """Raises ``LockError``."""
-        return self._lock.held()
 
     def peak(self, name: str) -> float:
         """Measured at first use, under the lock."""

@@ -52,38 +52,17 @@ class Nvml:
             return None
 
     def state(self) -> DeviceState:
-        """Clocks, temperature, power, throttling and other processes, now; takes about a millisecond."""
-        power_mw = self._ask("PowerUsage")
+        """Clock, throttling and other processes, now; takes about a millisecond."""
         bits = self._ask("CurrentClocksEventReasons") or self._ask("CurrentClocksThrottleReasons")  # before 535
         return DeviceState(
             sm_clock_mhz=self._ask("ClockInfo", "CLOCK_SM"),
-            memory_clock_mhz=self._ask("ClockInfo", "CLOCK_MEM"),
-            temperature_c=self._ask("Temperature", "TEMPERATURE_GPU"),
-            power_w=None if power_mw is None else power_mw / 1000,
             throttle_reasons=tuple(words for bit, words in _REASONS.items() if int(bits or 0) & bit),
-            other_processes=tuple(sorted(self._others())),
+            other_processes=strangers(process.pid for process in self._ask("ComputeRunningProcesses") or ()),
         )
 
-    def _others(self) -> dict[int, int]:
-        """Bytes that processes of other runs hold of the GPU's memory, as far as NVML tells, by their ids."""
-        running = {process.pid: process.usedGpuMemory or 0 for process in self._ask("ComputeRunningProcesses") or ()}
-        return {pid: running[pid] for pid in strangers(running)}
-
-    def bytes_of_others(self) -> int:
-        """Of the GPU's memory, as far as NVML tells."""
-        return sum(self._others().values())
-
-    def settings(self) -> dict[str, Any]:
-        """Fields of ``DeviceFacts``: driver, enforced power limit, ECC, MIG, highest clocks, memory bus."""
-        if self._handle is None:
-            return {}
-        limit_mw, ecc, mig = self._ask("EnforcedPowerLimit"), self._ask("EccMode"), self._ask("MigMode")
-        return {
-            "driver": self._nvml.nvmlSystemGetDriverVersion(),
-            "power_limit_w": None if limit_mw is None else round(limit_mw / 1000),
-            "ecc": None if ecc is None else bool(ecc[0]),
-            "mig": self.uuid.startswith("MIG-") or (None if mig is None else bool(mig[0])),
-        }
+    def driver(self) -> str:
+        """Its version; empty where NVML does not know the GPU."""
+        return "" if self._handle is None else str(self._nvml.nvmlSystemGetDriverVersion())
 
 
 def strangers(pids: Iterable[int], *, own: int | None = None, proc: Path = Path("/proc")) -> tuple[int, ...]:
@@ -135,8 +114,7 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
         max_threads_per_sm=properties["maxThreadsPerMultiProcessor"],
         max_blocks_per_sm=properties["maxBlocksPerMultiProcessor"],
         warp_size=properties["warpSize"],
-        cuda=version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
-        **{"driver": f"CUDA {version(runtime.driverGetVersion())}", **nvml.settings()},
+        driver=nvml.driver() or f"CUDA {version(runtime.driverGetVersion())}",
     )  # fmt: skip
 
 

@@ -14,12 +14,6 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
-ALIKE = frozenset({
-    "warp_size", "max_threads_per_block", "max_block", "max_grid", "shared_bytes_per_block", "registers_per_sm"
-})  # fmt: skip
-"""Facts that are the same of every GPU of compute capability 7.5 and later (CUDA C++ Programming Guide, "Technical
-Specifications per Compute Capability")."""
-
 
 class Gpu:
     """The GPU of this process.
@@ -40,13 +34,10 @@ class Gpu:
         self._device, self._before_work, self._no_peaks = device, before_work, no_peaks
         self.measured_peaks: dict[str, float] = {}
         """Ceilings that were asked for so far, by name."""
-        self.facts_asked = False
-        """Whether this test has asked what the GPU is, ``ALIKE`` facts aside, or whether there is one."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
         if not name.startswith("_") and hasattr(self._device.facts, name):
-            self.facts_asked = self.facts_asked or name not in ALIKE
             return getattr(self._device.facts, name)
         raise AttributeError(f"gpu has no attribute {name!r}: dir(gpu) lists all", name=name, obj=self)
 
@@ -56,7 +47,6 @@ class Gpu:
     @property
     def available(self) -> bool:
         """True if there is a GPU."""
-        self.facts_asked = True
         return not isinstance(self._device, PlaceholderDevice)
 
     @property
@@ -144,19 +134,18 @@ class Gpu:
         __tracebackhide__ = True
         result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
-    def ulp_error(self, actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
+    def ulp_error(self, actual: Any, reference: Any, *, dtype: str | None = None) -> UlpError:
         """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.
 
         ``reference`` is more precise than ``actual``, which is float16, bfloat16 (as ml_dtypes has it), float32 or
         float64; ``dtype`` names the format whose units count, such as ``"bfloat16"`` for results that were made
-        float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute
-        ``quantile`` is the error that this share of all elements does not exceed, ``place`` the index of the largest.
-        NaN on either side is an infinite error, and so is an infinity on one side.
+        float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute ``place``
+        is the index of the largest.  NaN on either side is an infinite error, and so is an infinity on one side.
         Raises ``ValueError`` for another format, ``AssertionError`` where shapes differ.
         """
         __tracebackhide__ = True
         self._prepare_to_compare()
-        return ulp_error(self._on_host(actual), self._on_host(reference), quantile=quantile, dtype=dtype)
+        return ulp_error(self._on_host(actual), self._on_host(reference), dtype=dtype)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""

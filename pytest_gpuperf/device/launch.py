@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument, require
@@ -60,15 +60,9 @@ class Kernel(MachineCode):
         self.variables.set(self.binary, name, value, self.__dict__.get("loaded"))
 
     def launch(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any] = (),
-        shared_bytes: int = 0,
-        *,
-        cooperative: bool = False,
-        cluster: int | Sequence[int] | None = None,
-    ) -> Launch:
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0, *,
+        cooperative: bool = False, cluster: int | Sequence[int] | None = None,
+    ) -> Launch:  # fmt: skip
         """A launch of ``grid`` blocks of ``block`` threads with ``shared_bytes`` of dynamic shared memory.
 
         ``args`` are device arrays (CuPy, PyTorch, whatever has ``__cuda_array_interface__``), NumPy scalars,
@@ -102,13 +96,9 @@ class Launch:
         self.run_with(self.kernel.loaded)
 
     def run_with(
-        self,
-        loaded: LoadedKernel,
-        configuration: Configuration | None = None,
-        values: tuple[Any, ...] | None = None,
-        *,
-        whose: str = "",
-    ) -> None:
+        self, loaded: LoadedKernel, configuration: Configuration | None = None, values: tuple[Any, ...] | None = None,
+        *, whose: str = "",
+    ) -> None:  # fmt: skip
         """Enqueue another kernel with this launch's configuration and arguments, or others that fit it.
 
         ``values`` are what ``values_for`` its machine code returned; messages about it say ``whose`` kernel it is.
@@ -152,28 +142,21 @@ class Launch:
 
     def identity(self) -> Identity:
         """Identity of the execution: machine code, launch, and arguments without the arrays' contents."""
-        binary = self.binary
+        binary, launch = self.binary, f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
         return Identity(
-            code=binary.profile.code_hash,
-            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
-            f"{self.attributes.entry}{self.kernel.variables.entries}",
-            arguments=self._entries,
-            source=binary.source_hash,
-            toolchain=binary.toolchain,
-            config=binary.config,
-        )
+            code=binary.profile.code_hash, launch=f"{launch}{self.attributes.entry}{self.kernel.variables.entries}",
+            arguments=self._entries, source=binary.source_hash, toolchain=binary.toolchain, config=binary.config,
+        )  # fmt: skip
 
     def records(self) -> dict[str, StaticRecord]:
         """Static evidence by target architecture, with the occupancy of this launch."""
         return {
             arch: self.kernel.binaries[arch].record(
-                block=self._block_on(arch),
-                dynamic_shared_bytes=self.dynamic_shared_bytes,
-                occupancy=occupancy,
+                block=self._block_on(arch), dynamic_shared_bytes=self.dynamic_shared_bytes, occupancy=resident,
                 grid=self.grid,
             )
-            for arch, occupancy in self.occupancy.items()
-        }
+            for arch, resident in self.occupancy.items()
+        }  # fmt: skip
 
     def _fitted(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Argument, ...]:
         """NumPy arrays are out of the device's reach, unless a simulated device makes such itself."""
@@ -213,33 +196,24 @@ def attributes_of(launch: str) -> LaunchAttributes:
 
 
 def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:
-    """Raise ``LaunchError`` for a launch beyond what the device or the kernel takes."""
-    for why in _excesses(binary, facts, launch):
-        raise LaunchError(f"{binary.name}: {why}")
-
-
-def _excesses(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> Iterator[str]:
-    """What the driver would call an invalid value and no more; all else that it refuses it names itself."""
+    """Raise ``LaunchError`` for what the driver would call an invalid value; all else that it refuses it names."""
     grid, block, dynamic_bytes, _ = launch
-    threads, static_bytes, most_bytes = (
-        math.prod(block),
-        binary.profile.shared_bytes,
-        facts.shared_bytes_per_block_optin,
-    )
-    for what, sizes, most in (("grid", grid, facts.max_grid), ("block", block, facts.max_block)):
-        if any(map(operator.gt, sizes, most)):
-            yield f"{what}={sizes} is beyond the device's limit of {most}"
-    if binary.required_block not in (None, block):
-        yield f"block={block}, and its machine code was compiled for {binary.required_block} alone"
+    threads, static_bytes = math.prod(block), binary.profile.shared_bytes
     most_threads = min(facts.max_threads_per_block, binary.max_threads_per_block or facts.max_threads_per_block)
-    if threads > most_threads:
-        yield f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
-    most_bytes = facts.shared_bytes_per_block_optin
-    if not 0 <= dynamic_bytes <= most_bytes - static_bytes:
-        yield (
-            f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
-            f"device's limit of {most_bytes}"
-        )
+    most_bytes, why = facts.shared_bytes_per_block_optin, ""
+    if any(map(operator.gt, grid, facts.max_grid)):
+        why = f"grid={grid} is beyond the device's limit of {facts.max_grid}"
+    elif any(map(operator.gt, block, facts.max_block)):
+        why = f"block={block} is beyond the device's limit of {facts.max_block}"
+    elif binary.required_block not in (None, block):
+        why = f"block={block}, and its machine code was compiled for {binary.required_block} alone"
+    elif threads > most_threads:
+        why = f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
+    elif not 0 <= dynamic_bytes <= most_bytes - static_bytes:
+        why = f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
+        why += f"device's limit of {most_bytes}"
+    if why:
+        raise LaunchError(f"{binary.name}: {why}")
 
 
 def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:

@@ -24,14 +24,9 @@ class MachineCode:
     """One kernel, compiled for every target, and loaded when it is first launched; how is for a subclass to say."""
 
     def __init__(
-        self,
-        binaries: Mapping[str, KernelBinary],
-        *,
-        device: Device,
-        native: str | None,
-        targets: Sequence[str] | None = None,
-        shared_by: Callable[[], str] = str,
-    ) -> None:
+        self, binaries: Mapping[str, KernelBinary], *, device: Device, native: str | None,
+        targets: Sequence[str] | None = None, shared_by: Callable[[], str] = str,
+    ) -> None:  # fmt: skip
         """``binaries`` by architecture, at least one.
 
         ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.

@@ -107,33 +107,23 @@ def _double(array: Any) -> Any:
 class UlpError(float):
     """The largest error of an array, in units in the last place."""
 
-    quantile = 0.0
-    """That which the share asked for of all elements does not exceed."""
     place: tuple[int, ...] = ()
-    """Index of the largest."""
+    """Its index."""
     got = 0.0
-    """There."""
     wanted = 0.0
-    """There, as the reference has it."""
+    """What the reference has there."""
 
     def __repr__(self) -> str:
         where = f" at {list(self.place)}" if self.place else ""
         return f"{float(self):.3g} ulp{where} (got {self.got!r}, expected {self.wanted!r})"
 
 
-def ulp_error(actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str | None = None) -> UlpError:
-    """The largest error of ``actual``, a NumPy array, and the one at ``quantile``.
-
-    ``dtype`` names the format whose units count, by default that of ``actual``.  NaN on either side is an infinite
-    error, and so is an infinity on one side; 0.0 is -0.0.
-    Raises ``ValueError`` for another format or quantile, ``AssertionError`` where shapes differ.
-    """
+def ulp_error(actual: Any, reference: Any, *, dtype: str | None = None) -> UlpError:
+    """The largest error of ``actual``, a NumPy array: see ``Gpu.ulp_error``; 0.0 is -0.0."""
     __tracebackhide__ = True
     name = actual.dtype.name if dtype is None else dtype
     if name not in FORMATS:
         raise ValueError(f"ulp_error: {name} is none of {', '.join(FORMATS)}: dtype= names the format of the results")
-    if not 0 <= quantile <= 1:
-        raise ValueError(f"ulp_error: quantile={quantile!r} takes a number from 0 to 1")
     _check_shapes(actual, reference)
     wide = np.longdouble if reference.dtype == np.longdouble else np.float64
     got, wanted = actual.astype(wide), reference.astype(wide)
@@ -145,7 +135,6 @@ def ulp_error(actual: Any, reference: Any, *, quantile: float = 0.99, dtype: str
     errors = np.where(got == wanted, 0.0, steps).astype(np.float64)
     found = UlpError(errors.max(initial=0.0))
     if errors.size:
-        found.quantile = float(np.quantile(errors, quantile, method="inverted_cdf"))
         found.place = tuple(map(int, np.unravel_index(int(errors.argmax()), errors.shape)))
         found.got, found.wanted = float(got[found.place]), float(wanted[found.place])
     return found

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
@@ -19,10 +18,9 @@ from pytest_gpuperf.compile.machine_code.sass import (
     target_of,
     without_padding,
 )  # fmt: skip
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison
 from pytest_gpuperf.model.advice import CodeDifference, CodeLine, Mark
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, unpacked
 
 MOST_KERNELS = 12
@@ -71,7 +69,7 @@ def code_differences(store: BaselineStore, tests: Sequence[TestEvidence]) -> tup
 
 def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pair]:
     """What failed the gate, on the architecture that its causes are told of."""
-    cubins, estimates = unpacked(tests), Estimates(store, {}, None)
+    estimates = Estimates(store, unpacked(tests), None)
     seen: set[tuple[str, str, str]] = set()
     for test in tests:
         for work in test.workloads:
@@ -79,24 +77,22 @@ def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pai
                 continue
             comparison = WorkloadComparison(store, estimates, work, work.toolchain, test.workloads, test.device)
             arch = comparison.archs()[0]
-            records = comparison.static_pair(arch)
-            before, after = ("" if record is None else record.profile.code_hash for record in records)
-            if (arch, before, after) in seen or before == after:
+            _, old, new, _ = comparison.compared(arch)
+            if old is None or new is None or old.profile.code_hash == new.profile.code_hash:
                 continue
-            seen.add((arch, before, after))
-            old, new = (_code(store, cubins, record) for record in records)
-            if old and new and records[1] is not None:
-                yield _Pair(work.key, records[1].kernel, arch, old, new)
+            codes = (arch, old.profile.code_hash, new.profile.code_hash)
+            if codes not in seen:
+                seen.add(codes)
+                texts = [_code(estimates.cubin(record), record.symbol or record.kernel) for record in (old, new)]
+                if all(texts):
+                    yield _Pair(work.key, new.kernel, arch, *texts)
 
 
-def _code(store: BaselineStore, cubins: Mapping[str, bytes], record: StaticRecord | None) -> bytes:
+def _code(cubin: bytes, symbol: str) -> bytes:
     """Empty where the cubin is not at hand, cannot be read, or is too long to be compared."""
-    if record is None or not record.cubin:
-        return b""
     try:
-        cubin = read_cubin(cubins.get(record.cubin) or store.cubin(record.cubin))
-        code = text_of(cubin.elf, record.symbol or record.kernel).data
-    except (CubinError, BadCubin):
+        code = text_of(read_cubin(cubin).elf, symbol).data
+    except BadCubin:
         return b""
     return code if len(code) <= LONGEST * INSTRUCTION_BYTES else b""
 

@@ -6,33 +6,21 @@ For the summary of a run and for ``gpuperf explain``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
-
-import msgspec
+from collections.abc import Iterator, Sequence
 
 from pytest_gpuperf.advise.comparison import WARP, Side
-from pytest_gpuperf.advise.limiting_resource import state_of, why_no_roofline, why_unknown
+from pytest_gpuperf.advise.limiting_resource import NO_ROOFLINE, state_of
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.explain.estimates import Estimates
-from pytest_gpuperf.explain.workload_comparison import WorkloadComparison, explain_each
+from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.advice import State
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.message import INDENT, advice_lines, described, state_line, wrapped
 
 MOST_CAUSES = 4
-
-
-class ComparedWith(NamedTuple):
-    """What a workload was compared with."""
-
-    words: str
-    known: bool
-    """Whether there is a baseline at all."""
 
 
 def explain_all(
@@ -44,48 +32,37 @@ def explain_all(
         WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
     ]
     for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
-        state = work.state or state_of(after, test.peaks)
-        told = msgspec.structs.replace(work, advice=work.advice or advice, state=state)
-        yield from explained(told, after, test.peaks, compared=_compared(work, before, after))
+        yield from explained(work.key, after, work.state or state_of(after, test.peaks))
+        yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
+        telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
+        yield from (f"{' ' * INDENT}{line}" for line in described(telling))
+        named = work.advice or advice
+        yield from advice_lines(named, MOST_CAUSES)
+        if not named:
+            none = "none can be named without a baseline" if before is None else "none found"
+            yield from wrapped(f"cause: {none}", INDENT)
         yield ""
 
 
-def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> ComparedWith:
-    if before is None and any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
-        return ComparedWith("none that this workload can be compared with", known=False)
+def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
+    """What the workload was compared with."""
     if before is None:
-        return ComparedWith("none for this workload: record one with pytest --update-baselines", known=False)
+        if any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
+            return "none that this workload can be compared with"
+        return "none for this workload: record one with pytest --update-baselines"
     if before.static is None or after.static is None:
-        return ComparedWith(
-            "times alone" if not (before.counters and after.counters) else "times and counters", known=True
-        )
-    same = before.same_code(after)
-    return ComparedWith("the machine code is the same" if same else "the machine code differs", known=True)
+        return "times and counters" if before.counters and after.counters else "times alone"
+    return f"the machine code {'is the same' if before.same_code(after) else 'differs'}"
 
 
-def explained(
-    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: ComparedWith | None
-) -> list[str]:
-    """Lines on one workload, of which ``side`` is known; ``compared`` says what with, None without anything."""
-    lines = [str(work.key), *_state(work.state, side, peaks)]
-    lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
-    if compared is None:
-        return lines
-    lines += wrapped(f"baseline: {compared.words}", INDENT)
-    telling = [j for j in work.judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
-    lines += [f"{' ' * INDENT}{line}" for line in described(telling)]
-    lines += advice_lines(work.advice, MOST_CAUSES)
-    if not work.advice:
-        none = "none found" if compared.known else "none can be named without a baseline"
-        lines += wrapped(f"cause: {none}", INDENT)
-    return lines
-
-
-def _state(state: State | None, side: Side, peaks: Mapping[str, float]) -> list[str]:
+def explained(key: Key, side: Side, state: State | None) -> list[str]:
+    """Lines on the state and the figures of one workload by itself."""
     if state is None:
-        return wrapped(f"state: unknown: {why_unknown(side, peaks)}", INDENT)
-    least = f"{state.roofline:.0%}" if state.roofline is not None else f"unknown: {why_no_roofline(side, peaks)}"
-    return [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]
+        lines = wrapped(f"state: unknown: without counters (--gpuperf-ncu=full) {NO_ROOFLINE}", INDENT)
+    else:
+        least = f"unknown: {NO_ROOFLINE}" if state.roofline is None else f"{state.roofline:.0%}"
+        lines = [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]
+    return [str(key), *lines, *wrapped(f"figures: {', '.join(_figures(side))}", INDENT)]
 
 
 def _figures(side: Side) -> list[str]:

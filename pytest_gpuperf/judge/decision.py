@@ -41,7 +41,7 @@ PROCESS_DEVIATION, PROCESS_FREEDOM = 0.0011, 2
 """Prior on how far processes that run the same are apart: standard deviation of a log time, and what it is worth in
 degrees of freedom.  By 794 recordings in five processes each, on H200s and H100s: half scatter by less than 0.08 %
 (H200) or 0.14 % (H100), a tenth by more than 0.26 or 0.56 %, one in 100 by more than 1.2 %."""
-LOOKS = MappingProxyType({2: 1 / 16, 4: 7 / 16, 8: 1 / 2})
+LOOKS = MappingProxyType({2: 1 / 16, 4: 3 / 16, 8: 5 / 16, 16: 7 / 16})
 """Numbers of pairs of processes after which a callable may be SLOWER, each with its share of alpha.  The first shows
 large losses alone; after the last a callable stays undecided."""
 
@@ -162,9 +162,9 @@ def over_processes(ratios: Sequence[float], limits: Limits, alpha: float) -> Dec
     ``ratios`` are candidate over baseline, one of each pair; the first is that of the process that gates, the others
     are of fresh ones.  What a process has for life (where its memory lies, which plan a library chose) is in all of its
     times, so a pair is one observation.  SLOWER is a one-sided t test of all pairs, which shares ``alpha`` between the
-    looks at it; a pass is one of the fresh pairs at 0.5 %, and waits
-    while they are as likely slower than tolerated.  The variance is moderated by a prior (G. K. Smyth,
-    Statistical Applications in Genetics and Molecular Biology 3(1), 2004).
+    looks at it; a pass is one of the fresh pairs at 0.5 %, and waits while they are as likely slower than tolerated.
+    The variance is moderated by a prior (G. K. Smyth, Statistical Applications in Genetics and Molecular Biology 3(1),
+    2004).
     """
     logs = np.log(np.asarray(ratios, dtype=np.float64))
     look = LOOKS.get(logs.size)

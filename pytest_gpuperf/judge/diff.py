@@ -8,23 +8,21 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-import msgspec
-
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.judge.counters import Metric, compare_counters
+from pytest_gpuperf.judge import counters
+from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
-from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.judge.static_verdict import differences
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, WorkloadRecords, mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
-_FIRST = (REGISTERS.what, SPILL_STORES.what, SPILL_LOADS.what, OCCUPANCY.what)
+_ORDER = {rule.what: place for place, rule in enumerate((REGISTERS, SPILL_STORES, SPILL_LOADS, OCCUPANCY))}
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
-_NOTHING = WorkloadRecords({}, {})
 
 
 class CodeDiff(NamedTuple):
@@ -100,11 +98,11 @@ def compare_evidence(
     lost = gone.keys() - set(renamed.values())
     came = new.keys() - renamed.keys()
     found: list[WorkloadDiff] = []
-    for key in sorted({*before, *after} - came - gone.keys()):
+    for key in sorted(after.keys() - came):
         was = renamed.get(key, key)
-        old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
-        code = code_diffs(key, old, now)
-        runs = run_diffs(key, old, now, rules, code_told=bool(code))
+        old, now = before[was], after[key]
+        code = code_diffs(old, now)
+        runs = run_diffs(old, now, rules, code_told=bool(code))
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
     return EvidenceDiff(
@@ -117,61 +115,63 @@ def compare_evidence(
 # --- machine code --------------------------------------------------------------------------------
 
 
-def code_diffs(key: Key, old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
+def code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
     """One for each architecture and toolchain that differs; and one where an architecture went from one to another."""
     lost, gained = old.static.keys() - new.static.keys(), new.static.keys() - old.static.keys()
     pairs = [(at, at) for at in sorted(old.static.keys() & new.static.keys())]
     for arch in sorted({arch for arch, _ in lost}):
         was, now = ([at for at in side if at[0] == arch] for side in (lost, gained))
         pairs += [(was[0], now[0])] if len(was) == len(now) == 1 else []
-    found = [_code_diff(key, was, now, old.static[was], new.static[now]) for was, now in pairs]
+    found = [_code_diff(was, now, old.static[was], new.static[now]) for was, now in pairs]
     return tuple(one for one in found if one is not None)
 
 
 def _code_diff(
-    key: Key, was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
-) -> CodeDiff | None:
-    """None if the code, its launch and its figures are the same; an edited record may have others of the same code."""
+    was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
+) -> CodeDiff | None:  # fmt: skip
+    """None if the code, its launch and its figures are the same."""
     (arch, compiler), (_, other) = was, now
-    unhashed = msgspec.structs.replace(old, profile=msgspec.structs.replace(old.profile, code_hash=""))
-    changes = list(compare_static(key, arch, unhashed, new).changes)
-    changes += _texts(("kernel", old.kernel, new.kernel), ("configuration", old.config, new.config))
-    if old.grid is not None and new.grid is not None:
-        changes += _texts(("grid", "x".join(map(str, old.grid)), "x".join(map(str, new.grid))))
-    if not changes and old.profile.code_hash == new.profile.code_hash:
-        return None
-    changes.sort(key=lambda change: _FIRST.index(change.what) if change.what in _FIRST else len(_FIRST))
-    return CodeDiff(arch, other, (*_texts(("compiler", compiler, other)), *changes))
+    grids = ["x".join(map(str, one.grid)) if old.grid and new.grid and one.grid else "" for one in (old, new)]
+    changes = [
+        *_texts({"compiler": compiler}, {"compiler": other}),
+        *sorted(differences(old, new), key=lambda change: _ORDER.get(change.what, len(_ORDER))),
+        *_texts(*({"kernel": one.kernel, "configuration": one.config} for one in (old, new))),
+        *_texts(*({"grid": grid} for grid in grids)),
+    ]
+    same = not changes and old.profile.code_hash == new.profile.code_hash
+    return None if same else CodeDiff(arch, other, tuple(changes))
 
 
-def _texts(*figures: tuple[str, str, str]) -> list[Change]:
-    """Of name, before and after: those that differ."""
-    return [Change(what=what, before=before, after=after) for what, before, after in figures if before != after]
+def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
+    """Of words by name: those that differ."""
+    return [
+        Change(what=what, before=before or "none", after=new[what] or "none")
+        for what, before in old.items()
+        if before != new[what]
+    ]
 
 
 # --- runs ----------------------------------------------------------------------------------------
 
 
 def run_diffs(
-    key: Key, old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
-) -> tuple[RunDiff, ...]:
+    old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
+) -> tuple[RunDiff, ...]:  # fmt: skip
     """One for each GPU model that differs.  ``code_told``: that the machine code differs is said elsewhere."""
     gpus = sorted(gpu for gpu in old.times.keys() & new.times.keys() if old.times[gpu] != new.times[gpu])
-    found = (_run_diff(key, gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
+    found = (_run_diff(gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
     return tuple(one for one in found if one != RunDiff(one.gpu, None))
 
 
-def _run_diff(
-    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool
-) -> RunDiff:
-    shared = old.counters.keys() & new.counters.keys()
-    unknown = sorted(shared - {rule.name for rule in rules})  # a team added them, and nobody knows a band
+def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool) -> RunDiff:
+    unknown = sorted(old.counters.keys() - {rule.name for rule in rules})  # a team added them: nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
-    moved = compare_counters(key, gpu, old.counters, new.counters, table).changes
+    moved = counters.differences(old.counters, new.counters, table)
+    conditions = _texts(_words(old, new), _words(new, old))
     return RunDiff(
         gpu=gpu,
         times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
-        conditions=tuple(_texts(*_conditions(old, new, code_told=code_told))),
+        conditions=tuple(one for one in conditions if one.what != "machine code" or not code_told),
         counters=tuple(sorted(moved, key=_distance, reverse=True)),
     )  # fmt: skip
 
@@ -182,37 +182,17 @@ def _distance(change: Change) -> float:
     return abs(math.log(after / before)) if before > 0 and after > 0 else math.inf
 
 
-def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> Iterator[tuple[str, str, str]]:
-    """Name, before and after of what was run, of how it was timed, and of its secondary metrics."""
-    was, now = old.identity, new.identity
-    if not code_told:
-        yield "machine code", was.code[:8] or "none", now.code[:8] or "none"
-    yield "timer", old.timer, new.timer
-    yield "L2", old.cache, new.cache
-    yield "launch", was.launch or "none", now.launch or "none"
-    if len(was.arguments) == len(now.arguments):
-        pairs = enumerate(zip(was.arguments, now.arguments, strict=True), start=1)
-        yield from ((f"argument {at}", *pair) for at, pair in pairs)
-    else:
-        yield "arguments", ", ".join(was.arguments) or "none", ", ".join(now.arguments) or "none"
-    if old.counters.keys() != new.counters.keys():
-        yield "counters", _only(old.counters, new.counters), _only(new.counters, old.counters)
-    yield from zip(_FIGURES, _figures(old), _figures(new), strict=True)
-
-
-def _only(counters: Mapping[str, float], others: Mapping[str, float]) -> str:
-    return ", ".join(sorted(counters.keys() - others.keys())) or "none"
-
-
-_FIGURES = ("declared bytes", "declared operations", "device memory", "error", "host time")
-
-
-def _figures(record: TimeRecord) -> Iterator[str]:
-    """Each of ``_FIGURES``; of a host time also the ratio that the gate compares."""
-    beside = record.beside or Beside()
-    values = (record.bytes, record.flops, beside.memory_bytes, beside.accuracy)
-    for value, form in zip(values, ("{}", "{}", "{} bytes", "{:.4g}"), strict=True):
-        yield "none" if value is None else form.format(value)
+def _words(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
+    """What was run, how it was timed, counters that the other lacks, and secondary metrics; empty for none."""
+    identity, beside = record.identity, record.beside or Beside()
+    amounts = {"declared bytes": record.bytes, "declared operations": record.flops}
     host = beside.host
-    ratio = statistics.median(host.ratios) if host else 0.0
-    yield f"{duration(host.time_ns)} (x{ratio:.4g} of fixed work)" if host else "none"
+    return {
+        "machine code": identity.code[:8], "timer": record.timer, "L2": record.cache, "launch": identity.launch,
+        "arguments": ", ".join(identity.arguments),
+        "counters": ", ".join(sorted(record.counters.keys() - other.counters.keys())),
+        **{name: "" if amount is None else str(amount) for name, amount in amounts.items()},
+        "device memory": "" if beside.memory_bytes is None else f"{beside.memory_bytes} bytes",
+        "error": "" if beside.accuracy is None else f"{beside.accuracy:.4g}",
+        "host time": f"{duration(host.time_ns)} (x{statistics.median(host.ratios):.4g} of fixed work)" if host else "",
+    }  # fmt: skip

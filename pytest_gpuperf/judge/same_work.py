@@ -65,10 +65,3 @@ def _of_code(old: Identity, new: Identity) -> str:
         what = "source" if sources_known else "machine code"
         return f"the {what} changed, and the compiler {compilers}" if compilers else f"the {what} changed{unsaid}"
     return "the source and its machine code changed" if sources_known else "the machine code changed"
-
-
-def other_work(old: Identity, new: Identity) -> tuple[str, ...]:
-    """Why the two are not the same work, as clauses; empty if they are, whatever code does it and however launched."""
-    if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
-        return (f"the workload changed: launch {old.launch} became {new.launch}",)
-    return tuple(f"the workload changed: {clause}" for clause in other_arguments(old, new))

@@ -29,16 +29,8 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
-from pytest_gpuperf.model.time_record import Identity, RecordedRound
-from pytest_gpuperf.model.verdict import (
-    NOT_CONFIRMED,
-    UNDECIDED,
-    EvidenceKind,
-    Judgement,
-    PairSlot,
-    TimeFigures,
-    Verdict,
-)
+from pytest_gpuperf.model.time_record import Identity, Round
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -60,10 +52,10 @@ class TimeCase:
     """What made it differ from the baseline, as a clause."""
     record_ns: float = 0.0
     """Its recorded time; 0 without one."""
-    pair_slot: PairSlot = "short"
     by_process: bool = False
     """Whether the two run in a process each."""
-    notes: tuple[str, ...] = ()
+    kernels: str = ""
+    """Note on the kernels of a callable, for a verdict that does not pass."""
 
     def judgement(
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
@@ -77,10 +69,11 @@ class TimeCase:
         if ratio is not None and time is not None:
             time = msgspec.structs.replace(time, record_ratio=ratio)
         remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
         of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
-            reason="; ".join(filter(None, (reason, self.cause))), notes=(*self.notes, *notes, *of_record),
+            reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
         )  # fmt: skip
 
 
@@ -101,43 +94,39 @@ def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgemen
 
 def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
     """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
-    decision, time = first.decision(case.limits, case.alpha), figures(case, first, second)
+    decision, limits = first.decision(case.limits, case.alpha), case.limits
     if decision is Decision.SLOWER:
-        verdict, reason = _confirmed(case.limits, first, second)
-        return case.judgement(verdict, f"{reason}{_of_means(case, first)}", time, first.time_ns, first.remarks)
-    if decision is None:
-        words = (
-            f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget, or make the launch longer"
-        )
-        return case.judgement(Verdict.INCONCLUSIVE, words, time, first.time_ns, first.remarks)
-    faster = decision is Decision.FASTER and not (case.by_process and not proven_faster(first.ratio, case.limits))
-    words = (
-        f"proven to be more than {amount(case.limits.tolerance)} faster" if faster
-        else f"proven to be less than {amount(case.limits.detect)} slower"
-    )  # fmt: skip
-    verdict = Verdict.FASTER if faster else Verdict.SAME
-    return case.judgement(verdict, words, time, first.time_ns, first.remarks)
+        verdict, words = _confirmed(limits, first, second)
+        words += _of_means(case, first)
+    elif decision is None:
+        words = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
+        verdict, words = Verdict.INCONCLUSIVE, f"{words}, or make the launch longer"
+    elif decision is Decision.FASTER and (not case.by_process or proven_faster(first.ratio, limits)):
+        verdict, words = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
+    else:
+        verdict, words = Verdict.SAME, f"proven to be less than {amount(limits.detect)} slower"
+    return case.judgement(verdict, words, figures(case, first, second), first.time_ns, first.remarks)
 
 
 def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | None:
     """The verdict on a callable by its pairs of processes, the gating one first; None: another pair is wanted."""
     first, ratios = pairs[0], [one.ratio for one in pairs]
-    decision, time = over_processes(ratios, case.limits, case.alpha), figures(case, first, pairs[-1])
-    found = f"{len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
+    decision = over_processes(ratios, case.limits, case.alpha)
+    found = f"by {len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
     if decision is Decision.SLOWER:
-        reason = f"proven to be more than {amount(case.limits.tolerance)} slower, by {found}"
-        return case.judgement(Verdict.SLOWER, f"{reason}{_of_means(case, first)}", time, first.time_ns)
-    if decision is Decision.SAME:
-        reason = f"slower in this process, which had the GPU first, and not in fresh ones, by {found}"
-        return case.judgement(Verdict.SAME, reason, time, first.time_ns)
-    if wants_pair(ratios, case.limits):
+        verdict, words = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
+        words += _of_means(case, first)
+    elif decision is Decision.SAME:
+        words = f"slower in this process, which had the GPU first, and not in fresh ones, {found}"
+        verdict = Verdict.SAME
+    elif wants_pair(ratios, case.limits):
         return None
-    return case.judgement(
-        Verdict.INCONCLUSIVE, f"{UNDECIDED} by {found}; a quieter machine decides it", time, first.time_ns
-    )
+    else:
+        verdict, words = Verdict.INCONCLUSIVE, f"{UNDECIDED} {found}; a quieter machine decides it"
+    return case.judgement(verdict, words, figures(case, first, pairs[-1]), first.time_ns)
 
 
-def record_bound(recorded: Sequence[RecordedRound]) -> float:
+def record_bound(recorded: Sequence[Round]) -> float:
     """Ratio to its record beyond which a callable that cannot be paired is slower."""
     logs = [math.log(one.midmean) for one in recorded]
     deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
@@ -170,7 +159,7 @@ def figures(case: TimeCase, first: Comparison, second: Comparison | None = None)
     path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
-        tolerance=case.limits.tolerance, method="paired", pair_slot=case.pair_slot, blocks=len(first.r),
+        tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
         confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
         mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),
         block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),
@@ -223,7 +212,7 @@ class Confirmation(Record, frozen=True):
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
-    """Of rounds, where there is no comparison."""
+    """Of rounds where there is no comparison; of the host, as on record."""
     problem: str = ""
     """Why there is neither."""
 

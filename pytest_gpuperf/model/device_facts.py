@@ -1,4 +1,4 @@
-"""A GPU: facts that do not change while it runs, its state at one moment, and who holds its memory."""
+"""A GPU: facts that do not change while it runs, and its state at one moment."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ class DeviceFacts(Record, frozen=True):
     max_blocks_per_sm: int
     warp_size: int = 32
     driver: str = ""
-    cuda: str = ""
-    cupy: str = ""
-    power_limit_w: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
 
     @property
     def arch(self) -> str:
@@ -47,25 +42,7 @@ class DeviceState(Record, frozen=True):
     """What NVML says about the GPU at one moment.  None: this GPU or driver does not tell."""
 
     sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    temperature_c: int | None = None
-    power_w: float | None = None
     throttle_reasons: tuple[str, ...] = ()
     """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
     other_processes: tuple[int, ...] = ()
     """Process ids of others computing on this GPU."""
-
-
-class DeviceMemory(Record, frozen=True):
-    """Bytes; 0 where it is not known."""
-
-    total: int = 0
-    free: int = 0
-    arrays: int = 0
-    """Of this process's arrays in CuPy's pool."""
-    unused: int = 0
-    """Kept by CuPy's pool for reuse."""
-    torch: int = 0
-    """Reserved by PyTorch in this process."""
-    others: int = 0
-    """Of other processes, where NVML tells."""

@@ -42,6 +42,11 @@ class Key(Record, frozen=True, order=True):
     def __str__(self) -> str:
         return f"{self.node_id} [{self.workload}]"
 
+    def is_of(self, name: str) -> bool:
+        """Whether it is ``name``, or that is its folder, file, class or test, with parameters or without."""
+        rest = self.node_id.removeprefix(name)
+        return name == str(self) or (rest != self.node_id and (not rest or rest.startswith(("/", "::", "["))))
+
 
 class Parameter(Record, frozen=True):
     """One kernel parameter as the cubin lays it out."""

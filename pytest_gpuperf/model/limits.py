@@ -1,10 +1,11 @@
-"""What flags and the marker choose from: names of timers, and limits of a verdict on time.
+"""What flags and the marker choose from: timers, limits of a verdict on time, and names of metrics.
 
-A plain run reads this and no other record: it imports nothing.
+A plain run reads this and no other record.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 TimerName = Literal["cupti", "graph"]
@@ -21,10 +22,12 @@ class Limits(NamedTuple):
     """Slower by this must be found."""
 
 
-PROFILES: dict[str, Limits] = {
-    "tight": Limits(0.005, 0.01),
-    "standard": Limits(0.01, 0.02),
-    "loose": Limits(0.02, 0.05),
-}
+LIMITS = Limits(0.005, 0.01)
+"""Where nothing else is asked for."""
 MOST_BUDGET_S = 3600
 """For timing one workload: the most that can be asked for."""
+
+
+def is_metric(word: str) -> bool:
+    """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
+    return re.fullmatch(r"(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*", word) is not None

@@ -30,8 +30,6 @@ class WorkloadEvidence(Record, frozen=True):
     """What ran; None where nothing did."""
     cache: CacheMode | None = None
     """State of the L2 that it would be timed in, of what ran or would run; None where nothing would."""
-    facts_asked: bool = False
-    """Before this, its test had asked what the GPU is: without one it may be fitted to a typical one."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)
@@ -43,8 +41,6 @@ class WorkloadEvidence(Record, frozen=True):
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
-    seconds: float = 0.0
-    """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
     launched: bool = True
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
     advice: tuple[Advice, ...] = ()
@@ -68,17 +64,6 @@ class WorkloadEvidence(Record, frozen=True):
         return judged.time if judged is not None else None
 
 
-class SelfPairReading(Record, frozen=True):
-    """A launch paired with itself: what it shows is the machine's doing."""
-
-    workload: str
-    ratio: float
-    blocks: int
-    log_e_slower: float
-    log_e_faster: float
-    seed: int
-
-
 class TestEvidence(Record, frozen=True):
     """What travels from the process that ran a test to the one that reports."""
 
@@ -92,9 +77,6 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    self_pair: SelfPairReading | None = None
-    unreached: tuple[Judgement, ...] = ()
-    """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
@@ -142,8 +124,6 @@ class Outcome:
     """Missing records that fail the run, a line for each cause."""
     left_out: tuple[str, ...] = ()
     """Missing records that fail nothing, and other remarks, a line each."""
-    machine: tuple[str, ...] = ()
-    """Warnings about the machine: launches that differed from themselves."""
     counter_notes: tuple[str, ...] = ()
     """What collecting the counters had to say beside them."""
     reports: tuple[str, ...] = ()

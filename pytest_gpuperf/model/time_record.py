@@ -45,21 +45,13 @@ class Session(Record, frozen=True):
     gpu: str
     uuid: str
     driver: str
-    cuda: str
     toolchain: str
-    cupy: str
     timer: TimerName
     tick_ns: float
     """Step of the timer's clock, as measured."""
     overhead_ns: float
     """What a sample of an empty kernel reads beyond the kernel's own time."""
     sm_clock_mhz: int | None = None
-    memory_clock_mhz: int | None = None
-    power_limit_w: int | None = None
-    temperature_c: int | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
-    plugin: str = ""
     commit: str = ""
     """Of the tests' repository, as git names it; empty outside of one."""
     dirty: bool = False
@@ -68,28 +60,18 @@ class Session(Record, frozen=True):
     """In the line of a record: of its rounds, in the order they were taken; nanoseconds per launch."""
 
 
-class RecordedRound(Record, frozen=True, kw_only=True):
-    """What a record keeps of a round: all that a judge reads."""
+class Round(Record, frozen=True, kw_only=True):
+    """Summary of one batch of samples of one workload."""
 
     session: str
     """``Session.id`` under which it was taken."""
     midmean: float
     """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``); ns per launch."""
+    samples: int = 0
+    """How many were taken; 0 on record."""
 
 
-class Round(RecordedRound, frozen=True, kw_only=True):
-    """Summary of one batch of samples of one workload, as it was taken.  Times are nanoseconds per launch."""
-
-    samples: int
-    sm_clock_mhz: tuple[int, int] | None = None
-    """SM clock before and after."""
-
-    def recorded(self) -> RecordedRound:
-        """What a record keeps of it."""
-        return RecordedRound(session=self.session, midmean=self.midmean)
-
-
-def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:
+def mean_time_ns(rounds: Sequence[Round]) -> float:
     """Nanoseconds per run: the geometric mean of the rounds' midmeans."""
     return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))
 
@@ -132,7 +114,7 @@ class TimeRecord(Record, frozen=True):
     identity: Identity
     timer: TimerName
     cache: CacheMode
-    rounds: tuple[RecordedRound, ...] = ()
+    rounds: tuple[Round, ...] = ()
     sessions: tuple[Session, ...] = ()
     """On record those of the rounds, oldest first; of a run none."""
     kernel: str = ""
@@ -169,7 +151,7 @@ class WorkloadRecords(NamedTuple):
         return next(filter(None, names), "")
 
 
-def rounds_on(uuid: str, record: TimeRecord) -> tuple[RecordedRound, ...]:
+def rounds_on(uuid: str, record: TimeRecord) -> tuple[Round, ...]:
     """Those that were taken on this GPU."""
     here = {one.id for one in record.sessions if one.uuid == uuid}
     return tuple(one for one in record.rounds if one.session in here)

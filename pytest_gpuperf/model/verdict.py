@@ -17,8 +17,6 @@ BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
     "memory": "memory_bytes", "accuracy": "accuracy", "host": "host",
 })  # fmt: skip
 """Where a record has their figures."""
-PairSlot = Literal["short", "sustained"]
-"""How long a kernel runs before the one that it is paired with takes its turn (``timing.blocks``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 NOT_CONFIRMED = "not confirmed: "
@@ -50,8 +48,7 @@ class Verdict(enum.Enum):
     the compiler, or the configuration that an autotuner chose.  The reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
     """There is a baseline, and nothing to hold against it: the test was deleted, was skipped or ended early, there is
-    no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record.  Without a
-    baseline: the measurement raised, and the test caught that."""
+    no GPU, or there are no counters."""
 
     @property
     def is_regression(self) -> bool:
@@ -111,8 +108,6 @@ class TimeFigures(Record, frozen=True):
     level: float = 0.95
     tolerance: float = 0.0
     method: Literal["identity", "paired", "record"] = "paired"
-    pair_slot: PairSlot = "short"
-    """Of paired blocks: with sustained slots the ratio holds for work that lasts, and the times are of short rounds."""
     blocks: int = 0
     """Paired blocks used, first process."""
     confirm_blocks: int = 0
@@ -146,10 +141,6 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
-    needs_gpu: bool = False
-    """NOT-MEASURED because this machine has no GPU, and none was required."""
-    launch_changed: bool = False
-    """SAME, and not UNCHANGED, because the machine code on record is launched in another way."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""
 

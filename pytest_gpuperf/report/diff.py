@@ -206,23 +206,17 @@ def listed(word: str, names: Iterable[str]) -> list[str]:
 # --- forms -----------------------------------------------------------------------------------------
 
 
-def diff_lines(rows: Iterable[DiffRow], remarks: Sequence[str], summary: str, most: int = 1000) -> list[str]:
-    """Module, kernel and a line for each change; then the remarks; the last line counts.
-
-    ``most`` kernels of a module are shown.
-    """
+def diff_lines(rows: Iterable[DiffRow], remarks: Sequence[str], summary: str) -> list[str]:
+    """Module, kernel and a line for each change; then the remarks; the last line counts."""
     lines: list[str] = []
     for module, of_module in itertools.groupby(rows, lambda row: row.module):
-        kernels = [(name, list(those)) for name, those in itertools.groupby(of_module, lambda row: row.kernel)]
         lines.append(module)
-        for kernel, those in kernels[:most]:
+        for kernel, those in itertools.groupby(of_module, lambda row: row.kernel):
             lines.append(f"  {kernel}")
             for row in those:
                 on = f" on {row.targets}" if row.targets else ""
                 words = f"{row.workloads}{on}: {row.figures}".replace(" -> ", f"{NO_BREAK}->{NO_BREAK}")
                 lines += wrapped(words, 4)  # both sides of an arrow on one line
-        if rest := len(kernels[most:]):
-            lines.append(f"  {numbered(rest, 'kernel')} more: --markdown FILE names them")
         lines.append("")
     return [*lines, *(line for remark in remarks for line in wrapped(remark, 0)), summary]
 

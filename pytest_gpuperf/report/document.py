@@ -149,17 +149,8 @@ def document_from(report: RunReport) -> Document:
 
 
 def rows_of(tests: Iterable[TestEvidence]) -> list[Row]:
-    """First workloads that did not simply pass, the worst before the others; the rest in the order of the tests.
-
-    A workload that a test did not reach, or reached without a verdict, has a row, too.
-    """
-    rows = []
-    for one in tests:
-        works = {work.key: work for work in one.workloads}
-        for judged in one.unreached:
-            work = works.setdefault(judged.key, WorkloadEvidence(key=judged.key))
-            works[judged.key] = msgspec.structs.replace(work, judgements=(*work.judgements, judged))
-        rows += [_row(one, work) for work in works.values()]
+    """First workloads that did not simply pass, the worst before the others; the rest in the order of the tests."""
+    rows = [_row(one, work) for one in tests for work in one.workloads]
     rows.sort(key=lambda row: (row.passes, 0 if row.passes else rank_of(row.verdict)))
     return rows
 
@@ -168,7 +159,7 @@ def _row(one: TestEvidence, work: WorkloadEvidence) -> Row:
     """Its words are a regression with its causes, as the failure shows it, then other verdicts and likely causes."""
     archs = sorted(work.static, key=arch_order)
     code = tuple(f"{arch} {static_cell(work.static[arch])}" for arch in archs)
-    explained = [judged for judged in work.judgements if _is_explained(judged, one)]
+    explained = [judged for judged in work.judgements if _is_explained(judged)]
     red = [judged for judged in explained if judged.verdict.is_regression]
     others = [judged for judged in explained if judged not in red]
     words = [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
@@ -208,8 +199,6 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
     return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
 
 
-def _is_explained(judged: Judgement, test: TestEvidence) -> bool:
-    """Whatever does not pass, but for new workloads; of those renamed ones; and a changed launch that no GPU timed."""
-    if judged.verdict is Verdict.NEW:
-        return judged.renamed
-    return not judged.verdict.is_pass or (judged.launch_changed and test.status == "static only")
+def _is_explained(judged: Judgement) -> bool:
+    """Whatever does not pass, but for new workloads that are no renamed ones."""
+    return judged.renamed if judged.verdict is Verdict.NEW else not judged.verdict.is_pass

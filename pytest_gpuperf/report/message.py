@@ -143,8 +143,7 @@ def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     by_figures = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
-    of_launch = judgement.launch_changed or judgement.reason.startswith("the launch of ")
-    of_launch = of_launch or judgement.verdict is Verdict.NOT_COMPARABLE
+    of_launch = judgement.verdict is Verdict.NOT_COMPARABLE or judgement.reason.startswith("the launch of ")
     named_above = changes and (by_figures or (judgement.kind == "static" and not of_launch))
     reason = "" if named_above and not judgement.reason.startswith(NOT_CONFIRMED) else judgement.reason
     return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]

@@ -24,12 +24,12 @@ WITHOUT_CUPTI = (
 
 def run_remarks(results: Results, outcome: Outcome, options: Options) -> list[str]:
     """Remarks on the run as a whole, besides tables and single verdicts."""
-    evidence = [one for one in results.evidence if one.workloads or one.unreached]
+    evidence = [one for one in results.evidence if one.workloads]
     lines = []
     if not (options.update or options.strict or options.against):
         lines += stale_lines(evidence, options.repeated)
     lines += [*_no_gpu(evidence, gates=options.gates), *_slower_timer(evidence, options)]
-    return [*lines, *filter(None, [outcome.not_kept]), *outcome.machine, *outcome.left_out]
+    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
 
 
 def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:

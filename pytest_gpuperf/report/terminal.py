@@ -69,10 +69,8 @@ def header(options: Options) -> str:
         task = f"updating baselines ({options.update})"
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
-    by_hand = options.tolerance is not None
-    zone = f"tolerance {options.limits().tolerance * 100:g} %" if by_hand else f"profile {options.profile}"
     reference = f"against {options.against}" if options.against else f"baselines in {options.baselines}"
-    return f"gpuperf: {task}, {zone}, {reference}"
+    return f"gpuperf: {task}, tolerance {options.tolerance * 100:g} %, {reference}"
 
 
 def summary(

@@ -18,15 +18,7 @@ from typing import NamedTuple
 import filelock
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import (
-    NO_HOOKS,
-    GitFolder,
-    RevisionError,
-    is_shallow,
-    refuse_another_users,
-    run_git,
-    said,
-)
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
 
@@ -48,10 +40,9 @@ def repository_of(folder: Path) -> Repository:
     found = run_git(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or len(lines) != 2:
-        refuse_another_users(folder, found)
         raise RevisionError(
-            f"{folder} is in no git repository with a working tree, so it has no other revisions (git says: "
-            f"{said(found)}). Start in the repository that the tests belong to"
+            f"{folder} is in no git repository with a working tree that git reads, so it has no other revisions "
+            f"(git says: {said(found)}). Start in the repository that the tests belong to"
         )
     return Repository(*(Path(line).resolve() for line in lines))
 
@@ -97,17 +88,9 @@ def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revisi
     tree = held.enter_context(worktree_of(root, commit))
     config.add_cleanup(held.close)
     return Revision(
-        commit=commit, name=described(top, commit), archs=archs, top=top, tree=tree, root=tree / root.relative_to(top),
+        commit=commit, name=described(top, commit), archs=archs, top=top, tree=tree,
         others=tuple(one for one in working_trees(top) if one != tree),
     )  # fmt: skip
-
-
-def renamed_since(top: Path, tree: Path) -> dict[Path, Path]:
-    """Tracked files of the working tree ``top`` that the worktree ``tree`` has under other names: those, by today's."""
-    commit = os.fsdecode(run_git(tree, "rev-parse", "HEAD").stdout).strip()
-    told = run_git(top, "diff", "--find-renames", "--diff-filter=R", "--name-status", "--no-relative", "-z", commit)
-    words = os.fsdecode(told.stdout).split("\0")  # R100, the old name, the new one; and so on
-    return {Path(new): Path(old) for old, new in zip(words[1::3], words[2::3], strict=False)}
 
 
 @contextlib.contextmanager
@@ -118,7 +101,7 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     Raises ``RevisionError``.
     """
     repository = repository_of(folder)
-    place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
+    place = default_folder() / ".worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
     with contextlib.ExitStack() as held:
         try:
             make_private(default_folder())

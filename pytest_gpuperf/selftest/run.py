@@ -20,7 +20,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, Decision, decide, share
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.limits import PROFILES, TIMERS, Limits, TimerName
+from pytest_gpuperf.model.limits import LIMITS, TIMERS, Limits, TimerName
 from pytest_gpuperf.selftest.kernels import KERNELS, Family
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.timing.compare import compare
@@ -31,7 +31,6 @@ from pytest_gpuperf.timing.samples import midmean, valid_samples
 SCHEMA = 1
 FULL_S, QUICK_S = 25.0, 3.0
 """Wall-clock seconds of comparisons of a kernel by one timer."""
-LIMITS = PROFILES["tight"]
 ALPHA = share(100, 1)
 """Error rate of a verdict: that of a kernel in a run of 100 tests."""
 BUDGET_S = 5.0

@@ -6,7 +6,7 @@ import math
 
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.model.evidence import Record
-from pytest_gpuperf.model.limits import PROFILES, Limits, TimerName
+from pytest_gpuperf.model.limits import Limits, TimerName
 
 SHORT_NS = 5000.0
 """Of shorter kernels the closing lines say nothing: a tick is too much of their time."""
@@ -102,7 +102,7 @@ def _closing(timer: TimerReport, limits: Limits) -> list[str]:
     lines = [f"By {timer.name}, this machine resolves {found} on kernels of {shortest} and more "
              f"(the {worst} needs the most)."]  # fmt: skip
     if smallest > limits.detect:
-        kept = [name for name, one in PROFILES.items() if smallest - limits.tolerance <= one.detect - one.tolerance]
-        advice = f"use --gpuperf-profile={kept[0]}, or" if kept else "no profile keeps its promise;"
+        kept = math.ceil((smallest - limits.tolerance) * 1000) / 1000 if math.isfinite(smallest) else 1.0
+        advice = f"use --gpuperf-tolerance={kept:g}, or" if kept <= 0.5 else "no tolerance keeps its promise;"
         lines.append(f"This machine is too noisy to find {limits.detect:.1%}: {advice} {CALM_DOWN}.")
     return lines

@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
-from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import remarks, terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
-from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.missing import note_missing
-from pytest_gpuperf.session.not_reached import ENDED_AT, PUT_BEHIND
+from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
 from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
-"""A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
-SELF_PAIR_E = 1000.0
-"""E-value at which a launch that was paired with itself counts as different from itself."""
+"""A gated run gathered no evidence at all."""
 
 
 def finish(session: pytest.Session) -> None:
     """Finish a gated, updating or recording run; may change the exit status."""
     config, run = session.config, stash.run_of(session.config)
-    results, outcome = run.results, run.outcome
+    outcome = run.outcome
     if run.options.is_child:
         return
     if run.revision is not None:
         itself = "" if run.options.against_python else with_itself(config, run.revision)
         outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
-        outcome.counter_notes = counters_at_end(config)
+        outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
         if outcome.problem or any(one.refused for one in outcome.recorded):
             _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(run)
-    outcome.machine = _of_the_machine(results)
-    passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    outcome.nothing = _nothing_measured(run, passed=passed)
-    if outcome.nothing and passed:
-        session.exitstatus = EXIT_NOTHING_MEASURED
-    note_missing(session, outcome)
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        outcome.nothing = _nothing_measured(run)
+        session.exitstatus = EXIT_NOTHING_MEASURED if outcome.nothing else session.exitstatus
+    note_missing(session, run, outcome)
     if outcome.missing:
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _report(session, run)
@@ -76,8 +68,8 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted: no baseline was written"
         return
     try:
-        removed = records_removed(session.config, run.store, run.results.evidence)
-        outcome.recorded += accept(session.config, run, run.results, removed)
+        removed = records_removed(session.config, run)
+        outcome.recorded += accept(run, run.results, removed)
         outcome.left_out += (removed_line(removed),) if removed else ()
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
@@ -88,9 +80,9 @@ def _update(session: pytest.Session, run: Run) -> None:
 
 
 def _keep(run: Run) -> None:
-    """Leave the evidence for ``gpuperf explain``, with what tests did not come to."""
-    tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads or evidence.unreached)
-    if not any(evidence.workloads for evidence in tests):
+    """Leave the evidence for ``gpuperf explain``."""
+    tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads)
+    if not tests:
         return
     root, folder = run.config.rootpath, run.options.baselines
     baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
@@ -135,67 +127,19 @@ def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> Non
         reporter.write_line(f"ERROR: {problem}", red=True)
 
 
-# --- what the tests of a run show together -----------------------------------------------------------
-
-
-def _of_the_machine(results: Results) -> tuple[str, ...]:
-    """Warnings about the machine: launches that were paired with themselves and came out different."""
-    found = [(one.node_id, one.self_pair) for one in results.evidence if one.self_pair is not None]
-    return tuple(
-        f"A/A test: {node} [{pair.workload}] differs from itself, x{pair.ratio:.3f} after {pair.blocks} blocks (seed "
-        f"{pair.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again"
-        for node, pair in found
-        if max(pair.log_e_slower, pair.log_e_faster) >= math.log(SELF_PAIR_E)
-    )
-
-
-def _nothing_measured(run: Run, *, passed: bool) -> str:
-    """Why this run may not be called a success although its tests passed; empty if it may.
-
-    Where tests are red too, one line for what each of them says.
-    """
+def _nothing_measured(run: Run) -> str:
+    """Why this run may not be called a success although its tests passed; empty if it may."""
     options, results = run.options, run.results
-    compared_nothing = _compared_nothing(results) if options.open == "fail" and options.update is None else ""
     works = [work for one in results.evidence for work in one.workloads]
-    gathered = results.gathered_anything if options.gates else any(work.counters for work in works)
-    if compared_nothing or gathered or not passed:
-        return compared_nothing
-    count = results.tests_run
-    if count == 0:
-        return (
-            "nothing was measured: no test ran. Check the paths, -k, -m, --setup-only and --setup-plan of this run: "
-            "a gate that selects nothing would always be green."
-        )
-    if not options.gates:
-        tests = numbered(count, "test", "ran and has no", "ran and none has")
-        return (
-            f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
-            "to what is said above."
-        )
-    ended = [one for one in results.evidence if one.status in ENDED_AT]
-    callables = sum(len(one.workloads) for one in ended)  # kernels would have left machine code
-    if not ended:
-        tests = numbered(count, "test", "ran and did not use", "ran and none used")
-        why = f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
-    elif callables:
-        those = numbered(callables, "callable", "has", "have")
-        why = (
-            f"{those} no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
-        )
-    else:
-        tests = numbered(len(ended), "test", "ran and ended before its", "ran and each ended before its")
-        why = (
-            f"{tests} first cuda_kernel(...) or gpuperf(...), at its first need for {ENDED_AT[ended[0].status]}. "
-            f"{PUT_BEHIND}, or leave --gpuperf out."
-        )
-    return f"nothing was measured: {why}"
-
-
-def _compared_nothing(results: Results) -> str:
-    """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
-    silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
-    reasons = [judgement.reason for judgement in results.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
-    if not reasons or any(judgement.verdict not in silent for judgement in results.judgements):
+    if results.gathered_anything if options.gates else any(work.counters for work in works):
         return ""
-    why = f"no workload could be compared with its record: {reasons[0]}"
-    return f"{why}. A gate without a comparison would always be green."
+    if not results.tests_run:
+        return "nothing was measured: no test ran. A gate that selects nothing is always green: check paths and -k"
+    tests = numbered(results.tests_run, "test", "ran and has no", "ran and have no")
+    if not options.gates:
+        return f"nothing was counted: {tests} counters; what is said above tells why, and --gpuperf gates times as well"
+    needs_gpu = any(one.status == "static only" for one in results.evidence)
+    return (
+        f"nothing was measured: {tests} kernel or time to judge{' without a GPU' if needs_gpu else ''}. To do: "
+        f"let it call cuda_kernel(...) or gpuperf(...), {PUT_BEHIND}, or leave --gpuperf out"
+    )

@@ -52,7 +52,7 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
 })  # fmt: skip
 """A row for every verdict; ``open`` is ``fail`` under CI unless it was given."""
 WITHOUT_GPU = Treatment(Effect.WARN, "undecided")
-"""Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
+"""Of a missing record where a GPU was lacking, and none was required: times are for a machine that has one."""
 NO_COUNTERS = Treatment(Effect.WARN)
 """Of NOT-MEASURED for counters."""
 
@@ -61,14 +61,20 @@ def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
-    if judgement.verdict is Verdict.NOT_MEASURED and judgement.needs_gpu:
-        return WITHOUT_GPU
     return POLICY[judgement.verdict]
 
 
 def effect(judgement: Judgement, options: Options) -> Effect:
     """What this judgement does to its test under these options."""
-    treatment = treatment_of(judgement)
+    return _effect_of(treatment_of(judgement), options)
+
+
+def missing_fails(options: Options, *, needs_gpu: bool = False) -> bool:
+    """Whether a missing record, which no test answers for, fails the run under these options."""
+    return _effect_of(WITHOUT_GPU if needs_gpu else POLICY[Verdict.NOT_MEASURED], options) is Effect.FAIL
+
+
+def _effect_of(treatment: Treatment, options: Options) -> Effect:
     asked_for = bool(treatment.fails_by) and getattr(options, treatment.fails_by) in ("fail", True)
     found = Effect.FAIL if asked_for else treatment.usually
     return Effect.WARN if found is Effect.FAIL and options.advisory else found

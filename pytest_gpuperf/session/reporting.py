@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.toolkit import choose_nvrtc
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import FindingTests, without_group
+from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
@@ -35,40 +32,43 @@ def begin(config: pytest.Config, options: Options) -> None:
         from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
 
         config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
-    if options.nvrtc is not None and options.active:
-        try:
-            choose_nvrtc(options.nvrtc)
-        except ToolchainMissing as problem:
-            raise pytest.UsageError(f"--gpuperf-nvrtc: {problem}") from None
-    if options.gates or options.is_child:
-        config.stash[stash.FINDING] = FindingTests()
-        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active:
+        config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
         config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
+    if options.against and not options.is_child and _runs_tests(config):
+        against.begin(config)
     if options.active and not hasattr(config, "workerinput"):
-        reporting = Reporting(config, options)
+        reporting = Reporting(config)
         config.pluginmanager.register(reporting, "gpuperf-reporting")
         config.pluginmanager.register(reporting.messages, "gpuperf-messages")
+
+
+def _runs_tests(config: pytest.Config) -> bool:
+    asked = config.option
+    return not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
 
 
 class Reporting:
     """A plugin of the process that reports."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.options = options
         self.messages = Messages()
-        asked = config.option
-        self._runs_tests = not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
+        self._runs_tests = _runs_tests(config)
+
+    @property
+    def options(self) -> Options:
+        """A comparison with a revision names another folder of baselines at the session's start."""
+        return self.config.stash[stash.OPTIONS]
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
+        if self.options.ncu and self._runs_tests and self.config.pluginmanager.hasplugin("dsession"):
+            raise pytest.UsageError("--gpuperf-ncu: Nsight Compute counts in one process: leave -n out, or give -n 0")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and self._runs_tests:
@@ -79,20 +79,10 @@ class Reporting:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
-        if self.options.ncu:
-            collect_counters.prepare_worker(self.config, node.workerinput)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        if self.options.ncu and self._runs_tests:
-            collect_counters.count_nodes(self.config, [without_group(self.config, one) for one in ids])
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        stash.run_of(self.config).results.collect(report)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        stash.run_of(self.config).results.told(nodeid)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        stash.run_of(self.config).results.note(report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -43,7 +43,6 @@ BURST_S = 2.0
 725 W for 0.75 to 0.9 s before it lowers the clock."""
 MOST_BURST = 20_000
 """Most samples of a sustained slot."""
-
 Sides = tuple[Workload, Workload]
 """The baseline, and the candidate."""
 
@@ -145,8 +144,8 @@ def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Sam
     return middle_half / _MIDDLE_HALF_OF_FIVE, np.concatenate([block.candidate for block in blocks])
 
 
-def burst_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:
-    """The plan of sustained slots: each keeps the GPU busy for two seconds or more with one side.
+def sustained_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:
+    """The plan of sustained slots: each keeps the GPU busy with one side for two seconds or more.
 
     Kernels that interleave after a few samples share one clock, so what one of them costs by drawing more power slows
     both.  A sustained slot runs at the clock that its own power draw leaves it.
@@ -174,8 +173,9 @@ MOST_PAD = 2 << 20
 class Opponent(Protocol):
     """The other side of a comparison, and the candidate beside it."""
 
-    timer: Timer
-    """Measures slots of either side."""
+    @property
+    def timer(self) -> Timer:
+        """Measures slots of either side."""
 
     @property
     def sides(self) -> Sides:

@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_pr
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, burst_plan, plan
+from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, plan, sustained_plan
 from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
 
 BUDGETS = 4.0
@@ -33,55 +33,51 @@ class Compared:
 
 def compare(
     device: Device, opponent: Opponent, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
-    budget_s: float, burst: bool = False, session: str = "", clock: Clock = time.perf_counter,
+    budget_s: float, sustained: bool = False, session: str = "", clock: Clock = time.perf_counter,
 ) -> Compared:  # fmt: skip
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
 
     Blocks that all say the same go on until they decide: a kernel sixteen times as slow does not stay undecided because
-    it takes longer.  Short slots that speak for a claim have four budgets.  ``duration_ns`` is about what the longer
-    side takes; with ``burst`` slots are sustained (``blocks.burst_plan``).  The caller holds the GPU's lock.  Raises
-    what the timer and the opponent raise.
+    it takes longer.  Those that speak for a claim have four budgets.  ``duration_ns`` is about what the longer
+    side takes; ``sustained`` slots take two seconds.  The caller holds the GPU's lock.  Raises what the timer and the
+    opponent raise.
     """
     start, coin, timer = clock(), random.Random(seed), opponent.timer
     if duration_ns * 1e-9 < WARM_UP_S / 10:
         warm_up(timer, opponent.sides[1], clock=clock)
-    laid_out = (
-        burst_plan(timer, opponent.sides, clock) if burst
-        else plan(timer, opponent.sides, limits, duration_ns, budget_s)
-    )  # fmt: skip
+    sides = opponent.sides
+    laid_out = sustained_plan(timer, sides, clock) if sustained else plan(timer, sides, limits, duration_ns, budget_s)
     blocks: list[Block] = []
     disturbed: list[str] = []
     began, call, before = clock(), 0, device.state()
-    while not call or wants_more(
+    while not call or _wants_more(
         [block.r for block in blocks], [block.mean for block in blocks], limits, alpha,
-        (clock() - start + (clock() - began) / call) / budget_s, 1 if burst else BUDGETS,
+        (clock() - start + (clock() - began) / call) / budget_s,
     ):  # fmt: skip
         opponent.place(call, coin)
         orders = laid_out.draw(coin)
-        times = timer.measure(laid_out.slots(orders, opponent.sides), opponent.sides[0].cache)
+        times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
         blocks += blocks_of(orders, times, timer.tick_ns)
-        if not burst:  # under sustained load clocks and throttling change by design
-            after = device.state()
-            disturbed += disturbances(before, after, pauses_ns=timer.pauses_ns)
-            before = after
+        after = device.state()
+        disturbed += () if sustained else disturbances(before, after, pauses_ns=timer.pauses_ns)  # clocks change by it
+        before = after
         call += 1
     opponent.leave()
+    remarks = (*opponent.remarks, *(("in sustained slots",) if sustained else ()), *dict.fromkeys(disturbed))
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     comparison = Comparison(
         r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
-        time_ns=math.exp(float(np.mean(centres))), remarks=(*opponent.remarks, *dict.fromkeys(disturbed)),
+        time_ns=math.exp(float(np.mean(centres))), remarks=remarks,
         seconds=clock() - start,
     )  # fmt: skip
     return Compared(comparison, _rounds(blocks, session))
 
 
-def wants_more(
-    r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float, most: float = BUDGETS
-) -> bool:  # fmt: skip
+def _wants_more(r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float) -> bool:
     """Whether blocks have not decided, and others may be taken, which would end after so many ``budgets``."""
     if len(r) >= MOST_BLOCKS or decide(r, limits, alpha, means) is not None:
         return False
-    return budgets <= 1 or is_unanimous(r, limits) or (budgets <= most and is_promising(r, limits, means))
+    return budgets <= 1 or is_unanimous(r, limits) or (budgets <= BUDGETS and is_promising(r, limits, means))
 
 
 def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:

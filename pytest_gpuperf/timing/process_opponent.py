@@ -18,6 +18,7 @@ import msgspec
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.rounds import Workload
@@ -44,14 +45,25 @@ def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
 # --- messages --------------------------------------------------------------------------------------
 
 
+class Started(Record, frozen=True, tag="started"):
+    """The first message of the other process: it can run tests now."""
+
+    tests: frozenset[str]
+    """Node ids of those that may measure something."""
+
+
 class RunTest(Record, frozen=True, tag="run"):
-    """Asks the other side to run a test; it answers ``Ready`` at each callable, and ``TestEnded``."""
+    """Asks the other side to run a test; it answers ``TestEnded``."""
 
     node_id: str
+    following: str = ""
+    """The test that is likely to be asked for next: what it shares with this one stays set up."""
+    pairs: bool = False
+    """Whether it is to stop at each callable, by ``Ready``, on the GPU that this side holds."""
 
 
 class Measure(Record, frozen=True, tag="measure"):
-    """Asks for the samples of slots, in this order; the answer is ``Samples``."""
+    """Asks for the samples of slots, in this order; the answer is ``RemoteSamples``."""
 
     slots: tuple[tuple[int, int], ...]
     """Of each, its samples and those before them that are dropped."""
@@ -62,10 +74,6 @@ class Measure(Record, frozen=True, tag="measure"):
 
 class Resume(Record, frozen=True, tag="resume"):
     """Lets the other side go on with its test."""
-
-
-class Left(Record, frozen=True, tag="left"):
-    """The other side has run all its tests, and left what they run in its folder."""
 
 
 class Quit(Record, frozen=True, tag="quit"):
@@ -82,24 +90,29 @@ class Ready(Record, frozen=True, tag="ready"):
 
 
 class RemoteSamples(Record, frozen=True, tag="samples"):
-    """Times that were asked for, nanoseconds, slot by slot."""
+    """The samples that were asked for."""
 
-    times: list[list[float]]
+    times: list[list[float]] = msgspec.field(default_factory=list)
+    """Nanoseconds, slot by slot."""
+    problem: str = ""
+    """Why there are none."""
 
 
 class TestEnded(Record, frozen=True, tag="ended"):
-    """The test is over."""
+    """The test is over, and nothing of it is in flight."""
 
     __test__ = False
 
     why: str
-    """Its failure or the reason of its skip; empty if it passed."""
-
-
-class Failed(Record, frozen=True, tag="failed"):
-    """Samples could not be taken."""
-
-    why: str
+    """Its failure or the reason of its skip; empty if it passed, and if there is no such test."""
+    failed: bool = False
+    """What it ran is known, and not whether that is right."""
+    evidence: TestEvidence | None = None
+    """What it ran, with the machine code of it."""
+    foreign: tuple[str, ...] = ()
+    """As of ``Ready``."""
+    last: bool = False
+    """The process ends, for the test has left it without a GPU."""
 
 
 Kind = TypeVar("Kind")
@@ -170,13 +183,10 @@ class TwoSidedTimer:
         wanted = tuple((slot.samples, slot.dropped) for slot in slots)
         self._link.send(Measure(slots=wanted, cache=cache, pad_bytes=self.pad_bytes))
         self.pad_bytes = 0
-        answer = self._link.receive(RemoteSamples | Failed, self._patience_s)
-        if isinstance(answer, Failed):
-            raise OtherSideLost(f"the other side failed: {answer.why}")
-        if [len(of_slot) for of_slot in answer.times] != [slot.samples for slot in slots]:
-            raise OtherSideLost("the other process took other samples than it was asked for")
-        found: list[list[float]] = answer.times
-        return found
+        answer: RemoteSamples = self._link.receive(RemoteSamples, self._patience_s)
+        if answer.problem:
+            raise OtherSideLost(f"the other side failed: {answer.problem}")
+        return answer.times
 
 
 class ProcessOpponent:
@@ -188,14 +198,13 @@ class ProcessOpponent:
         self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
         cache: CacheMode, patience_s: float,
     ) -> None:  # fmt: skip
-        self._timer = TwoSidedTimer(timer, link, patience_s)
-        self.timer: Timer = self._timer
+        self.timer = TwoSidedTimer(timer, link, patience_s)
         self._pad = MemoryPad(device)
         self.sides: Sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets itself there
 
     def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 code stays where each process has it
         self._pad.move(pad_of(coin))
-        self._timer.pad_bytes = pad_of(coin)
+        self.timer.pad_bytes = pad_of(coin)
 
     def leave(self) -> None: ...
 
@@ -231,6 +240,6 @@ def serve_samples(
             times = timer.measure(slots, request.cache)
             device.synchronize()
         except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it
-            link.send(Failed(why=f"{type(problem).__name__}: {problem}"))
+            link.send(RemoteSamples(problem=f"{type(problem).__name__}: {problem}"))
         else:
             link.send(RemoteSamples(times=times))

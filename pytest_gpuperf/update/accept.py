@@ -13,23 +13,18 @@ import pytest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.tests_found import is_deleted
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, unpacked
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import BESIDE
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.update.select import recorded_times, wanted_static, with_counters, with_figures
+from pytest_gpuperf.update.select import recorded_times, wanted_static, with_figures
 
 
-def accept(
-    config: pytest.Config, worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None
-) -> list[Recorded]:
+def accept(worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None) -> list[Recorded]:
     """Write what this update takes of the run's evidence, and remove what a full run found ``removed``.
 
     Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
@@ -41,24 +36,23 @@ def accept(
     ]
     taken = {(one.target, one.key): one.after for one in times if isinstance(one.after, TimeRecord)}
     added = _put_beside(store, accepted, options, taken)
+    others = {(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)}
     given = unpacked(accepted)
     static = {
         place: _with_cubin_at_hand(store, place, new, given)
         for place, new in wanted_static(store, accepted, options, {key for _, key in taken}).items()
     }
     recorded = [
-        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain).record, after=new)
+        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
         for (arch, toolchain, key), new in static.items()
     ]
     named = {new.cubin for new in static.values()} | {new.cubin for new in taken.values()}
     store.write(
         Update(
-            static=static, time=taken,
-            figures={(one.target, one.key): one.after for one in added if isinstance(one.after, TimeRecord)},
+            static=static, time={**others, **taken},
             cubins=[cubin for sha256, cubin in given.items() if sha256 in named],
             removed=removed, asked=worker.targets,
-        ),
-        progress_of(config),
+        )
     )  # fmt: skip
     return [*recorded, *times, *added]
 
@@ -67,18 +61,17 @@ def _put_beside(
     store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, taken: dict[tuple[str, Key], TimeRecord]
 ) -> list[Recorded]:
     """Records that stay, with the counters and the figures that they get; a ``taken`` one gets its figures here."""
-    added: dict[tuple[str, Key], TimeRecord] = {}
     found = []
     for work in (work for test in accepted for work in test.workloads):
-        for kinds, put in ((("counters",), with_counters), (BESIDE, with_figures)):
-            judged = [one for one in work.judgements if one.kind in kinds]
-            place = (judged[0].target if judged else "", work.key)
-            if not judged or (place in taken and put is with_counters):  # which came with its time
-                continue
-            one = put(work, judged, options, taken.get(place) or added.get(place) or store.time(*place))
-            if one is not None and isinstance(one.after, TimeRecord):
-                (taken if place in taken else added)[place] = one.after
-            found += [one] if one is not None and place not in taken else []
+        targets = [one.target for one in work.judgements if one.kind == "counters" or one.kind in BESIDE]
+        if not targets:
+            continue
+        place = (targets[0], work.key)
+        one = with_figures(work, options, taken.get(place) or store.time(*place), timed=place in taken)
+        if one is not None and place not in taken:
+            found.append(one)
+        elif one is not None and isinstance(one.after, TimeRecord):
+            taken[place] = one.after
     return found
 
 
@@ -89,7 +82,7 @@ def _with_cubin_at_hand(
     if new.cubin in given:
         return new
     arch, toolchain, key = place
-    old = store.static(arch, key, toolchain).record
+    old = store.static(arch, key, toolchain)
     known = old is not None and old.profile.code_hash == new.profile.code_hash
     return msgspec.structs.replace(new, cubin=old.cubin if old is not None and known else "")
 
@@ -97,25 +90,22 @@ def _with_cubin_at_hand(
 # --- what no test has any more --------------------------------------------------------------------
 
 
-def records_removed(
-    config: pytest.Config, store: BaselineStore, evidence: Iterable[TestEvidence]
-) -> set[tuple[str, Key]] | None:
+def records_removed(config: pytest.Config, run: Run) -> set[tuple[str, Key]] | None:
     """Records to remove, by target; None of a run that was not asked for everything, or did not come to its end.
 
     Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.
     """
-    finding = config.stash.get(stash.FINDING, None)
-    found = finding.found if finding is not None else None
-    if finding is None or found is None or config.stash[stash.OPTIONS].update != "all":
+    store, found = run.store, run.results.found
+    if found is None or run.options.update != "all":
         return None
-    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= finding.ends.keys():
+    if found.failed or found.skipped or found.selected != found.tests or not found.tests <= run.results.ends.keys():
         return None
     try:
         records = [(target, key) for target in store.targets() for key in store.keys(target)]
     except BaselineError:  # which the tests and the end of the run tell
         return None
     had = dict[tuple[str, str], set[Key]]()
-    for test in evidence:
+    for test in run.results.evidence:
         archs = {arch for work in test.workloads for arch in work.static}
         for target in archs | ({test.device.slug} if test.device is not None else set()):
             if test.whole:
@@ -123,7 +113,7 @@ def records_removed(
     return {
         (target, key)
         for target, key in records
-        if (is_deleted(config, found, key) and _without_parameters(key) not in found.tests)
+        if (found.lacks(config, key) and _without_parameters(key) not in found.tests)
         or key not in had.get((target, key.node_id), {key})
     }
 

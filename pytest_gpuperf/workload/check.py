@@ -7,11 +7,10 @@ simulations, or PyTorch's tensors.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import reprlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
@@ -21,7 +20,6 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request, asked_of
 
-UNTIMED = "; nothing was timed"
 SEED_BITS = 31
 """Of what a factory of inputs is given: every library's generator takes it."""
 
@@ -56,20 +54,17 @@ def run_and_check(worker: Run, request: Request) -> None:
 
 def check_again(worker: Run, request: Request, timed_runs: int) -> None:
     """The same after ``timed_runs`` or more.  Raises ``WrongResult`` for an ``AssertionError`` of the check."""
-    if request.check is None:
-        return
     try:
-        run_and_check(worker, request)
+        if request.check is not None:
+            run_and_check(worker, request)
     except AssertionError as problem:
-        said = str(problem).removeprefix(f"{request.name}: ").replace(UNTIMED, "") or "its check failed"
-        remedy = "if it works in place or adds to what it finds, give reset="
+        why = str(problem).removeprefix(f"{request.name}: ") or "its check failed"
+        remedy = "if it works in place or adds to what it finds, give reset=, which restores all that a run changes"
         if request.fresh is not None:
             remedy = "find out what the workload keeps from one run for the next"
-        elif request.reset is not None:
-            remedy = "reset= leaves something as it was not before the first run: restore all that the workload changes"
         raise WrongResult(
             f"{request.name} was right on its first run and wrong after {timed_runs} more, so none of its times "
-            f"counts: {said}\n{remedy}"
+            f"counts: {why}\n{remedy}"
         ) from problem
 
 
@@ -79,21 +74,14 @@ def _require_yes(name: str, answer: Any) -> None:
         for one in answer.values() if isinstance(answer, Mapping) else answer:
             _require_yes(name, one)
         return
-    if callable(answer) or isinstance(answer, Iterator | Awaitable | AsyncIterator):
-        if inspect.iscoroutine(answer):
-            answer.close()  # or Python warns of it, too
-        raise BadArgument(
-            f"{name}: the check of its result returned a {type(answer).__name__}, which did not run, so it compared "
-            f"nothing: run it in the check{UNTIMED}"
-        )
     is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
     if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
         said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
-        raise WrongResult(f"{name}: the check of its result returned {said}{UNTIMED}")
+        raise WrongResult(f"{name}: the check of its result returned {said}")
     if answer is not None and answer is not True and not is_array_of_bool:
         raise BadArgument(
             f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}, which "
-            f"says neither yes nor no: compare in the check, which returns True or False, or raises{UNTIMED}"
+            "says neither yes nor no, or did not run: compare in the check, which returns True or False, or raises"
         )
 
 
@@ -112,9 +100,7 @@ class FreshInputs:
         self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
         self._targets: dict[Any, Any] = {}
         self._make()
-        self._targets = first = {
-            key: _detached(one).clone() if hasattr(one, "clone") else one.copy() for key, one in self._made.items()
-        }
+        self._targets = first = {key: _copy(one) for key, one in self._made.items()}
         if launch is not None:
             self._targets = _arrays_read_by(launch, outputs, first if self._by_name else None)
         self._make()
@@ -186,7 +172,7 @@ def poison(array: Any) -> None:
     data = _detached(array)
     flat = data.reshape(-1)
     if not (flat.is_contiguous() if hasattr(flat, "detach") else flat.flags.c_contiguous):
-        flat = flat.clone() if hasattr(flat, "detach") else flat.copy()
+        flat = _copy(flat)
     _bytes(flat)[...] = POISON
     data[...] = flat.reshape(data.shape)
 
@@ -199,6 +185,11 @@ def _bytes(array: Any) -> Any:
 def _detached(array: Any) -> Any:
     """The array; of a tensor one on the same memory that takes part in no gradient."""
     return array.detach() if hasattr(array, "detach") else array
+
+
+def _copy(array: Any) -> Any:
+    data = _detached(array)
+    return data.clone() if hasattr(data, "clone") else data.copy()
 
 
 def _described(array: Any) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
-import pytest
 
-from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.metric_request import derive, names_of, rules_for
+from pytest_gpuperf.counters.metric_request import names_of, rules_for
 from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -21,8 +18,6 @@ from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request
 
-WORKER_INPUT = "gpuperf_counters"
-"""Under this name a pytest-xdist worker is told the folder of what was collected."""
 NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
@@ -48,26 +43,14 @@ def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
         worker.device.synchronize()
 
 
-def collected_of(config: pytest.Config) -> Collected:
-    """What the run's profiling brought; a pytest-xdist worker finds it in a file."""
-    run = stash.run_of(config)
-    if run.collected is None:
-        given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
-        found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
-        if given and (path := Path(given) / exchange.COLLECTED).exists():
-            found = msgspec.json.decode(path.read_bytes(), type=Collected)
-        run.collected = found
-    return run.collected
-
-
 def counted(
     worker: Run, evidence: WorkloadEvidence, request: Request
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
-    """The evidence with its counters and their judgement; and counters with derived ones for the test, or why none."""
+    """The evidence with its counters and their judgement; and counters for the test, or why none."""
     key = evidence.key
     if not worker.options.ncu:
         return evidence, NOT_COUNTED
-    collected = collected_of(worker.config)
+    collected = worker.collected or Collected(problem="nothing was collected", remedy="see the beginning of the run")
     target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:
@@ -77,7 +60,7 @@ def counted(
         evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
         judgements=(_judge(worker, key, request, found, target),),
     )  # fmt: skip
-    return evidence, {**found.counters, **derive(found.counters)}
+    return evidence, found.counters
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -99,13 +82,12 @@ def _judge(worker: Run, key: Key, request: Request, found: CollectedWorkload, ta
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     old = baseline.counters if baseline else {}
-    before, after = {**old, **derive(old)}, {**found.counters, **derive(found.counters)}
-    rules = rules_for(dict.fromkeys([*before, *after]), own, request.cache)
+    rules = rules_for(dict.fromkeys([*old, *found.counters]), own, request.cache)
     if baseline:
         ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
         rules = list(widened(rules, Counts(baseline.counters, ranges)))
     return compare_counters(
-        key, target, before, after, rules,
+        key, target, old, found.counters, rules,
         before=Conditions(baseline.identity, baseline.cache) if baseline else None,
         after=Conditions(found.identity, found.cache), notes=found.notes,
     )  # fmt: skip

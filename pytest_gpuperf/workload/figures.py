@@ -5,11 +5,7 @@ Only what the test asks for is measured, after the time, so that nothing of it i
 
 from __future__ import annotations
 
-import itertools
 import math
-import secrets
-import statistics
-import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -19,21 +15,15 @@ from pytest_gpuperf.arguments import number_of
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Beside, HostTime
 from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
 from pytest_gpuperf.test_record import TestRecord
-from pytest_gpuperf.timing import host_blocks
-from pytest_gpuperf.timing.compare import wants_more
-from pytest_gpuperf.timing.host_blocks import HostBlock
+from pytest_gpuperf.timing.host_time import host_time
 from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
-
-RECORDED_BLOCKS = 16
-"""Of a host time that is compared with nothing, one to be recorded among them."""
 
 
 def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
@@ -108,42 +98,27 @@ def array_bytes(launch: Launch) -> int:
 
 
 def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
-    """The ratio of its host time to fixed work, judged where this process gates.  A loss waits for a second process."""
-    request, device, task = work.request, work.worker.device, work.worker.options.task
-    calls = host_blocks.calls_of(work.expected_ns())
-    cost = host_blocks.host_cost(request.workload, request.reset, device.synchronize, calls)
-    blocks = host_blocks.blocks_beside(cost, host_blocks.interpreter_cost, secrets.randbits(32))
-    made_by = host_blocks.interpreter(device.facts.driver)
-    record, now = _on_record(work).host, HostTime((1.0,), 1.0, host_blocks.cpu_model(), made_by)
-    obstacle = None if record is None else secondary.incomparable(work.key, work.target, record, now)
-    if record is None or obstacle is not None or not (_gates(work) or work.confirms):
-        judged = [obstacle or secondary.new(work.key, work.target, "host")] if _gates(work) else []
-        return _figure(now, list(itertools.islice(blocks, RECORDED_BLOCKS))), judged
-    limits = secondary.limits_of(request.measure["host"])
-    alpha = CONFIRMING_ALPHA if work.confirms else work.worker.next_share(work.key.node_id)
-    recorded, began = secondary.recorded_log(record), time.perf_counter()
-    taken: list[HostBlock] = []
-    r: list[float] = []
-    while not taken or wants_more(r, (), limits, alpha, (time.perf_counter() - began) / request.budget_s):
-        taken.append(next(blocks))
-        r.append(taken[-1].r - recorded)
-    figure = _figure(now, taken)
-    first = Comparison(r=tuple(r), means=(), seed=0, time_ns=figure.time_ns)
-    if isinstance(task, ConfirmTask):
-        leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, comparison=first))
-        return figure, []
+    """Its host time beside fixed work, judged where this process gates.  A change waits for a second process."""
+    request, device, task, record = work.request, work.worker.device, work.worker.options.task, _on_record(work).host
+    now = host_time(
+        request.workload, request.reset, device.synchronize, work.expected_ns(), driver=device.facts.driver,
+        budget_s=request.budget_s,
+    )  # fmt: skip
+    if isinstance(task, ConfirmTask) and record is not None:
+        time_ns = secondary.as_on_record(record, now)
+        leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, time_ns=time_ns))
+    if not _gates(work):
+        return now, []
+    if record is None:
+        return now, [secondary.new(work.key, work.target, "host")]
+    if (obstacle := secondary.incomparable(work.key, work.target, record, now)) is not None:
+        return now, [obstacle]
 
-    def settle(found: Sequence[Confirmation]) -> Judgement | None:
-        later = [one.comparison for one in found if one.comparison is not None]
-        return secondary.judge_host_time(work.key, work.target, record, limits, alpha, [first, *later])
+    def settle(found: Sequence[Confirmation]) -> Judgement:
+        after_ns, second_ns = secondary.as_on_record(record, now), found[0].time_ns if found else None
+        return secondary.judge_host_time(work.key, work.target, record, after_ns, request.measure["host"], second_ns)
 
     judgement = settle(())
-    assert judgement is not None
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
         work.worker.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
-    return figure, [judgement]
-
-
-def _figure(now: HostTime, taken: Sequence[HostBlock]) -> HostTime:
-    ratio, time_ns = (statistics.median(values) for values in zip(*taken, strict=True))
-    return msgspec.structs.replace(now, ratios=(math.exp(ratio),), time_ns=time_ns)
+    return now, [judgement]

@@ -1,8 +1,7 @@
 """Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
 
 An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
-revision of its baseline in a process of its own.  ``judge`` decides.  An A/A test pairs a launch with itself: a
-difference that it shows comes from the machine, and the run warns.
+revision of its baseline in a process of its own.  ``judge`` decides.
 """
 
 from __future__ import annotations
@@ -14,221 +13,128 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.layout import cubin_path
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.machine_code.binary import stored_binary
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.device.arguments import recorded_arguments
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError
+from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, log_e_slower
-from pytest_gpuperf.judge.same_work import explain, other_arguments
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
+from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
-from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.model.time_record import RecordedRound, Round, TimeRecord, mean_time_ns, rounds_on
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns, rounds_on
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed
+from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed, serve
 from pytest_gpuperf.revision.process import NotPaired
-from pytest_gpuperf.timing.compare import Compared, compare
+from pytest_gpuperf.run import Run
+from pytest_gpuperf.test_record import CheckedOnly, TestRecord
+from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
-from pytest_gpuperf.timing.rounds import LONG_NS, Rounds
-from pytest_gpuperf.workload.baseline_kernel import NotLaunched, baseline_launch, changes_since
-from pytest_gpuperf.workload.timed_workload import UNCHANGED_ROUNDS, UNCHANGED_S, TimedWorkload, one_round, take
+from pytest_gpuperf.timing.rounds import Rounds
+from pytest_gpuperf.workload.aa_test import draw_aa_test
+from pytest_gpuperf.workload.check import check_again
+from pytest_gpuperf.workload.confirm import leave
+from pytest_gpuperf.workload.figures import measure_figures
+from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.timed_workload import (
+    TimedWorkload,
+    interval_of,
+    record_of,
+    take,
+    take_briefly,
+    take_for_record,
+)
 
 MOST_KERNELS = 8
 """Of a callable that a note names."""
-AA_BUDGET_S, AA_ALPHA = 0.2, 1e-3
-"""Of an A/A test: its wall-clock bound, a block more may be under way; and its error rate in either direction."""
+_REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
 @dataclasses.dataclass(frozen=True)
 class Timed:
     """What became of a workload's time."""
 
-    rounds: tuple[Round, ...]
+    taken: Rounds
     judgement: Judgement | None = None
-    disturbances: tuple[str, ...] = ()
     suspect: Suspect | None = None
     """Waits for another process, at the end of the test."""
     comparison: Comparison | None = None
     problem: str = ""
     """Why there is none, for the process that this one confirms for."""
 
-    @classmethod
-    def unpaired(cls, taken: Rounds, judgement: Judgement, problem: str) -> Timed:
-        return cls(taken.rounds, judgement, taken.disturbed, problem=problem)
+
+def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
+    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
+    evidence, task = book.workloads[request.name], worker.options.task
+    work = TimedWorkload(worker, request, evidence.key, request.identity())
+    if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
+        serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
+    passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
+    timed = Timed(take(work, 1, 0.0)) if passed_over else _gate_time(work)
+    taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
+    if taken.rounds:
+        check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+        evidence = msgspec.structs.replace(
+            evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
+            interval_ns=interval_of([one.midmean for one in taken.rounds]),
+        )  # fmt: skip
+    judged = [timed.judgement] if timed.judgement is not None else []
+    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
+    worker.suspects += [timed.suspect] if timed.suspect is not None else []
+    if isinstance(task, ConfirmTask):
+        time_ns = taken.time_ns if taken.rounds else 0.0
+        leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
+                                 problem=timed.problem, time_ns=time_ns))  # fmt: skip
+    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
+        draw_aa_test(work)
+    measure_figures(work, book)
+    return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
-def gate_time(work: TimedWorkload) -> Timed:
+def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
-    record = work.baseline
+    record, launch, which = work.baseline, work.request.launch, work.worker.options.time
     case = _case(work, record)
     if record is None or not (record.rounds or work.worker.revision):
         taken = take(work)
-        return Timed.unpaired(taken, time_verdict.new(case, taken.time_ns), "there is no baseline")
-    if work.request.launch is None:
+        return Timed(taken, time_verdict.new(case, taken.time_ns), problem="there is no baseline")
+    if launch is None:
         return _gate_callable(work, case, record)
-    if work.worker.options.time == "all" or not work.identity.same_execution(record.identity):
-        return _gate_kernel(work, case, record, work.request.launch)
+    if which == "all" or not work.identity.same_execution(record.identity):
+        return _gate_kernel(work, case, record, launch)
     reason = "the machine code and its launch are those of the baseline"
-    if work.worker.options.time == "changed":
-        return Timed((), time_verdict.unchanged(case, f"{reason}; not timed"))
-    budget_s = min(UNCHANGED_S, work.request.budget_s)
-    taken = take(work, UNCHANGED_ROUNDS, budget_s) if case.record_ns else one_round(work)
-    return Timed.unpaired(taken, time_verdict.unchanged(case, reason, taken.time_ns), reason)
+    if which == "changed":
+        return Timed(Rounds(()), time_verdict.unchanged(case, f"{reason}; not timed"))
+    taken = take_briefly(work)
+    return Timed(taken, time_verdict.unchanged(case, reason, taken.time_ns), problem=reason)
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
-    cause, here, new = "", _recorded_here(work, record), work.identity
-    if work.request.launch is not None and record is not None and not new.same_execution(old := record.identity):
-        cause = explain(old, new)
-        cause += "; the baseline ran with its own" if other_arguments(old, new) else ""
+    worker, request, cause, record_ns = work.worker, work.request, "", 0.0
+    if record is not None and worker.revision is None and record.rounds:
+        alike = (record.cache, record.timer) == (request.cache, worker.timer.name)
+        rounds = rounds_on(worker.device.facts.uuid, record) or record.rounds  # on this GPU if there are any
+        record_ns = mean_time_ns(rounds) if alike else 0.0
+    if request.launch is not None and record is not None and not work.identity.same_execution(record.identity):
+        cause = explain(record.identity, work.identity)
+        cause += "; the baseline ran with its own" if other_arguments(record.identity, work.identity) else ""
     return TimeCase(
-        key=work.key, target=work.target, limits=work.request.limits, pair_slot=work.request.pair_slot,
-        alpha=CONFIRMING_ALPHA if work.confirms else work.worker.next_share(work.key.node_id),
-        cause=cause, record_ns=mean_time_ns(here) if here else 0.0,
-    )  # fmt: skip
-
-
-def _recorded_here(work: TimedWorkload, record: TimeRecord | None) -> Sequence[RecordedRound]:
-    """The rounds on record that today's compare with: by this timer and cache state, on this GPU if there are any."""
-    taken_alike = record is not None and (record.cache, record.timer) == (work.request.cache, work.worker.timer.name)
-    if record is None or not taken_alike or work.worker.revision is not None:
-        return ()
-    return rounds_on(work.worker.device.facts.uuid, record) or record.rounds
-
-
-# --- kernels -------------------------------------------------------------------------------------
-
-
-def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
-    """Let the baseline's machine code run beside the candidate's."""
-    problem = ""
-    try:
-        baseline = baseline_launch(work.worker, work.key, record, launch)
-        compared = compare_with_baseline(work, case, launch, baseline, work.request.budget_s)
-    except NotLaunched as error:
-        problem = str(error)
-    except LoadError as error:
-        problem = f"the baseline's machine code cannot be loaded: {error}"
-    if problem:  # behind the handlers, whose error would keep the copies of the arrays
-        return _not_comparable(take(work), case, problem)
-    first = compared.comparison
-    judgement = time_verdict.by_blocks(case, first)
-    if judgement.verdict is Verdict.SLOWER:
-        changes = changes_since(work.worker, work.key, record, launch)
-        judgement = msgspec.structs.replace(judgement, changes=changes)
-
-    def settle(found: Sequence[Confirmation]) -> Judgement:
-        return time_verdict.by_blocks(case, first, found[0].comparison)
-
-    return Timed(compared.rounds, judgement, (), _suspect(work, judgement, settle, first.seconds), first)
-
-
-def compare_with_baseline(
-    work: TimedWorkload, case: TimeCase, launch: Launch, baseline: BaselineLaunch, budget_s: float
-) -> Compared:
-    """Paired blocks of the baseline's machine code and the workload's launch.  Raises ``LoadError``."""
-    worker, request = work.worker, work.request
-    opponent = CubinOpponent(worker.device, worker.timer, launch, baseline, reset=request.reset, cache=request.cache)
-    return compare(
-        worker.device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-        budget_s=budget_s, burst=case.pair_slot == "sustained", session=worker.session.id,
-    )  # fmt: skip
-
-
-def pair_with_itself(work: TimedWorkload) -> None:
-    """Pair the first launch of a test that was chosen for it with itself, if it takes less than a millisecond."""
-    launch, node_id = work.request.launch, work.key.node_id
-    if launch is None or work.expected_ns() >= LONG_NS:
-        return
-    case = TimeCase(work.key, work.target, work.request.limits, AA_ALPHA)
-    found = compare_with_baseline(work, case, launch, BaselineLaunch(launch.binary), AA_BUDGET_S).comparison
-    work.worker.self_pair_readings[node_id] = SelfPairReading(
-        workload=work.key.workload, ratio=found.ratio, blocks=len(found.r), seed=found.seed,
-        log_e_slower=log_e_slower(found.r, case.limits),
-        log_e_faster=log_e_slower([-one for one in found.r], case.limits),
+        key=work.key, target=work.target, limits=request.limits,
+        alpha=CONFIRMING_ALPHA if work.confirms else worker.next_share(work.key.node_id),
+        cause=cause, record_ns=record_ns,
     )  # fmt: skip
 
 
 def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
-    return Timed.unpaired(taken, time_verdict.not_comparable(case, why, taken.time_ns), why)
-
-
-# --- callables -----------------------------------------------------------------------------------
-
-
-def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
-    """Let the baseline's revision run the callable beside this one, each in its process."""
-    worker, options = work.worker, work.worker.options
-    taken = take(work, budget_s=work.request.budget_s / 4)
-    now_ns = taken.time_ns
-    if record.identity.launch != work.identity.launch:
-        was, now = record.identity.launch, work.identity.launch
-        return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
-    bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = options.time == "all" or worker.revision is not None or work.confirms
-    if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
-        reason = "no file that it may run changed since the commit of its record"
-        return Timed.unpaired(taken, time_verdict.unchanged(case, reason, now_ns), reason)
-    case = dataclasses.replace(case, limits=limits_of_processes(case.limits, now_ns), by_process=True)
-    try:
-        compared = compare_with_revision(
-            worker, work.key, work.identity, work.request.workload, work.request.reset, case.limits, case.alpha,
-            cache=work.request.cache, duration_ns=now_ns, budget_s=work.request.budget_s,
-        )  # fmt: skip
-    except NotPaired as problem:
-        return _by_record(work, case, taken, bound, str(problem))
-    first, kernels = compared.comparison, _kernels_of(work)
-
-    def settle(found: Sequence[Confirmation]) -> Judgement | None:
-        judged = time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
-        return judged and _with_kernels(judged, kernels)
-
-    judgement = _with_kernels(time_verdict.by_blocks(case, first), kernels)
-    suspect = _suspect(work, judgement, settle, first.seconds)
-    return Timed(taken.rounds, judgement, taken.disturbed, suspect, first)
-
-
-def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
-    """The verdict on a callable that cannot be paired, for this reason."""
-    now_ns, revision = taken.time_ns, work.worker.revision
-    if revision is not None:
-        return _not_comparable(taken, case, f"it cannot be paired with {revision.name}: {obstacle}")
-    other = _other_machine(work) if case.record_ns else "it was recorded with another timer or cache state"
-    if other:
-        reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
-        judged = case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns)
-        return Timed.unpaired(taken, judged, obstacle)
-    kernels = _kernels_of(work)
-
-    def settle(found: Sequence[Confirmation]) -> Judgement:
-        times_ns = [now_ns, *(one.time_ns for one in found[:1])]
-        return _with_kernels(time_verdict.by_record(case, times_ns, bound, obstacle), kernels)
-
-    judgement = settle(())
-    return Timed(taken.rounds, judgement, taken.disturbed, _suspect(work, judgement, settle))
-
-
-def _other_machine(work: TimedWorkload) -> str:
-    """The driver, if it differs from that of every session on record; else empty."""
-    record, driver = work.baseline, work.worker.session.driver
-    drivers = {one.driver for one in record.sessions} if record is not None else set()
-    return "" if driver in drivers else f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {driver}"
-
-
-def _kernels_of(work: TimedWorkload) -> str:
-    """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
-    seen = work.worker.timer.kernel_breakdown
-    kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
-    shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
-    more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []
-    return f"its kernels: {', '.join(shown + more)}" if kernels else ""
-
-
-def _with_kernels(judgement: Judgement, kernels: str) -> Judgement:
-    """With this note on its kernels, where it did not pass."""
-    notes = () if judgement.verdict.is_pass or not kernels else (kernels,)
-    return msgspec.structs.replace(judgement, notes=(*judgement.notes, *notes))
+    return Timed(taken, time_verdict.not_comparable(case, why, taken.time_ns), problem=why)
 
 
 def _suspect(
@@ -238,3 +144,134 @@ def _suspect(
     if judgement.verdict is not Verdict.SLOWER or work.confirms:
         return None
     return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds))
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
+    """Let the baseline's machine code run beside the candidate's."""
+    worker, request, problem = work.worker, work.request, ""
+    device, timer = worker.device, worker.timer
+    try:
+        baseline = baseline_launch(worker, work.key, record, launch)
+        opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
+        compared = compare(
+            device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
+            budget_s=request.budget_s, sustained=request.sustained, session=worker.session.id,
+        )  # fmt: skip
+    except NotLaunched as error:
+        problem = str(error)
+    except LoadError as error:
+        problem = f"the baseline's machine code cannot be loaded: {error}"
+    if problem:  # behind the handlers, whose error would keep the copies of the arrays
+        return _not_comparable(take(work), case, problem)
+    first = compared.comparison
+    judgement = time_verdict.by_blocks(case, first)
+
+    def settle(found: Sequence[Confirmation]) -> Judgement:
+        return time_verdict.by_blocks(case, first, found[0].comparison)
+
+    return Timed(Rounds(compared.rounds), judgement, _suspect(work, judgement, settle, first.seconds), first)
+
+
+class NotLaunched(Exception):
+    """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
+
+
+def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
+    """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``.
+
+    It runs on the candidate's arrays; under CI not if the default branch lacks it (``worker.trust``).
+    """
+    if not record.cubin:
+        raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
+    try:
+        cubin, old = worker.store.cubin(record.cubin), record.identity
+        binary = stored_binary(cubin, record.symbol, launch.binary.arch, old.code)
+    except BaselineError as problem:
+        raise NotLaunched(f"the machine code of the record of {key} is refused: {problem}") from problem
+    except CompileProblem as problem:
+        why = f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}"
+        raise NotLaunched(f"the machine code of the record of {key} is refused: {why}") from problem
+    binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
+    if distrust := worker.trust.why_not_launched(record.cubin):
+        raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
+    was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
+    arguments = configuration = None
+    try:
+        launch.kernel.variables.check_other(binary, old.launch)
+        if was != now or other_arguments(old, launch.identity()):
+            arguments = recorded_arguments(old.arguments, launch.identity().arguments)
+            launch.values_for(binary, arguments)  # raises for what does not fit the kernel's parameters
+        if record.grid is not None and record.block is not None:
+            attributes = attributes_of(old.launch)
+            configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
+            require_limits(binary, worker.device.facts, configuration)
+    except LaunchError as problem:
+        sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
+        changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
+        why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
+        raise NotLaunched(why) from problem
+    return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
+
+
+# --- callables -----------------------------------------------------------------------------------
+
+
+def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
+    """Let the baseline's revision run the callable beside this one, each in its process."""
+    worker, options, request = work.worker, work.worker.options, work.request
+    taken = take(work, budget_s=request.budget_s / 4)
+    now_ns, was, now = taken.time_ns, record.identity.launch, work.identity.launch
+    if was != now:
+        return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
+    bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
+    by_choice = options.time == "all" or worker.revision is not None or work.confirms
+    if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
+        reason = "no file that it may run changed since the commit of its record"
+        return Timed(taken, time_verdict.unchanged(case, reason, now_ns), problem=reason)
+    limits = limits_of_processes(case.limits, now_ns)
+    case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
+    try:
+        first = compare_with_revision(
+            worker, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
+            cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
+        ).comparison  # fmt: skip
+    except NotPaired as problem:
+        return _by_record(work, case, taken, bound, str(problem))
+
+    def settle(found: Sequence[Confirmation]) -> Judgement | None:
+        return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
+
+    judgement = time_verdict.by_blocks(case, first)
+    return Timed(taken, judgement, _suspect(work, judgement, settle, first.seconds), first)
+
+
+def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
+    """The verdict on a callable that cannot be paired, for this reason."""
+    worker, record, now_ns = work.worker, work.baseline, taken.time_ns
+    if worker.revision is not None:
+        return _not_comparable(taken, case, f"it cannot be paired with {worker.revision.name}: {obstacle}")
+    drivers = {one.driver for one in record.sessions} if record is not None else set()
+    other = "" if case.record_ns else "it was recorded with another timer or cache state"
+    if case.record_ns and worker.session.driver not in drivers:
+        other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {worker.session.driver}"
+    if other:
+        reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
+        return Timed(taken, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
+
+    def settle(found: Sequence[Confirmation]) -> Judgement:
+        return time_verdict.by_record(case, [now_ns, *(one.time_ns for one in found[:1])], bound, obstacle)
+
+    judgement = settle(())
+    return Timed(taken, judgement, _suspect(work, judgement, settle))
+
+
+def _kernels_of(work: TimedWorkload) -> str:
+    """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
+    seen = work.worker.timer.kernel_breakdown
+    kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
+    shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
+    more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []
+    return f"its kernels: {', '.join(shown + more)}" if kernels else ""

@@ -73,7 +73,7 @@ class Measurement:
 
         Raises ``NotDeclared`` without ``measure=("memory",)``.
         """
-        return self._measured(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
+        return self._figure(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
 
     @property
     def host_ns(self) -> float:
@@ -82,23 +82,20 @@ class Measurement:
         Raises ``NotDeclared`` without ``measure=("host",)``.
         """
         host = self._beside.host
-        return self._measured(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
+        return self._figure(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
     def error(self) -> float:
         """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
-        return self._measured(self._beside.accuracy, "error", "accuracy=")
+        return self._figure(self._beside.accuracy, "error", "accuracy=")
 
     @property
     def _beside(self) -> Beside:
         return self._evidence.beside or Beside()
 
-    def _measured(self, value: _Figure | None, name: str, asking: str) -> _Figure:
+    def _figure(self, value: _Figure | None, name: str, asking: str) -> _Figure:
         if value is None and self._evidence.time is None:
             raise self._untimed
-        return self._declared(value, name, asking)
-
-    def _declared(self, value: _Figure | None, name: str, asking: str) -> _Figure:
         if value is None:
             raise NotDeclared(f"{self.name} has no {name}: ask for it, gpuperf(..., {asking})")
         return value
@@ -106,12 +103,12 @@ class Measurement:
     @property
     def bandwidth(self) -> float:
         """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
-        return self._declared(self._request.bytes, "bandwidth", "bytes=n") / self.time_ns * 1e9
+        return self._figure(self._request.bytes, "bandwidth", "bytes=n") / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
         """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
-        return self._declared(self._request.flops, "flops", "flops=n") / self.time_ns * 1e9
+        return self._figure(self._request.flops, "flops", "flops=n") / self.time_ns * 1e9
 
     def _record(self) -> StaticRecord:
         if not self.static:

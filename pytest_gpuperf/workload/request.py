@@ -7,11 +7,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.arguments import BadArgument, BesideKind
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CacheMode, Identity
-from pytest_gpuperf.model.verdict import PairSlot
 
 if TYPE_CHECKING:
     from pytest_gpuperf.workload.check import FreshInputs
@@ -33,15 +32,15 @@ class Request:
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
-    pair_slot: PairSlot
-    """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
+    sustained: bool = False
+    """Whether the kernel and its baseline each run for seconds at a time."""
     inputs: Callable[[int], Any] | None = None
     """Makes the inputs of a run from a seed."""
     outputs: tuple[Any, ...] = ()
     """Arrays that the workload writes, and that are poisoned before each checked run."""
-    measure: Mapping[BesideKind, float | None] = dataclasses.field(default_factory=dict)
+    measure: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
     """What to measure beside the time; a tolerance gates it, None is the usual one."""
     accuracy: Callable[[], Any] | None = None
     """Returns the error of the results of the last run."""

@@ -18,10 +18,8 @@ from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
 """Of a workload that is recorded, or compared with nothing that could run beside it."""
-UNCHANGED_ROUNDS, UNCHANGED_S = 2, 0.05
-"""Rounds of unchanged code, and the time for them: they only have to show by how many per cent the machine moved."""
-BRIEF_S = 0.02
-"""For a round that nothing is compared with: some 30 samples of a launch of 100 us, 5 of longer ones."""
+BRIEF_ROUNDS, BRIEF_S = 2, 0.05
+"""Rounds that no verdict rests on, and the time for them: they show by how many per cent the machine moved."""
 RETAKES = 3
 """How often disturbed rounds are taken again before they are handed over as disturbed."""
 
@@ -52,12 +50,6 @@ class TimedWorkload:
         return isinstance(self.worker.options.task, ConfirmTask)
 
     @property
-    def recorded_ns(self) -> float:
-        """What one run took when its baseline was recorded, at most; 0 without one."""
-        rounds = self.baseline.rounds if self.baseline is not None else ()
-        return max((one.midmean for one in rounds), default=0.0)
-
-    @property
     def timed(self) -> Workload:
         """The work of a sample."""
         return Workload(self.request.workload, self.request.reset, self.request.cache)
@@ -68,7 +60,7 @@ class TimedWorkload:
 
     def expected_ns(self) -> float:
         """About what the longer of baseline and workload takes."""
-        return max(self.recorded_ns, self.probed_ns())
+        return max(self.worker.recorded_ns, self.probed_ns())
 
 
 def take(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
@@ -77,7 +69,7 @@ def take(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None
     return take_rounds(
         worker.device, worker.timer, work.timed, count, session=worker.session.id,
         budget_s=work.request.budget_s if budget_s is None else budget_s,
-        duration_ns=work.recorded_ns or work.probed_ns(),
+        duration_ns=worker.recorded_ns or work.probed_ns(),
     )  # fmt: skip
 
 
@@ -90,9 +82,9 @@ def take_for_record(work: TimedWorkload) -> Rounds:
     return taken
 
 
-def one_round(work: TimedWorkload) -> Rounds:
-    """A short round, so that assertions on times have something to look at; it is compared with nothing."""
-    return take(work, 1, min(BRIEF_S, work.request.budget_s))
+def take_briefly(work: TimedWorkload) -> Rounds:
+    """Rounds for assertions on times and for the record's ratio; no verdict rests on them."""
+    return take(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
 
 
 def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
@@ -100,7 +92,7 @@ def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
     request, launch = work.request, work.request.launch
     return TimeRecord(
         identity=work.identity, timer=work.worker.timer.name, cache=request.cache,
-        rounds=tuple(one.recorded() for one in rounds),
+        rounds=tuple(Round(session=one.session, midmean=one.midmean) for one in rounds),
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,

@@ -41,15 +41,6 @@ def scaling(gpu: Gpu) -> Callable[[], Any]:
     return lambda: cupy.multiply(source, 2.0, out=target)
 
 
-def test_pytorch_launches_on_the_stream_of_the_workload(cuda_device: CudaDevice) -> None:
-    torch = pytest.importorskip("torch")
-    torch.zeros(1, device="cuda")
-    before = torch.cuda.current_stream().cuda_stream
-    with cuda_device.current():
-        assert torch.cuda.current_stream().cuda_stream == cuda_device.stream_pointer
-    assert torch.cuda.current_stream().cuda_stream == before != cuda_device.stream_pointer
-
-
 @pytest.mark.parametrize("name", ["cupti", "graph"])
 def test_pytorch_and_cupy_are_timed_alike_for_the_same_copy(cuda_device: CudaDevice, name: TimerName) -> None:
     import cupy
@@ -82,33 +73,6 @@ def test_a_backward_pass_of_pytorch_is_timed_whole(cuda_device: CudaDevice, cupt
 
     with cuda_device.current():
         assert median(cupti, step) == pytest.approx(median(cupti, in_this_thread), rel=0.05)
-
-
-def test_work_on_the_default_stream_comes_behind_the_flush(
-    cuda_device: CudaDevice, cupti: Timer, scaling: Callable[[], Any]
-) -> None:
-    import cupy
-
-    def on_the_default_stream() -> None:
-        with cupy.cuda.Stream.null:
-            scaling()
-
-    with cuda_device.current():
-        assert median(cupti, on_the_default_stream) == pytest.approx(median(cupti, scaling), rel=0.05)
-
-
-def test_work_on_the_default_stream_cannot_be_captured(cuda_device: CudaDevice, scaling: Callable[[], Any]) -> None:
-    import cupy
-
-    def on_the_default_stream() -> None:
-        with cupy.cuda.Stream.null:
-            scaling()
-
-    timer = cuda_device.timer("graph")
-    with cuda_device.current(), pytest.raises(TimerError, match=r"instead of gpu\.stream"):
-        timer.measure([Slot(on_the_default_stream, 3)], "cold")
-    with cuda_device.current():
-        assert median(timer, scaling) > 0
 
 
 def spinning(cycles: int) -> Callable[[], None]:

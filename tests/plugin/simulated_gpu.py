@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.machine_code.ready_made import binary_of
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
@@ -29,7 +29,7 @@ FACTS = DeviceFacts(
     l2_bytes=50 << 20, memory_bytes=80 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
     max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
     shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
-    driver="580.0", cuda="13.0", cupy="none", power_limit_w=700, ecc=True, mig=False,
+    driver="580.0",
 )  # fmt: skip
 
 Implementation = Callable[..., None]
@@ -56,7 +56,7 @@ def instructions_of(binary: KernelBinary) -> int:
 
 @functools.cache
 def _instructions(cubin: bytes, symbol: str, arch: str) -> int:
-    return binary_of(cubin, symbol, arch).profile.instructions
+    return ready_made(cubin, symbol, place="the simulated GPU", arch=arch).profile.instructions
 
 
 class SimulatedKernel:
@@ -178,7 +178,7 @@ class SimulatedGpu:
         self.written: list[tuple[str, str, bytes]] = []
         """Hash of the cubin, symbol and content of each variable that was filled."""
         self._range = ""
-        self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
+        self._state = state or DeviceState(sm_clock_mhz=1980)
 
     def noise(self) -> float:
         share, longer = self._second_kind
@@ -216,9 +216,6 @@ class SimulatedGpu:
 
     def is_idle(self) -> bool:
         return not self.endless
-
-    def memory(self) -> DeviceMemory:
-        return DeviceMemory(total=80 << 30, free=30 << 30, arrays=40 << 30, unused=1 << 30)
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         """It has no memory of its own; see ``simulated_memory``."""

@@ -66,33 +66,6 @@ def test_commands_read_the_baselines_after_it(
     assert git(project.path, "status", "--porcelain", "--", "baselines")
 
 
-def test_other_arguments_are_not_comparable_and_another_launch_is_told(project: Suite) -> None:
-    """Both sides are told the same facts of a typical GPU, so that what asks for them is compared too."""
-    project.edit("test_suite.py", "args=(a, b, size)", "args=(a, b, size - gpu.sm_count)")
-    project.edit("test_suite.py", "grid=2", "grid=4")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([
-        "*work  NOT-COMPARABLE  on sm_90 (static)",
-        "    the workload changed: argument 3 was int32=1024 and is int32=892",
-        "*: the machine code is that of the baseline; the launch changed from grid=(2, *to grid=(4, *",
-        "3 workloads: 2 NOT-COMPARABLE, 1 SAME",
-    ])  # fmt: skip
-    result.stdout.no_fnmatch_line("*--update-baselines*")
-
-
-def test_a_test_that_launches_nothing_any_more_is_named(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.edit("test_suite.py", "    result = gpuperf(kernel", "    return\n    result = gpuperf(kernel")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines([
-        "test_suite.py::test_work[[]1024[]]: work is in * and was not reached: the test passed without it. Let it *",
-        "3 workloads: 2 NOT-MEASURED, 1 UNCHANGED",
-    ])  # fmt: skip
-    assert project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True).ret == 1
-
-
 def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     project.write("hog.cu", HOG)
     project.write("test_hog.py", hog_test("[]"))
@@ -164,14 +137,14 @@ def test_a_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.
 
 
 LEAVE = "pytest.exit('enough', returncode=0)"
-ENDED_THERE = "*was ended there before it was over"
-NO_END = "ERROR: *its tests did not come to an end*"
+ENDED_THERE = "* has nothing to compare with: the other process has ended (pytest exit status 0)"
+NO_END = "ERROR: *its tests cannot run: the other process has ended (pytest exit status 0)*"
 
 
 @pytest.mark.parametrize(
     ("place", "more", "status", "said"),
     [
-        ("test_suite.py", f"def test_zz():\n    {LEAVE}\n\n", 1, ENDED_THERE),
+        ("test_suite.py", f"@pytest.fixture\ndef gpu():\n    {LEAVE}\n\n", 1, ENDED_THERE),
         ("conftest.py", f"import pytest\ndef pytest_itemcollected():\n    {LEAVE}\n\n", 4, NO_END),
         ("conftest.py", f"import pytest\ndef pytest_collection_modifyitems():\n    {LEAVE}\n\n", 4, NO_END),
     ],
@@ -239,7 +212,7 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     result = project.run(*AGAINST, "-n", "2", subprocess=True)
     assert (result.ret, outcome(result)) == (0, {"static": 3})
     result.stdout.fnmatch_lines(["*doubling*SAME*"])
-    assert result.stdout.str().count("running the tests of") == 1
+    assert result.stdout.str().count("comparing with") == 1
 
 
 def test_the_merge_base_is_compared_with(project: Suite) -> None:
@@ -277,7 +250,7 @@ def test_a_conftest_that_breaks_there_is_told_with_its_log(project: Suite) -> No
     project.write("conftest.py", "")
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*its tests did not come to an end*", "*not today*"])
+    result.stderr.fnmatch_lines(["*its tests cannot run: *", "*not today*"])
 
 
 # --- with a simulated GPU ----------------------------------------------------------------------------
@@ -298,7 +271,7 @@ def test_unchanged_code_is_not_paired(gpu_project: Suite) -> None:
     result.stdout.no_fnmatch_line("*no time baseline*")
 
 
-def test_unchanged_code_has_one_short_round_for_what_looks_at_it(gpu_project: Suite) -> None:
+def test_unchanged_code_has_a_time_for_what_looks_at_it(gpu_project: Suite) -> None:
     gpu_project.write("test_rounds.py", ROUNDS)
     commit(gpu_project.path)
     result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
@@ -311,7 +284,7 @@ def test_rounds(cuda_kernel, gpu, gpuperf):
     a = gpu.random(1024, seed=1)
     b = gpu.empty_like(a)
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
-    assert result.interval_ns == (result.time_ns, result.time_ns) and result.time_ns > 0
+    assert result.interval_ns[0] <= result.time_ns <= result.interval_ns[1] and result.time_ns > 0
 """
 
 
@@ -368,7 +341,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monk
     project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
     git(project.path, "commit", "-qam", "No more")
     assert project.run(*AGAINST, subprocess=True).ret == 0
-    trees = [path.name for path in (cache / "worktrees").glob("*/*") if (path / ".git").exists()]
+    trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]
     assert trees == ["0"]  # the killed run's place was taken over
 
 
@@ -378,7 +351,7 @@ def test_a_killed_process_of_the_revision_is_an_error(project: Suite) -> None:
     project.write("test_suite.py", HANGS.replace("time.sleep(60)", "pass"))
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*did not come to an end: the other process has ended (pytest exit status -9)*"])
+    result.stderr.fnmatch_lines(["*its tests cannot run: the other process has ended (pytest exit status -9)*"])
 
 
 def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:

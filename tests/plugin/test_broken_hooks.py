@@ -11,10 +11,10 @@ def pytest_gpuperf_device(config, worker):
     {}
 """
 BROKEN = {
-    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None where it has nothing to",
+    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None where it has nothing",
     "pytest.skip('not today')": "raised Skipped: not today. To do: let it return None where it has nothing to give",
-    "return 'cuda:0'": "returned 'cuda:0': it returns a device, an object with facts, or None",
-    "return type('Mine', (), {'facts': None})": "returned <class '*Mine'>: it returns a device, an object with facts",
+    "return 'cuda:0'": "returned 'cuda:0', which has no facts. To do: let it return None where it has nothing to give",
+    "return type('Mine', (), {'facts': None})": "returned <class '*Mine'>, which has no facts",
 }
 
 

@@ -52,7 +52,7 @@ def test_what_adds_to_its_result_needs_a_reset_that_restores_it(gpu_suite, reset
     result = gpu_suite.run("--gpuperf", "-k", "other")
     result.assert_outcomes(failed=failed, passed=1 - failed)
     if failed and reset:
-        result.stdout.fnmatch_lines(["*restore all that the workload changes*"])
+        result.stdout.fnmatch_lines(["*which restores all that a run changes*"])
 
 
 def test_a_plain_run_checks_once(gpu_suite):

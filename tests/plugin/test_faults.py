@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.time_verdict import Confirmation

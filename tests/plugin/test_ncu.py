@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from counters_in_report import counters_in
 
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "0"), ("-n", "2")], ids=["plain", "n0", "n2"])
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
 
 
-@WORKERS
-def test_one_process_collects_for_every_workload(ncu_suite, workers):
+def test_one_process_collects_for_every_workload(ncu_suite):
     out = ncu_suite.path / "all.json"
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", f"--gpuperf-report={out}", *workers, subprocess=True)
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", f"--gpuperf-report={out}")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         ["gpuperf: counting 3 tests under ncu 2025.3.1.0", "gpuperf: counters of 3 workloads in *", "counters: 3 NEW"]
@@ -24,16 +22,14 @@ def test_one_process_collects_for_every_workload(ncu_suite, workers):
     assert set(found) == NODES
     other = found["test_suite.py::test_other"]["doubling"]
     assert other["counters"]["smsp__inst_executed.sum"] > 0
-    assert other["derived"]["derived:dram_bytes"] > 0
 
 
-@WORKERS
-def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, workers, monkeypatch):
-    result = counted.run("--gpuperf", "--gpuperf-ncu", *workers)
+def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, monkeypatch):
+    result = counted.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
-    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml", *workers)
+    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml")
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
@@ -78,11 +74,11 @@ def test_counters_alone_time_nothing_and_show_a_table(counted):
 def test_a_test_reads_its_counters(counted):
     counted.edit(
         "test_suite.py", "assert result.time_ns > 0",
-        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['derived:dram_bytes'] > 1e9",
+        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['dram__bytes_read.sum'] < 0",
     )  # fmt: skip
     result = counted.run("--gpuperf-ncu", "-k", "work")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*assert * > 1000000000.0"])
+    result.stdout.fnmatch_lines(["*assert * < 0"])
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "timed"])
@@ -133,9 +129,9 @@ def test_a_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeyp
 
 
 def test_counters_are_recorded_with_the_flags_of_the_run(ncu_suite):
-    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-profile=standard")
-    command = "pytest --gpuperf-ncu --update-baselines=new --gpuperf-profile=standard"
-    result.stdout.fnmatch_lines([f"next: record 3 new workloads: {command}, and commit the files"])
+    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-tolerance=0.01")
+    command = "pytest --update-baselines=new --gpuperf-ncu --gpuperf-tolerance=0.01"
+    result.stdout.fnmatch_lines([f"*no counters on record: record them with {command} and commit the files"])
 
 
 def test_a_changed_launch_is_not_comparable(counted):
@@ -198,9 +194,7 @@ def test_what_a_test_measures_after_its_first_time_is_told_as_missing(counted):
     )
     result = counted.run("--gpuperf", "--gpuperf-ncu", "test_early.py")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        ["*: second  NOT-MEASURED  on *(counters)", "    its test did not *", "counters: 1 NOT-MEASURED, 1 NEW"]
-    )
+    result.stdout.fnmatch_lines(["counters: 1 NEW, 1 NOT-MEASURED", "1 workload has no counters: its test did not *"])
 
 
 def test_peaks_are_not_measured_in_the_profiled_process(counted):
@@ -217,7 +211,7 @@ def test_other_code_in_the_profiled_process_is_no_counter_of_this_one(counted):
         "import os\n    a = gpu.random(512 if 'STAND_IN_NCU' in os.environ else 256, seed=2)",
     )  # fmt: skip
     result = counted.run("--gpuperf-ncu", "-k", "other")
-    result.stdout.fnmatch_lines(["    the profiled process ran other code or other arguments*"])
+    result.stdout.fnmatch_lines(["*no counters: the profiled process ran other code or other arguments*"])
 
 
 def test_tests_that_measure_nothing_are_not_profiled(counted):
@@ -237,3 +231,9 @@ def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
 def test_collecting_only_starts_nothing(counted):
     counted.run("--gpuperf-ncu", "--collect-only")
     assert counted.ncu_calls() == []
+
+
+def test_workers_take_no_counters(ncu_suite):
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", "-n", "2", subprocess=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --gpuperf-ncu: *leave -n out, or give -n 0"])

@@ -21,7 +21,6 @@ from pytest_gpuperf.read_options import ci_variable
         ("--gpuperf-arch=sm_80a", "accepts architectures separated by commas"),
         ("--gpuperf-open=maybe", "accepts fail, warn"),
         ("--gpuperf-time=some", "accepts changed, all, auto"),
-        ("--gpuperf-profile=strict", "accepts tight, standard, loose"),
         ("--gpuperf-tolerance=5", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-tolerance=nan", "accepts a number from 0.0005 to 0.5"),
         ("--gpuperf-cache=hot", "accepts cold, warm"),
@@ -128,9 +127,9 @@ def test_numbers_and_switches_are_such_in_the_table_of_pytest_9(suite):
 
 
 def test_ini_settings_count_and_flags_win(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_profile = loose\n")
-    suite.run().stdout.fnmatch_lines(["gpuperf: measuring and gating, profile loose, *"])
-    suite.run("--gpuperf-profile=standard").stdout.fnmatch_lines(["gpuperf: *profile standard*"])
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance = 0.03\n")
+    suite.run().stdout.fnmatch_lines(["gpuperf: measuring and gating, tolerance 3 %, *"])
+    suite.run("--gpuperf-tolerance=0.01").stdout.fnmatch_lines(["gpuperf: *tolerance 1 %*"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
@@ -148,14 +147,6 @@ def test_a_folder_given_by_flag_is_relative_to_the_current_one(suite, monkeypatc
     result.stdout.fnmatch_lines(["*doubling *UNCHANGED"])
 
 
-def test_a_profile_on_the_command_line_wins_over_a_tolerance_in_the_ini_file(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance = 0.03\n")
-    suite.run().stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
-    suite.run("--gpuperf-profile=loose").stdout.fnmatch_lines(["gpuperf: *profile loose*"])
-    both = suite.run("--gpuperf-profile=loose", "--gpuperf-tolerance=0.04")
-    both.stdout.fnmatch_lines(["gpuperf: *tolerance 4 %*"])
-
-
 @pytest.mark.parametrize("flag", ["--gpuperf-arch", "--gpuperf-baselines", "--gpuperf-ncu", "--update-baselines"])
 def test_a_flag_with_an_empty_value_is_refused(suite, flag):
     """What a shell makes of a variable that is not set."""
@@ -165,8 +156,8 @@ def test_a_flag_with_an_empty_value_is_refused(suite, flag):
 
 
 def test_an_empty_ini_setting_is_none(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_profile =\ngpuperf_arch =\n")
-    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *profile tight*"])
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_cache =\ngpuperf_arch =\n")
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *tolerance 0.5 %*"])
 
 
 NEAREST = """
@@ -174,9 +165,9 @@ import pytest
 
 @pytest.mark.gpuperf(tolerance=0.03, cache="warm")
 class TestNear:
-    @pytest.mark.gpuperf(profile="loose")
-    def test_profile(self, gpuperf):
-        assert gpuperf._settings.tolerance is None and gpuperf._settings.profile == "loose"
+    @pytest.mark.gpuperf(tolerance=0.01)
+    def test_tolerance(self, gpuperf):
+        assert gpuperf._settings.tolerance == 0.01 and gpuperf._settings.cache == "warm"
 
     @pytest.mark.gpuperf(cache="cold")
     def test_cache(self, gpuperf):
@@ -184,7 +175,7 @@ class TestNear:
 """
 
 
-def test_the_nearest_marker_wins_whichever_of_profile_and_tolerance_it_gives(suite):
+def test_the_nearest_marker_wins(suite):
     suite.write("test_near.py", NEAREST)
     suite.run("test_near.py").assert_outcomes(passed=2)
 
@@ -192,16 +183,14 @@ def test_the_nearest_marker_wins_whichever_of_profile_and_tolerance_it_gives(sui
 @pytest.mark.parametrize(
     ("marker", "words"),
     [
-        ("tolerence=0.1", "unknown keyword 'tolerence' (known: tolerance, profile"),
+        ("tolerence=0.1", "unknown keyword 'tolerence' (known: tolerance, cache"),
         ("tolerance=5", "tolerance=5 is not valid"),
-        ("profile='fast'", "profile='fast' is not valid"),
-        ("profile=['tight']", "profile=['tight'] is not valid: it takes one of tight, standard, loose"),
         ("cache='hot'", "cache='hot' is not valid"),
+        ("cache=['cold']", "cache=['cold'] is not valid: it takes 'cold' or 'warm'"),
         ("budget_s=0", "budget_s=0 is not valid"),
         ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
         ("budget_s=float('inf')", "budget_s=inf is not valid"),
-        ("pair_slot='long'", "pair_slot='long' is not valid: it takes 'short' or 'sustained'"),
-        ("metrics=['memory']", "metrics: 'memory' is no name of a metric such as"),
+        ("metrics=['memory']", "metrics=['memory'] is not valid: it takes names of metrics"),
         ("0.1", "takes keywords only"),
     ],
 )

@@ -14,7 +14,7 @@ from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.timing import compare, cubin_opponent
+from pytest_gpuperf.timing import compare
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -253,21 +253,6 @@ def test_baseline_of_another_timer_is_paired(recorded):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
     assert "of its recorded time" not in result.stdout.str()
-
-
-def test_launch_that_differs_from_itself_warns(recorded, monkeypatch):
-    """Modules stay where they are, so that a place in memory is one side's own."""
-    monkeypatch.setattr(cubin_opponent, "RELOAD_EVERY", 1000)
-    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=-0.02, ")
-    result = recorded.run("--gpuperf", *ONE)
-    result.assert_outcomes(passed=1)
-    assert result.ret == 0
-    result.stdout.re_match_lines(
-        [
-            r".*A/A test: test_suite.py::test_work\[1024\] \[work\] differs from itself, "
-            r"x(1.0(19|2)|0.9[78])\d* after \d+ blocks \(seed \d+\)"
-        ]
-    )
 
 
 def test_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch):

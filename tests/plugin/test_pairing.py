@@ -16,7 +16,7 @@ from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent, MovingBuffers
@@ -27,7 +27,7 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 
 
 def binary(instructions: int = 200) -> KernelBinary:

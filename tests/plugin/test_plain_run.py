@@ -66,7 +66,7 @@ def test_a_check_that_returns_false_fails(gpu_suite):
     )
     result = gpu_suite.run("-k", "work")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*the check of its result returned False; nothing was timed*"])
+    result.stdout.fnmatch_lines(["*the check of its result returned False*"])
 
 
 def failed_by_its_check(gpu_suite, answer, needs):
@@ -83,24 +83,6 @@ def failed_by_its_check(gpu_suite, answer, needs):
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ("gpu.assert_equal", "a method"),
-        ("(gpu.assert_equal(b, 2 * a) for _ in range(1))", "a generator"),
-        ("awaited()", "a coroutine"),
-        ("map(gpu.assert_equal, [b], [2 * a])", "a map"),
-        ("functools.partial(gpu.assert_equal, b, 2 * a)", "a partial"),
-        ("(gpu.assert_equal, b, 2 * a)", "a method"),
-    ],
-)
-def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer, said):
-    result = failed_by_its_check(gpu_suite, answer, "import functools\nasync def awaited(): ...\n")
-    result.stdout.fnmatch_lines(
-        [f"*the check of its result returned {said}, which did not run, so it compared nothing: run it in the check; *"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
         ("np.allclose(b, a + 1)", "False"),
         ("np.bool_(False)", "False"),
         ("np.array(False)", "False"),
@@ -112,7 +94,7 @@ def test_a_check_that_answers_with_what_did_not_run_is_refused(gpu_suite, answer
 )
 def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, said):
     result = failed_by_its_check(gpu_suite, answer, "import numpy as np")
-    result.stdout.fnmatch_lines([f"*the check of its result returned {said}; nothing was timed*"])
+    result.stdout.fnmatch_lines([f"*the check of its result returned {said}*"])
 
 
 @pytest.mark.parametrize(
@@ -123,12 +105,14 @@ def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, 
         ("'they differ'", "'they differ', of type str"),
         ("AssertionError('they differ')", "AssertionError('they differ'), of type AssertionError"),
         ("b - a", "array(*), of type ndarray"),
+        ("(gpu.assert_equal(b, 2 * a) for _ in range(1))", "*, of type generator"),
+        ("(gpu.assert_equal, b, 2 * a)", "*, of type method"),
     ],
 )
 def test_a_check_that_says_neither_yes_nor_no_is_refused(gpu_suite, answer, said):
     result = failed_by_its_check(gpu_suite, answer, "")
     result.stdout.fnmatch_lines(
-        [f"*returned {said}, which says neither yes nor no: compare in the check, which returns True or False, or *"]
+        [f"*returned {said}, which says neither yes nor no, or did not run: compare in the check, which returns True *"]
     )
 
 
@@ -197,7 +181,7 @@ def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
 def test_a_static_run_imports_no_statistics(suite, bytecode):
     """They take as long as the gate itself."""
     times = _import_times(suite.path, "--gpuperf", "--gpuperf-arch=sm_90", "-s")
-    assert "pytest_gpuperf.explain.workload_comparison" in times
+    assert "pytest_gpuperf.explain.comparison" in times
     assert "scipy" not in times
 
 

@@ -134,7 +134,7 @@ def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin
 
 
 def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself_and_paired(cubin_suite, monkeypatch):
-    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.ready_made.read_cubin", _without_assembler)
+    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.binary.read_cubin", _without_assembler)
     path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
     path.write_text(path.read_text().replace(PTXAS, "unknown"))
     cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
@@ -297,7 +297,7 @@ def test_what_got_worse_for_another_architecture_than_this_gpus_fails(several_su
         ('from_cubin({"sm_90": "work80.cubin"}, "work")', [],
          "work80.cubin for sm_90: it was compiled for sm_80, and not for sm_90"),
         ('from_cubin({"sm_9": "work80.cubin"}, "work")', [], "'sm_9' is no architecture; give {'sm_90': path}"),
-        ('from_cubin({}, "work")', [], "{} names no architecture; give {'sm_90': path}"),
+        ('from_cubin({}, "work")', [], "'{}' is no architecture; give {'sm_90': path}"),
         ('from_cubin({"sm_90": "gone.cubin"}, "work")', [], "gone.cubin: no such file"),
         ('from_cubin({"sm_90": "test_suite.py"}, "work")', [], "test_suite.py for sm_90: not a cubin"),
         ('from_cubin("work.fatbin", "wrok")', [], 'no kernel "wrok" in '),
@@ -339,7 +339,9 @@ def test_an_architecture_on_record_that_a_file_no_longer_has_is_not_measured(sui
     (suite.path / "work.fatbin").write_bytes(fat_binary([("sm_80", cubins["sm_80"])]))
     result = suite.run("--gpuperf")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["work  NOT-MEASURED  on sm_90 (static)", "*or hand over code for it too*"])
+    result.stdout.fnmatch_lines(
+        ["ERROR: * NOT-MEASURED on sm_90: its test did not reach it: *for this architecture too*"]
+    )
 
 
 @pytest.fixture

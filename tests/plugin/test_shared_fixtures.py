@@ -168,13 +168,6 @@ def test_paths_of_a_fixture_that_is_no_function_are_relative_to_the_test_file(su
     result.stdout.fnmatch_lines(["*hog.cu: no such file*relative to the test file."])
 
 
-def test_a_kernel_that_the_fixture_lost_is_not_measured(users: Suite) -> None:
-    users.edit("conftest.py", '"hog.cu", "hog", options=[]', '"other.cu", "other"')
-    result = users.run(*STATIC, "--gpuperf-open=fail", "-k", "test_one")
-    assert result.ret == 1
-    assert "hog  NOT-MEASURED  on sm_90 (static)" in result.stdout.str()
-
-
 def test_a_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(users: Suite) -> None:
     users.edit("test_users.py", "    gpuperf(", "    gpu.random(8, seed=1).sum()\n    gpuperf(")
     result = users.run(*STATIC, "--gpuperf-open=fail", "-rA")

@@ -39,7 +39,9 @@ def test_what_a_stopped_subtest_left_out_is_named(suite):
     suite.write("test_suite.py", TIMES_IN_SUBTESTS)
     result = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["again 1024  NOT-MEASURED  on sm_90 (static)"])
+    result.stdout.fnmatch_lines(
+        ["ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before it: *[[]again 1024[]]*"]
+    )
 
 
 def test_an_error_in_a_subtest_still_fails(suite):

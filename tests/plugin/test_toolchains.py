@@ -68,13 +68,3 @@ def test_code_is_held_against_the_record_of_its_own_compiler(suite, records):
     gated = suite.run(*GATE)
     gated.assert_outcomes(failed=1)
     gated.stdout.fnmatch_lines([f"*the baseline was compiled by {OTHER}, this is {toolchain()}: *"])
-
-
-def test_folders_without_a_compiler_are_refused_by_name(suite):
-    (suite.path / "empty").mkdir()
-    found = suite.run("--gpuperf", "--gpuperf-nvrtc=empty")
-    assert found.ret == 4
-    found.stderr.fnmatch_lines(["*--gpuperf-nvrtc: *empty holds 0 versions of NVRTC, not one: fill an empty folder*"])
-    found = suite.run("--gpuperf", "--gpuperf-nvrtc=gone")
-    assert found.ret == 4
-    found.stderr.fnmatch_lines(["*--gpuperf-nvrtc: there is no folder *gone*"])

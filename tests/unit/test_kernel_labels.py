@@ -44,7 +44,7 @@ def test_the_one_without_options_of_its_own_keeps_the_name() -> None:
 def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
     measured, other = compiled("a", "-DFAST"), compiled("b")
     ((name, _),) = labelled([other], [measured, other], {"work": None})
-    assert name == "work [without -DFAST]"
+    assert name == "work [kernel]"
 
 
 def test_files_tell_kernels_apart() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import math
 import re
 import zipfile
 import zlib
@@ -19,19 +20,13 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadContainer, BadCubin, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.containers import (
-    HEAD,
-    FoundCubin,
-    begins_as_container,
-    extracted,
-    is_cubin,
-)
+from pytest_gpuperf.compile.machine_code.binary import Unread, profile_of, with_instructions
+from pytest_gpuperf.compile.machine_code.containers import HEAD, FoundCubin, begins_as_container, extracted, is_cubin
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin
-from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy_of
-from pytest_gpuperf.compile.machine_code.profile import Unread, profile_of, with_instructions
+from pytest_gpuperf.compile.machine_code.occupancy import THREADS_PER_BLOCK, occupancy
 from pytest_gpuperf.compile.machine_code.symbols import stable_symbol
 from pytest_gpuperf.model.architectures import ARCHITECTURES, WARP_THREADS, plain
-from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
+from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 
 MOST_BYTES = 16 << 30
 """Of the files of a wheel."""
@@ -143,29 +138,15 @@ def _kernels(cubins: Iterable[FoundCubin], name: str, place: str) -> list[Audite
 
 
 def _record(cubin: Cubin, kernel: CubinKernel, arch: str) -> StaticRecord:
-    profile = profile_of(cubin, kernel)
-    threads, reached = _best_launch(kernel, arch)
-    block = (threads, 1, 1) if threads else None
-    return StaticRecord(
-        kernel=stable_symbol(kernel.symbol), source_hash="", profile=profile, block=block, occupancy=reached
-    )
-
-
-def _best_launch(kernel: CubinKernel, arch: str) -> tuple[int, Occupancy | None]:
-    """Threads of the block that the code requires, at most takes, or fills an SM best with; and their occupancy."""
+    """With the occupancy of the block that the code requires, at most takes, or fills an SM best with."""
+    record = StaticRecord(kernel=stable_symbol(kernel.symbol), source_hash="", profile=profile_of(cubin, kernel))
     if plain(arch) not in ARCHITECTURES:
-        return 0, None
-    if kernel.required_block is not None:
-        x, y, z = kernel.required_block
-        sizes: Iterable[int] = [x * y * z]
-    elif kernel.max_threads_per_block:
-        sizes = [kernel.max_threads_per_block]
-    else:
-        sizes = range(WARP_THREADS, THREADS_PER_BLOCK + 1, WARP_THREADS)
-    launches = [
-        (size, occupancy_of(kernel.registers, kernel.shared_bytes, size, plain(arch))) for size in sizes if size > 0
-    ]
-    return max(launches, key=lambda launch: launch[1].warps_per_sm, default=(0, None))
+        return record
+    bound = math.prod(kernel.required_block or (kernel.max_threads_per_block or 0,))
+    sizes = [bound] if bound else range(WARP_THREADS, THREADS_PER_BLOCK + 1, WARP_THREADS)
+    reached = {size: occupancy(record.profile, plain(arch), size) for size in sizes}
+    best = max(reached, key=lambda size: reached[size].warps_per_sm)
+    return msgspec.structs.replace(record, block=(best, 1, 1), occupancy=reached[best])
 
 
 def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRecord]:
@@ -176,9 +157,10 @@ def with_instructions_of(kernels: Sequence[AuditedKernel]) -> dict[int, StaticRe
         if one.cubin is not None and plain(one.arch) in ARCHITECTURES:
             cubin = cubins[one.cubin]
             by_arch[one.arch][number] = Unread(cubin, cubin.kernels[one.symbol], one.record.profile)
-    found: dict[int, StaticRecord] = {}
+    profiles: dict[int, StaticProfile] = {}
     for arch, codes in by_arch.items():
         with contextlib.suppress(ToolchainMissing, BadCubin):  # the figures of the ELF sections stand
-            for number, profile in with_instructions(arch, codes).items():
-                found[number] = msgspec.structs.replace(kernels[number].record, profile=profile)
-    return found
+            profiles |= with_instructions(arch, codes)
+    return {
+        number: msgspec.structs.replace(kernels[number].record, profile=profile) for number, profile in profiles.items()
+    }

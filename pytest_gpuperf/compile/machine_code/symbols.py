@@ -1,28 +1,20 @@
 """From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ name and types.
 
-The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.  A mangled name
-of some hundred characters can stand for gigabytes of text, so a stranger's are demangled in a process with limits.
+The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import ctypes.util
 import functools
 import re
-import resource
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
-from pytest_gpuperf.model.task import module_command
 
-_LIMIT_S = 10
-_MEMORY_BYTES = 1 << 30
-_LONGEST = 100_000
-_RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
+_RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1")
 _LENGTH = re.compile(r"\d+")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
 """What nvcc puts before names that are of one file alone; it differs from run to run."""
@@ -32,8 +24,14 @@ def demangle(symbol: str) -> str | None:
     """``tile<3>(float*)`` for ``_Z4tileILi3EEvPf``; None for a C name, or if this machine has no demangler."""
     if not symbol.startswith("_Z"):
         return None
-    demangler = _demangler()
-    return demangler(symbol) if demangler is not None else None
+    function = _demangler()
+    address = function(symbol.encode(), None, None, None) if function is not None else None
+    if not address:
+        return None
+    try:
+        return ctypes.string_at(address).decode(errors="replace")
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(address))
 
 
 def parameter_types(symbol: str) -> tuple[str, ...] | None:
@@ -54,31 +52,9 @@ def readable(symbol: str) -> str:
     return plain_name(symbol)
 
 
-def names_of(symbols: Iterable[str]) -> dict[str, str]:
-    """``readable`` names of a stranger's symbols; those that cannot be demangled in time have ``plain_name``.
-
-    The namespaces that libraries put their version into are left out.
-    """
-    distinct = sorted(set(symbols))
-    wanted, told = [one for one in distinct if one.startswith("_Z")], list[str]()
-    if wanted:
-        with contextlib.suppress(subprocess.TimeoutExpired, OSError):
-            done = subprocess.run(
-                module_command(__name__), input="\n".join(wanted), capture_output=True, encoding="utf-8",
-                errors="replace", timeout=_LIMIT_S,
-            )  # fmt: skip
-            told = done.stdout.split("\n")[:-1]
-    names = dict(zip(wanted, told, strict=False))
-    return {one: re.sub("(CUB|THRUST)_NS::", "", names.get(one) or plain_name(one)) for one in distinct}
-
-
-def main(_arguments: Sequence[str]) -> int:
-    """Write the readable name of each symbol that comes in, a line each, until a limit ends it."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (_LIMIT_S, _LIMIT_S))
-    for line in sys.stdin.read().split("\n"):
-        print(readable(line)[:_LONGEST].replace("\n", " "), flush=True)
-    return 0
+def library_name(symbol: str) -> str:
+    """``readable``, without the namespaces that libraries put their version into."""
+    return re.sub("(CUB|THRUST)_NS::", "", readable(symbol))
 
 
 def plain_name(symbol: str) -> str:
@@ -118,6 +94,19 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
     raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)
 
 
+def named_alike(expression: str, symbols: Iterable[str]) -> str | None:
+    """The symbol of the instance of a template that a name expression stands for; None if there is not one alone.
+
+    Blanks do not count, nor suffixes of literals: ``copy<4u>`` is ``copy<4>`` to people.
+    """
+
+    def bare(name: str) -> str:
+        return re.sub(r"(?<=\d)[uUlL]+\b", "", re.sub(r"\s+", "", name)).removeprefix("::")
+
+    found = [symbol for symbol in symbols if bare(readable(symbol)) == bare(expression)]
+    return found[0] if len(found) == 1 else None
+
+
 def _last_part(symbol: str) -> str:
     return plain_name(symbol).rpartition("::")[2]
 
@@ -128,30 +117,15 @@ def _with_parameters(symbol: str) -> str:
 
 
 @functools.cache
-def _demangler() -> Callable[[str], str | None] | None:
-    for library in (*_RUNTIMES, ctypes.util.find_library("stdc++")):
-        if library is None:
-            continue
-        try:
-            loaded = ctypes.CDLL(library)
-            function = loaded.__cxa_demangle
-        except (OSError, AttributeError):
-            continue
-        function.restype = ctypes.c_void_p
-        function.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
-        return functools.partial(_call_demangler, function)
+def _demangler() -> Any:
+    """``__cxa_demangle`` of the C++ runtime; None on a machine without one."""
+    for library in _RUNTIMES:
+        with contextlib.suppress(OSError, AttributeError):
+            function = ctypes.CDLL(library).__cxa_demangle
+            function.restype = ctypes.c_void_p
+            function.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+            return function
     return None
-
-
-def _call_demangler(function: Callable[..., int | None], symbol: str) -> str | None:
-    status = ctypes.c_int()
-    address = function(symbol.encode(), None, None, ctypes.byref(status))
-    if not address:
-        return None
-    try:
-        return ctypes.string_at(address).decode(errors="replace")
-    finally:
-        ctypes.CDLL(None).free(ctypes.c_void_p(address))
 
 
 def _opening(full: str) -> int:

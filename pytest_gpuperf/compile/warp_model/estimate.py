@@ -12,8 +12,8 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.machine_code.binary import executable
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, read_cubin, text_of
-from pytest_gpuperf.compile.machine_code.profile import executable
 from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
@@ -35,39 +35,39 @@ class KernelCode(NamedTuple):
     """None: of no launch in particular."""
 
 
-Versions = tuple[KernelCode, ...]
-"""Versions of a kernel that are compared, on one architecture."""
-Estimates = tuple[WarpEstimate | None, ...]
-"""Of each version, all as they are launched or all of no launch in particular; None where its way is too long to walk,
-or its cubin has no such kernel."""
+Versions = tuple[KernelCode | None, KernelCode | None]
+"""Two versions of a kernel that are compared, on one architecture; None where there is none."""
+EstimatePair = tuple[WarpEstimate | None, WarpEstimate | None]
+"""Of both, as they are launched or of no launch in particular; None where the way is too long to walk, or the cubin has
+no such kernel."""
 
 
-def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None) -> dict[Versions, Estimates]:
+def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None) -> dict[Versions, EstimatePair]:
     """Estimates that compare, of each of several kernels.
 
     One run of nvdisasm reads all kernels of an architecture.  Raises ``ToolchainMissing``.
     """
-    distinct, found = list(dict.fromkeys(several)), dict[Versions, Estimates]()
+    distinct, found = list(dict.fromkeys(several)), dict[Versions, EstimatePair]()
     for versions in distinct:
         content = cache.get(_key(versions)) if cache is not None else None
         if content is not None:
-            found[versions] = msgspec.msgpack.decode(content, type=tuple[WarpEstimate | None, ...])
+            found[versions] = msgspec.msgpack.decode(content, type=EstimatePair)
     missing = [one for one in distinct if one not in found]
-    readable = _disassembled(code._replace(launch=None) for versions in missing for code in versions)
+    readable = _disassembled(code._replace(launch=None) for versions in missing for code in versions if code)
     program = functools.lru_cache(KEPT)(lambda code: _decoded(code, *readable[code]))
 
     @functools.cache
-    def walked(code: KernelCode) -> WarpEstimate | None:
-        bare = code._replace(launch=None)
-        return dry_run(program(bare), code.launch) if bare in readable else None
+    def walked(code: KernelCode | None) -> WarpEstimate | None:
+        bare = code._replace(launch=None) if code is not None else None
+        return dry_run(program(bare), code.launch) if code is not None and bare in readable else None
 
     for versions in missing:
-        launched = [walked(code) for code in versions]
-        if not all(one is not None and one.launched for one in launched):
-            launched = [walked(code._replace(launch=None)) for code in versions]
-        found[versions] = tuple(launched)
+        old, new = walked(versions[0]), walked(versions[1])
+        if not all(made is not None and made.launched for code, made in zip(versions, (old, new), strict=True) if code):
+            old, new = (walked(code._replace(launch=None)) if code is not None else None for code in versions)
+        found[versions] = old, new
         if cache is not None:
-            cache.put(_key(versions), msgspec.msgpack.encode(launched))
+            cache.put(_key(versions), msgspec.msgpack.encode(found[versions]))
     return found
 
 
@@ -97,6 +97,6 @@ def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> 
 
 
 def _key(versions: Versions) -> str:
-    codes = [code._replace(cubin=hashlib.sha256(code.cubin).digest()) for code in versions]
+    codes = [code and code._replace(cubin=hashlib.sha256(code.cubin).digest()) for code in versions]
     parts = ("warp model", MODEL_VERSION, disassembler().version, codes)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

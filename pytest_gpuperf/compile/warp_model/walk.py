@@ -10,12 +10,10 @@ The first warp of a block stands for all of them, unless the thread's index deci
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
@@ -26,10 +24,11 @@ from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
 from pytest_gpuperf.compile.warp_model.loops import exit_of, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
+from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 17
+MODEL_VERSION = 18
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -59,19 +58,7 @@ class DecodedKernel:
         self.constants = constants
 
 
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """A walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_without_collection()
+@no_collection()  # a walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
@@ -82,16 +69,12 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     if launch is not None and not launch.fits(program.parameters):
         return None
     first = Walk(program, launch)
-    if not first.writes and not first.too_long:
-        first = Walk(program, launch, flags_off=False)
     if first.too_long or (launch is not None and not first.writes):
         return None
     visits, rest = first.visits, launch.warps - 1 if launch is not None and first.warps_differ else 0
     planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(visits))
     if planned:
-        others = [
-            Walk(program, launch, 1 + place * rest // planned, flags_off=first.flags_off) for place in range(planned)
-        ]
+        others = [Walk(program, launch, 1 + place * rest // planned) for place in range(planned)]
         if any(other.too_long for other in others):
             return None
         _let_stand_for(visits, 1 / (1 + rest))
@@ -124,18 +107,15 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 class Walk:
     """The way of one warp of a block."""
 
-    def __init__(
-        self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0, *, flags_off: bool = True
-    ) -> None:
+    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0) -> None:
         """Walk to the end."""
-        self.flags_off = flags_off
         self.visits: list[Visit] = []
         self.warps_differ = False
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
         words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
-        self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
+        self._machine = Machine(special_registers(launch, warp), words)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""

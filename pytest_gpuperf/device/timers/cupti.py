@@ -101,7 +101,7 @@ class CuptiTimer:
         varied = Slot(lambda: stream.spin(next(lengths)), TICK_READINGS)
         readings, lengths_read = self.measure([empty, varied], "warm")
         self.tick_ns = tick_of(lengths_read)
-        self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns
+        self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs)[0]
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         try:

@@ -51,9 +51,7 @@ class GraphTimer:
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream
         self._pairs = QueuedPairs(stream)
-        empty = measure_empty_kernel(stream, self._pairs)
-        self._replay_ns = empty.replay_ns
-        self.overhead_ns = empty.single_replay_ns
+        _, self._replay_ns, self.overhead_ns = measure_empty_kernel(stream, self._pairs)
         self.tick_ns = self._pairs.tick_ns()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.timers.resolution import tick_of
@@ -131,27 +131,17 @@ def varied_lengths() -> Iterator[int]:
     return (500 + 37 * index**3 % 20_000 for index in itertools.count())
 
 
-class EmptyKernel(NamedTuple):
-    """All in nanoseconds."""
+def measure_empty_kernel(stream: CudaStream, pairs: QueuedPairs) -> tuple[float, float, float]:
+    """Nanoseconds of an empty kernel in a long graph; and of a replay beyond its kernels: of many, and of one.
 
-    own_ns: float
-    """One empty kernel inside a long graph."""
-    replay_ns: float
-    """Reading of an event pair around a graph's replay beyond its kernels, for graphs of many kernels."""
-    single_replay_ns: float
-    """The same for a graph of one kernel."""
-
-
-def measure_empty_kernel(stream: CudaStream, pairs: QueuedPairs) -> EmptyKernel:
-    """The reference for a timer's own overhead, by graphs in turns, so that a clock still rising favours none of them.
-
-    A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  Raises ``TimerError``.
+    A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  By graphs in turns, so that a
+    clock still rising favours none of them.  Raises ``TimerError``.
     """
     graphs = [stream.capture(stream.empty, count) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
     turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
     single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
     own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)
-    return EmptyKernel(own, few - _FEW_LAUNCHES * own, single - own)
+    return own, few - _FEW_LAUNCHES * own, single - own
 
 
 def middle(readings: Sequence[float]) -> float:

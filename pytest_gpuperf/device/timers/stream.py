@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
 from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
+from pytest_gpuperf.garbage import no_collection
 
 _KERNELS = """
 extern "C" __global__ void gpuperf_empty() {}
@@ -65,18 +65,17 @@ class CudaStream:
         Garbage collection waits meanwhile, for unloading a module would void the capture.  Raises ``TimerError`` if it
         cannot be captured.
         """
-        collecting = gc.isenabled()
-        gc.disable()
         try:
-            self._stream.begin_capture()
-            try:
-                for _ in range(times):
-                    work()
-            except BaseException:  # left in capture, the stream would refuse every later call
-                with contextlib.suppress(self._cupy.cuda.runtime.CUDARuntimeError):
-                    self._stream.end_capture()
-                raise
-            return Graph(self._stream.end_capture(), self._stream)
+            with no_collection():
+                self._stream.begin_capture()
+                try:
+                    for _ in range(times):
+                        work()
+                except BaseException:  # left in capture, the stream would refuse every later call
+                    with contextlib.suppress(self._cupy.cuda.runtime.CUDARuntimeError):
+                        self._stream.end_capture()
+                    raise
+                return Graph(self._stream.end_capture(), self._stream)
         except RuntimeError as error:  # CUDA errors of CuPy and PyTorch are RuntimeErrors
             raise TimerError(
                 f"the workload cannot be captured in a CUDA graph ({error}); it probably waits for the GPU, copies to "
@@ -84,9 +83,6 @@ class CudaStream:
                 "measured function, or install the CUPTI timer (pip install 'pytest-gpuperf[cupti]'), which needs no "
                 "capture"
             ) from error
-        finally:
-            if collecting:
-                gc.enable()
 
 
 class Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pytest_gpuperf.advise import causes
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8")
-CAUSES = [found for found in vars(causes).values() if isinstance(found, causes.Cause)]
+CAUSES = list(causes.BY_KEY.values())
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.key)
@@ -23,3 +24,10 @@ def test_every_cause_is_in_the_manual_with_remedy_and_example(cause: causes.Caus
 def test_the_manual_names_no_cause_that_there_is_not() -> None:
     rows = [line for line in TEXT.splitlines() if "](../../example_suite/kernels/" in line and line.startswith("| ")]
     assert len(rows) == len(CAUSES) > 10
+
+
+def test_every_cause_that_a_rule_names_has_words() -> None:
+    rules = [path.read_text(encoding="utf-8") for path in (ROOT / "pytest_gpuperf" / "advise").glob("*_rules.py")]
+    named = {name for text in rules for name in re.findall(r'Finding\("([^"]+)"', text)}
+    assert len(named) > 10
+    assert named <= causes.BY_KEY.keys()

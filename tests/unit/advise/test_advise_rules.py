@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from advise_samples import COPY, case, dry, record, side
 
-from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise import compute_rules as compute
 from pytest_gpuperf.advise import memory_rules as memory
 from pytest_gpuperf.advise import waiting_rules as waiting
@@ -49,7 +48,7 @@ def test_stack() -> None:
     after = side(record("b", stack_bytes=16))
     found = memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
     assert found is not None
-    assert found.cause is causes.STACK
+    assert found.cause == "stack from run-time indexing"
     assert memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
     spilled = side(record("b", stack_bytes=16, spill_store_bytes=16))
     assert memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
@@ -60,11 +59,11 @@ def test_stack_of_an_address_that_is_taken() -> None:
     printf = case(now=now, after=side(record("b", stack_bytes=8, opcodes=written)))
     found = memory.stack(printf)
     assert found is not None
-    assert (found.cause, found.gates) == (causes.ADDRESS, True)
+    assert (found.cause, found.gates) == ("address of a local variable", True)
     indexed = case(now=now, after=side(record("b", stack_bytes=8, opcodes={**written, "local_load": 1})))
     found = memory.stack(indexed)
     assert found is not None
-    assert found.cause is causes.STACK
+    assert found.cause == "stack from run-time indexing"
 
 
 def test_uncoalesced() -> None:
@@ -306,14 +305,3 @@ def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:
     assert found.without.warps == 16
     most = COPY.replace(warps=16.0 / waiting.WARP_LOSS / BELOW)
     assert waiting.exposed_latency(case(now=most)) is None
-
-
-def test_redundant_traffic_is_not_what_another_array_takes() -> None:
-    was = COPY.replace(global_distinct=640.0)
-    now = COPY.replace(global_requests=10.0, global_bytes=1280.0, global_sectors=40.0, global_distinct=1280.0)
-    assert memory.redundant_traffic(case(was, now)) is None
-    again, unknown = now.replace(global_distinct=640.0), now.replace(global_distinct=None)
-    no_longer_shared = was.replace(shared_requests=40.0, shared_turns=40.0, shared_ideal=40.0)
-    no_longer_computed = was.replace(classes={**was.classes, "fp32": 200.0})
-    for before, after in ((was, again), (was, unknown), (no_longer_shared, now), (no_longer_computed, now)):
-        assert memory.redundant_traffic(case(before, after)) is not None

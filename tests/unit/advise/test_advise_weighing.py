@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
+from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise, static_case
 from pytest_gpuperf.advise.comparison import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
-from pytest_gpuperf.explain.workload_comparison import Explained
+from pytest_gpuperf.explain.comparison import Explained
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 
@@ -257,7 +257,7 @@ def test_other_code_that_does_the_same_has_no_cause_but_its_waits(
 def test_a_difference_too_small_to_matter_is_not_named() -> None:
     slightly = changed(**{"smsp__inst_executed.sum": 2.1e7, "smsp__thread_inst_executed.sum": 6.72e8})
     found = advise(counted("a", COUNTED), counted("b", slightly))
-    assert all(one.gain >= COUNTED_LEAST_GAIN for one in found)
+    assert all(one.gain >= LEAST_GAIN for one in found)
 
 
 def test_the_dearest_part_sets_the_pace() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 from pathlib import Path
 
@@ -19,13 +20,15 @@ from baseline_samples import (
     time_update,
 )
 
+from pytest_gpuperf.baselines import cubin_store
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import Baselines, BaselineStore, StaticLookup
+from pytest_gpuperf.baselines.store import Baselines, BaselineStore
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 FILE = "sm_90/example_suite/test_transpose.jsonl"
+SWELLS = lzma.compress(bytes(64 << 20), lzma.FORMAT_ALONE, filters=cubin_store._FILTERS)
 
 
 @pytest.fixture
@@ -44,14 +47,14 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> None:
-    assert store.static("sm_90", make_key(), NVRTC) == StaticLookup(None, ())
-    assert store.time(H200, make_key()) is None
-    assert store.targets() == store.keys("sm_90") == store.toolchains() == store.archs_asked() == ()
+    assert store.static("sm_90", make_key(), NVRTC) is None
+    assert (store.time(H200, make_key()), store.manifest()) == (None, None)
+    assert store.targets() == store.keys("sm_90") == store.compilers("sm_90", make_key()) == store.archs_asked() == ()
 
 
 def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
     assert root / FILE in store.write(static_update())
-    assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == StaticLookup(make_static(), ())
+    assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == make_static()
     assert (store.archs(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
 
 
@@ -64,7 +67,7 @@ def test_times_cubin_and_session_are_stored_together(store: BaselineStore, root:
     record = store.time(H200, make_key())
     assert record is not None
     assert (record.sessions, store.devices()) == ((session,), (H200,))
-    assert store.time_tests(H200, make_key().module) == {"test_transpose": {"padded": record}}
+    assert store.of_test(H200, make_key()) == {"padded": record}
     assert store.cubin(SHA) == CUBIN
 
 
@@ -80,17 +83,10 @@ def test_any_mapping_of_paths_to_bytes_is_read_alike(store: BaselineStore, root:
 def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> None:
     store.write(static_update())
     store.write(static_update(make_static(registers=40), toolchain="nvrtc 12.9.1"))
-    assert store.static("sm_90", make_key(), "nvrtc 13.1.0") == StaticLookup(None, ("nvrtc 12.9.1", NVRTC))
-    assert store.static("sm_90", make_key(), NVRTC) == StaticLookup(make_static(), ("nvrtc 12.9.1",))
-    assert store.static("sm_90", make_key(workload="naive"), NVRTC) == StaticLookup(None, ())
-    assert store.toolchains() == store.recorded_toolchains() == ("nvrtc 12.9.1", NVRTC)
-
-
-def test_targets_are_architectures_by_number_then_gpu_models(store: BaselineStore) -> None:
-    archs = ("sm_120", "sm_90", "sm_100f", "sm_80")
-    store.write(time_update(make_session()))
-    store.write(Update(static={(arch, NVRTC, make_key()): make_static() for arch in archs}))
-    assert store.targets() == ("sm_80", "sm_90", "sm_100f", "sm_120", H200)
+    assert store.static("sm_90", make_key(), "nvrtc 13.1.0") is None
+    assert store.static("sm_90", make_key(), NVRTC) == make_static()
+    assert store.compilers("sm_90", make_key()) == ("nvrtc 12.9.1", NVRTC)
+    assert store.compilers("sm_90", make_key(workload="naive")) == ()
 
 
 def test_recording_unchanged_evidence_changes_no_byte(store: BaselineStore, root: Path) -> None:
@@ -106,35 +102,26 @@ def test_an_update_rewrites_its_own_workload_only(store: BaselineStore, root: Pa
     for key in (make_key(), other, elsewhere):
         store.write(static_update(key=key))
     assert store.write(static_update(make_static(registers=40), key=other)) == [root / FILE]
-    assert store.static("sm_90", other, NVRTC).record == make_static(registers=40)
-    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
-
-
-def test_files_are_read_once_and_again_after_a_write(store: BaselineStore, root: Path) -> None:
-    store.write(static_update())
-    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+    assert store.static("sm_90", other, NVRTC) == make_static(registers=40)
+    assert store.static("sm_90", make_key(), NVRTC) == make_static()
     (root / FILE).unlink()
-    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+    assert store.static("sm_90", make_key(), NVRTC) == make_static(), "it is read once"
     store.forget()
-    assert store.static("sm_90", make_key(), NVRTC).record is None
+    assert store.static("sm_90", make_key(), NVRTC) is None
 
 
 def test_removed_records_go_with_their_machine_code(store: BaselineStore, root: Path) -> None:
     session, other = make_session(), make_key(module="test_other.py")
     store.write(time_update(session))
     store.write(static_update(key=other))
+    store.write(Update(cubins=[b"another"]))
+    assert len(stored_cubins(root)) == 2, "an update that removes nothing keeps unused machine code"
+    store.write(Update(removed=[]))
+    assert list(stored_cubins(root).values()) == [SHA]
     store.write(Update(removed=[(H200, make_key())]))
     assert sorted(contents(root)) == ["manifest.json", "sm_90/test_other.jsonl"]
     assert not (root / "cubins").exists()
     assert stored_cubins(root) == {}
-
-
-def test_an_update_that_removes_nothing_keeps_unused_machine_code(store: BaselineStore, root: Path) -> None:
-    store.write(time_update(make_session()))
-    store.write(Update(cubins=[b"another"]))
-    assert len(stored_cubins(root)) == 2
-    store.write(Update(removed=[]))
-    assert list(stored_cubins(root).values()) == [SHA]
 
 
 @pytest.mark.parametrize(
@@ -168,11 +155,15 @@ def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -
 
 def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
     store.write(static_update())
+    for arch in ("sm_120", "sm_100f"):
+        store.write(Update(static={(arch, NVRTC, make_key()): make_static()}))
+    store.write(time_update(make_session()))
     for name in ("README.jsonl", "Notes/test_x.jsonl", "sm_90/notes.txt", "sm_90/.jsonl", "sm_80/readme.txt"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text("hello")
     store.forget()
-    assert (store.targets(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
+    assert store.targets() == ("sm_90", "sm_100f", "sm_120", H200), "architectures by number, then GPU models"
+    assert store.keys("sm_90") == (make_key(),)
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -183,7 +174,7 @@ def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
     [
         (CUBIN, "cannot be read"), (compressed(CUBIN)[:-1], "it is cut off"),
         (compressed(CUBIN) + b"x", "something follows its end"), (compressed(b"another"), "does not match the name"),
-        (compressed(bytes(64 << 20)), "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
+        (SWELLS, "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
     ],
     ids=["plain", "cut", "more", "another", "swells", "large"],
 )  # fmt: skip
@@ -198,15 +189,12 @@ def test_altered_machine_code_is_refused_and_replaced_by_an_update(
     assert store.cubin(SHA) == CUBIN
 
 
-def test_missing_machine_code_is_named_with_the_remedy(store: BaselineStore) -> None:
+def test_machine_code_that_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
     with pytest.raises(MissingCubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)
-
-
-@pytest.mark.parametrize("name", ["", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"])
-def test_only_a_sha256_names_a_cubin(store: BaselineStore, name: str) -> None:
-    with pytest.raises(CubinError, match="is no SHA-256"):
-        store.cubin(name)
+    for name in ("", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"):
+        with pytest.raises(CubinError, match="is no SHA-256"):
+            store.cubin(name)
 
 
 # --- a folder that anybody may have made ---------------------------------------------------------

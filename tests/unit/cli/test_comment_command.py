@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.cli import comment_command
-from pytest_gpuperf.cli.comment_command import CommentError
+from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.report.markdown import MARKER
 
 ACTION = Path(__file__).parents[3] / "action.yml"
+VARIABLES = ("GITHUB_EVENT_PATH", "CI_MERGE_REQUEST_IID")
+PERSON = {"user": {"type": "User"}, "author": {"id": 1}}
 
 
 class FakeService:
@@ -25,9 +26,7 @@ class FakeService:
 
     def __init__(self) -> None:
         begins = "<!-- pytest-gpuperf report: kernels -->\nof a person"
-        self.comments: list[dict[str, Any]] = [
-            {"id": number, "body": begins, "author": {"id": 1}} for number in range(130)
-        ]
+        self.comments: list[dict[str, Any]] = [{"id": number, "body": begins, **PERSON} for number in range(130)]
         self.asked: list[tuple[str, str]] = []
         self.refuses = 0
         service = self
@@ -38,17 +37,14 @@ class FakeService:
                 token = self.headers.get("Authorization") == "Bearer secret" or self.headers.get("PRIVATE-TOKEN")
                 status = service.refuses or (200 if token else 401)
                 content = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
-                found: Any = {}
-                if status == 200 and self.path == "/graphql":
-                    found = service.own_on_github(**content["variables"])
-                elif status == 200 and self.path == "/user":
-                    found = {"id": 2}
-                elif status == 200 and self.command == "GET":
+                found: Any = {"id": 2} if self.path == "/user" else {}
+                if status == 200 and "page=" in self.path:
                     page = int(self.path.rpartition("page=")[2])
                     found = service.comments[100 * (page - 1) : 100 * page]
                 elif status == 200 and self.command == "POST":
-                    service.comments.append({"id": len(service.comments), "author": {"id": 2}, **content})
-                elif status == 200:
+                    own = {"user": {"type": "Bot"}, "author": {"id": 2}}
+                    service.comments.append({"id": len(service.comments), **own, **content})
+                elif status == 200 and self.command != "GET":
                     service.comments[int(self.path.rpartition("/")[2])].update(content)
                 self.send_response(status)
                 if status == 302:
@@ -65,19 +61,11 @@ class FakeService:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def own_on_github(self, owner: str, name: str, number: int, after: str | None) -> dict[str, Any]:
-        assert (owner, name, number) == ("a", "b", 7)
-        first = int(after or 0)
-        nodes = [
-            {"databaseId": one["id"], "body": one["body"], "viewerDidAuthor": one["author"]["id"] == 2}
-            for one in self.comments[first : first + 100]
-        ]
-        more = {"endCursor": str(first + 100), "hasNextPage": first + 100 < len(self.comments)}
-        return {"data": {"repository": {"pullRequest": {"comments": {"nodes": nodes, "pageInfo": more}}}}}
-
 
 @pytest.fixture
-def service():
+def service(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     fake = FakeService()
     yield fake
     fake.server.shutdown()
@@ -85,37 +73,44 @@ def service():
 
 
 @pytest.fixture
-def github(service, tmp_path):
-    (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
-    return {
-        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_TOKEN": "secret", "GITHUB_API_URL": service.url,
-        "GITHUB_GRAPHQL_URL": f"{service.url}/graphql", "GITHUB_REPOSITORY": "a/b",
-    }  # fmt: skip
+def job(service, tmp_path, monkeypatch):
+    """Makes this process a job of GitHub or GitLab, with variables of its own."""
+
+    def begun(kind: str = "github", **more: str) -> None:
+        (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
+        github = {
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_TOKEN": "secret", "GITHUB_API_URL": service.url,
+            "GITHUB_REPOSITORY": "a/b",
+        }  # fmt: skip
+        gitlab = {
+            "CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_ID": "a/b", "CI_API_V4_URL": service.url,
+            "GPUPERF_GITLAB_TOKEN": "secret",
+        }  # fmt: skip
+        for name, value in {**(github if kind == "github" else gitlab), **more}.items():
+            monkeypatch.setenv(name, value)
+
+    return begun
 
 
 @pytest.fixture
-def gitlab(service):
-    return {
-        "CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_ID": "a/b", "CI_API_V4_URL": service.url,
-        "GPUPERF_GITLAB_TOKEN": "secret",
-    }  # fmt: skip
+def comment(tmp_path, capsys):
+    """Status and output of the command for a report of this text."""
 
+    def run(text: str = "text", name: str = "kernels") -> tuple[int, str]:
+        (tmp_path / "report.md").write_text(text)
+        status = main(["comment", str(tmp_path / "report.md"), "--name", name])
+        said = capsys.readouterr()
+        return status, said.out + said.err
 
-def comment(report: Path, environment: dict[str, str], name: str = "kernels") -> str:
-    said: list[str] = []
-    assert comment_command.run(report, name, write=said.append, environment=environment) == 0
-    return "".join(said)
+    return run
 
 
 @pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_one_comment_is_made_and_then_updated(service, tmp_path, request, kind):
-    environment = request.getfixturevalue(kind)
-    report = tmp_path / "report.md"
-    report.write_text(f"{MARKER}\n## gpuperf: 1 SLOWER\n")
-    assert comment(report, environment) == "comment made\n"
-    report.write_text(f"{MARKER}\n## gpuperf: 1 SAME\n")
-    assert comment(report, environment) == "comment updated\n"
-    assert comment(report, environment, "others") == "comment made\n"
+def test_one_comment_is_made_and_then_updated(service, job, comment, kind):
+    job(kind)
+    assert comment(f"{MARKER}\n## gpuperf: 1 SLOWER\n") == (0, "comment made\n")
+    assert comment(f"{MARKER}\n## gpuperf: 1 SAME\n") == (0, "comment updated\n")
+    assert comment(f"{MARKER}\n## gpuperf: 1 SAME\n", "others") == (0, "comment made\n")
     mine = [one["body"] for one in service.comments[130:]]
     assert mine == [
         "<!-- pytest-gpuperf report: kernels -->\n## gpuperf: 1 SAME\n",
@@ -124,67 +119,41 @@ def test_one_comment_is_made_and_then_updated(service, tmp_path, request, kind):
     assert all(one["body"].endswith("of a person") for one in service.comments[:130])
 
 
-def test_a_job_of_no_request_makes_none(service, tmp_path, github):
-    (tmp_path / "event.json").write_text('{"ref": "main"}')
-    (tmp_path / "report.md").write_text("text")
-    assert "for no pull request" in comment(tmp_path / "report.md", github)
-    assert "for no pull request" in comment(tmp_path / "report.md", {})
+@pytest.mark.parametrize("content", ['{"ref": "main"}', "[]", "7", '{"pull_request": null}', '{"pull_request": 3}', ""])
+def test_a_job_of_no_request_makes_none(service, job, comment, tmp_path, monkeypatch, content):
+    if content:
+        job()
+        (tmp_path / "event.json").write_text(content)
+    assert comment() == (0, "no comment: this job is for no pull request and no merge request\n")
     assert service.asked == []
 
 
-@pytest.mark.parametrize("content", ["[]", "7", '{"pull_request": null}', '{"pull_request": 3}'])
-def test_an_event_of_another_shape_is_of_no_request(service, tmp_path, github, content):
-    (tmp_path / "event.json").write_text(content)
-    (tmp_path / "report.md").write_text("text")
-    assert "for no pull request" in comment(tmp_path / "report.md", github)
-    assert service.asked == []
+@pytest.mark.parametrize(("kind", "token"), [("github", "GITHUB_TOKEN"), ("gitlab", "GPUPERF_GITLAB_TOKEN")])
+def test_a_token_is_used_without_what_was_pasted_around_it_and_never_told(job, comment, kind, token):
+    job(kind, **{token: "secret\n"})
+    assert comment() == (0, "comment made\n")
+    for wrong in ("", "sec\nret"):
+        job(kind, **{token: wrong})
+        status, said = comment()
+        assert (status, f"{token} is not set, or not to one line" in said, "ret" in said) == (1, True, False)
 
 
-@pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_a_token_that_was_pasted_with_a_line_break_is_used_and_never_told(service, tmp_path, request, kind):
-    environment = request.getfixturevalue(kind)
-    token = next(name for name in environment if name.endswith("_TOKEN"))
-    (tmp_path / "report.md").write_text("text")
-    assert comment(tmp_path / "report.md", {**environment, token: "secret\n"}) == "comment made\n"
-    with pytest.raises(CommentError, match=f"{token} has") as failed:
-        comment(tmp_path / "report.md", {**environment, token: "sec\nret"})
-    assert "ret" not in str(failed.value)
-
-
-@pytest.mark.parametrize(
-    ("missing", "given"), [("CI_PROJECT_ID", None), ("CI_API_V4_URL", None), ("CI_API_V4_URL", "no url")]
-)
-def test_what_gitlab_does_not_say_is_named(tmp_path, gitlab, missing, given):
-    (tmp_path / "report.md").write_text("text")
-    environment = {name: value for name, value in gitlab.items() if name != missing}
-    with pytest.raises(CommentError, match=missing if given is None else "no url"):
-        comment(tmp_path / "report.md", environment if given is None else {**environment, missing: given})
-
-
-def test_a_report_that_is_no_text_is_named(tmp_path, github):
-    (tmp_path / "report.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(CommentError, match=r"report\.md is no report in Markdown"):
-        comment(tmp_path / "report.md", github)
+@pytest.mark.parametrize("given", ["", "no url"])
+def test_what_gitlab_does_not_say_is_named(job, comment, given):
+    job("gitlab", CI_API_V4_URL=given)
+    status, said = comment()
+    assert (status, f"GET {given}/user got no answer that can be read" in said) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("status", "says"),
     [(403, "pull-requests: write"), (500, "answered by 500"), (429, "answered by 429"), (302, "answered by 302")],
 )
-def test_a_refusal_is_told_without_the_token(service, tmp_path, github, status, says):
+def test_a_refusal_is_told_without_the_token(service, job, comment, status, says):
     service.refuses = status
-    (tmp_path / "report.md").write_text("text")
-    with pytest.raises(CommentError, match=says) as problem:
-        comment(tmp_path / "report.md", github)
-    assert "secret" not in str(problem.value)
-    assert len(service.asked) == 1
-
-
-def test_a_token_that_is_missing_is_named(tmp_path, github, gitlab):
-    (tmp_path / "report.md").write_text("text")
-    for environment, name in ((github, "GITHUB_TOKEN"), (gitlab, "GPUPERF_GITLAB_TOKEN")):
-        with pytest.raises(CommentError, match=name):
-            comment(tmp_path / "report.md", {**environment, name: ""})
+    job()
+    failed, said = comment()
+    assert (failed, says in said, "secret" in said, len(service.asked)) == (1, True, False, 1)
 
 
 def steps(text: str) -> dict[str, str]:

@@ -6,13 +6,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.compiler_options import (
-    INCLUDE,
-    PRE_INCLUDE,
-    accepted,
-    values,
-    without_folders,
-)
+from pytest_gpuperf.compile.compiler_options import INCLUDE, PRE_INCLUDE, accepted, values, without_folders
 from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = 'extern "C" __global__ void work(float* x) { for (int i = 0; i < TILE; i++) x[i] *= 2; }'
@@ -48,8 +42,7 @@ def test_headers_that_are_included_first_are_found(given: list[str]) -> None:
     "option",
     [
         "-arch=sm_80", "-arch", "--gpu-architecture=compute_90", "-gencode=arch=compute_90,code=sm_90", "-dlto",
-        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt", "--ptxas-options=--options-file=f",
-        "-Xptxas=-v,-optf=f",
+        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt",
     ],
 )  # fmt: skip
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(option: str) -> None:

@@ -15,8 +15,8 @@ from dsl_samples import RecordedSignature, cubin, install_recorded_cutile
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import HOST_CODE, is_tile_kernel, read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -98,7 +98,7 @@ def test_what_is_no_signature_is_refused(signature: Any) -> None:
 def test_arguments_that_are_no_arrays_or_numbers_are_refused(kind: str) -> None:
     signature = RecordedSignature("cutile-scale-1.7.0")
     signature.parameters = (*signature.parameters[:1], type(kind, (), {})())
-    with pytest.raises(UnsupportedKernel, match=f"argument 2 .* is a {kind}: Give gpuperf a function that calls"):
+    with pytest.raises(UnsupportedKernel, match=f"argument 2 .* is a {kind}. Give gpuperf a function that launches it"):
         read_cutile(SimpleNamespace(), signature, ["sm_90"])
 
 

@@ -11,7 +11,7 @@ from pytest_gpuperf.compile import compiler, nvrtc
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders

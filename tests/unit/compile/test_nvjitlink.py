@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from pytest_gpuperf.compile import nvjitlink
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.model.evidence import StaticProfile
 
@@ -57,26 +55,16 @@ def test_code_that_is_refused_comes_with_the_log() -> None:
     assert caught.value.log
 
 
-@pytest.fixture
-def without_bindings() -> Iterator[None]:
-    nvjitlink._bindings.cache_clear()
-    yield
-    nvjitlink._bindings.cache_clear()
-
-
-@pytest.mark.usefixtures("without_bindings")
 def test_without_the_package_or_the_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoLibrary(ModuleType):
         def version(self) -> Any:
             raise RuntimeError("libnvJitLink.so.13: no such file")
 
-    bindings = importlib.import_module("cuda.bindings")
-    monkeypatch.setattr(bindings, "nvjitlink", NoLibrary("nvjitlink"), raising=False)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", NoLibrary("nvjitlink"))
     with pytest.raises(
         ToolchainMissing, match=r"nvJitLink cannot be loaded \(libnvJit.*\)\. Install it: pip install nvidia-nvj"
     ):
         nvjitlink.link(b"", "PTX", "sm_90", "busy")
-    monkeypatch.delattr(bindings, "nvjitlink")
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
     with pytest.raises(ToolchainMissing, match="cuda-bindings and nvJitLink cannot be loaded"):
         nvjitlink.link(b"", "PTX", "sm_90", "busy")

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvcc import nvcc
-from pytest_gpuperf.compile.remedies import Mistake, remedy
+from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import KernelSource
 
 WORK = "__global__ void work(float* x) {{ x[0] = {}; }}\n"
@@ -78,14 +78,13 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
         ("curand_kernel.h", "nvidia-curand"),
         ("cublasLt.h", "nvidia-cublas"),
         ("cufftXt.h", "nvidia-cufft"),
-        ("cuda_profiler_api.h", "nvidia-cuda-profiler-api"),
         ("nvtx3/nvToolsExt.h", "nvidia-nvtx"),
     ],
 )
 def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
-    mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
-    assert f"pip install {package}, or install a CUDA toolkit." in remedy(mistake, mistake.what, "nvrtc")
-    by_nvcc = remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
+    told = remedy(f'a.cu(1): catastrophic error: cannot open source file "{header}"', "nvrtc")
+    assert f"pip install {package}, or install a CUDA toolkit." in told
+    by_nvcc = remedy(f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
     assert f"{header} was searched in the source's own folder, headers=, -I folders and the compiler's own." in by_nvcc
     assert f"pip install {package}" in by_nvcc
 
@@ -93,7 +92,7 @@ def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: s
 @pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "torch/extension.h", "c10/util/Half.h", "Python.h"])
 def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
     log = f"a.cu:1:10: fatal error: {header}: No such file or directory"
-    told = remedy(Mistake("a.cu", 1, "", own=True), log, "nvcc")
+    told = remedy(log, "nvcc")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
 
 
@@ -109,7 +108,7 @@ def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
     host = "void clock_of() { struct timeval now;\ngettimeofday(&now, 0); cudaFree(0); }\n"
     told = refused(WORK.format(1) + host)
     assert told.startswith('whole.cu:2: incomplete type "timeval" is not allowed')
-    assert "Perhaps line 2 is code of the host, which NVRTC does not compile." in told
+    assert "Line 3 is code of the host, which NVRTC does not compile." in told
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
@@ -128,12 +127,11 @@ def test_a_word_of_a_later_standard(compiler: str, line: str) -> None:
     assert compiles(text, "-std=c++20", compiler=compiler)
 
 
-def test_what_may_be_code_of_the_host_is_told_with_doubt() -> None:
+def test_code_of_the_host_behind_another_error_is_told() -> None:
     strange = 'struct Table { int rows[]; } tables[2] = {{1}};\nint rows() { return strlen("x"); }\n'
     text = f"#include <string.h>\n{WORK.format(1)}{strange}"
     told = refused(text)
-    assert "Perhaps line " in told
-    assert " is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
+    assert "Line 4 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
     assert compiles(f"#include <string.h>\n{WORK.format(1)}#ifndef __CUDACC_RTC__\n{strange}#endif\n")
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import NoReturn
@@ -48,7 +45,7 @@ def script(folder: Path, text: str) -> str:
 
 
 def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     with pytest.raises(ToolchainMissing, match=f"cuda-bindings and NVRTC cannot be loaded.*{REMEDY}"):
         nvrtc_bindings()
 
@@ -57,8 +54,7 @@ def test_without_the_compilers_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> NoReturn:
         raise RuntimeError("Failure finding libnvrtc.so\nsearched: everywhere")
 
-    fake = SimpleNamespace(nvrtc=SimpleNamespace(nvrtcVersion=missing))
-    monkeypatch.setitem(sys.modules, "cuda.bindings", fake)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", SimpleNamespace(nvrtcVersion=missing))
     with pytest.raises(ToolchainMissing, match=rf"cannot be loaded \(Failure finding libnvrtc.so\).*{REMEDY}"):
         nvrtc_bindings()
 
@@ -77,37 +73,6 @@ def test_a_compiler_without_its_builtins(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda *_: failed)
     with pytest.raises(ToolchainMissing, match="libnvrtc-builtins"):
         nvrtc.compile_cubin(nvrtc.Program("", "k.cu", "k.cu", ()), "sm_90")
-
-
-CHOSEN = """
-import re, sys
-from pathlib import Path
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
-from pytest_gpuperf.compile.toolkit import choose_nvrtc
-
-choose_nvrtc(Path(sys.argv[1]))
-compile_cubin(Program('extern "C" __global__ void k() {}', "k.cu", "k.cu", ()), "sm_90")
-print(*sorted(set(re.findall(r"/\\S*libnvrtc\\S*", Path("/proc/self/maps").read_text()))), sep="\\n")
-"""
-
-
-def test_a_chosen_compiler_loads_the_builtins_beside_it(tmp_path: Path) -> None:
-    """NVRTC 13.0.88 does not look for them in its own folder."""
-    installed = find_spec("nvidia.cu13") or find_spec("nvidia.cuda_nvrtc")
-    if installed is None or not installed.submodule_search_locations:
-        pytest.skip("no NVRTC of the wheels to put into a folder")
-    lib = Path(installed.submodule_search_locations[0]) / "lib"
-    folder = tmp_path / "nvidia" / "cu13" / "lib"
-    folder.mkdir(parents=True)
-    (tmp_path / "nvidia_cuda_nvrtc-13.0.88.dist-info").mkdir()
-    parts = [path for path in lib.glob("libnvrtc*.so.*") if ".alt." not in path.name]
-    for path in parts:
-        try:
-            (folder / path.name).hardlink_to(path)
-        except OSError:
-            shutil.copy(path, folder)
-    done = subprocess.run([sys.executable, "-c", CHOSEN, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == sorted(str(folder / path.name) for path in parts)
 
 
 def test_without_a_finder(monkeypatch: pytest.MonkeyPatch) -> None:

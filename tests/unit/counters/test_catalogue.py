@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from perfworks import PerfWorks
 
-from pytest_gpuperf.counters.catalogue import METRICS, NAMES, REFERENCE, SETS, STALLS, canonical, chip_of, on_chip
-from pytest_gpuperf.counters.metric_request import DERIVED, OPTIONAL
+from pytest_gpuperf.counters.catalogue import METRICS, NAMES, REFERENCE, SETS, canonical, chip_of, on_chip
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 
@@ -78,10 +77,6 @@ def test_names_go_to_the_chip_and_back(chip):
         assert own is None or canonical(own, chip) == name
 
 
-def test_a_strangers_metric_keeps_its_name():
-    assert on_chip("smsp__something_new.sum.per_second", "GB202") == "smsp__something_new.sum.per_second"
-
-
 def test_the_sets_are_those_that_the_flag_accepts_and_hold_the_default():
     assert set(SETS) == set(METRIC_SETS)
     for metrics in SETS.values():
@@ -99,10 +94,3 @@ def test_exact_and_near_exact_metrics_gate_and_the_others_do_not():
             assert metric.tolerance is not None
             assert 0 <= metric.tolerance <= (0.001 if metric.klass == "exact" else 0.2)
             assert metric.name.endswith(".sum") or metric.name.startswith("memory_l1_")
-
-
-def test_derived_figures_are_made_of_metrics_that_the_catalogue_has():
-    for one in DERIVED.values():
-        assert set(one.inputs) <= set(METRICS)
-    assert set(METRICS) >= OPTIONAL
-    assert {f"derived:stall_share_{reason}" for reason in STALLS} <= set(DERIVED)

@@ -72,16 +72,6 @@ def test_unknown_words_are_passed_on():
     assert recognise("", "", 0).reason == "ncu left no report, with exit status 0 (no message)"
 
 
-def test_report_with_nothing_in_it_asks_for_a_newer_reader():
-    assert "ncu-report" in recognise("", "", 0, left_report=True).remedy
-
-
-def test_words_of_the_tests_are_not_taken_for_ncu():
-    words = "noise ==ERROR== ERR_NVGPUCTRPERM\n==WARNING== No kernels were profiled.\n"
-    found = recognise(words, "print: ERR_NVGPUCTRPERM LibraryNotLoaded\n", 0)
-    assert found.reason == "ncu saw no kernel of any workload"
-
-
 @pytest.mark.parametrize(
     ("words", "names"),
     [

@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_REQUESTS, LOAD_SECTORS, SETS
-from pytest_gpuperf.counters.metric_request import BadMetric, hint, names_of, own_metrics, rules_for
+from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SETS
+from pytest_gpuperf.counters.metric_request import hint, names_of, rules_for
 
 
-def test_names_and_tolerances_are_read():
-    assert own_metrics(["a__b.sum"]) == {"a__b.sum": None}
-    assert own_metrics({"a__b.sum": 0.02, "a__c.pct": None}) == {"a__b.sum": 0.02, "a__c.pct": None}
-    assert own_metrics({"a__b.sum": 0}) == {"a__b.sum": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("a__b.sum", "is not valid: it takes a list of names"),
-        (["a b"], "'a b' is no name of a metric"),
-        (["memory"], "'memory' is no name of a metric"),
-        ({"blub.avg_pct": 0.1}, "'blub.avg_pct' is no name of a metric"),
-        ([3], "3 is no name of a metric"),
-        ({"a__b.sum": "2 %"}, "the tolerance '2 %' of a__b.sum is not valid"),
-        (3, "metrics=3 is not valid: it takes a list of names"),
-        ({"a__b.sum": float("nan")}, "the tolerance nan of a__b.sum is not valid"),
-        ({"a__b.sum": -2}, "the tolerance -2 of a__b.sum is not valid"),
-        (["derived:sectors_per_load_requests"], "did you mean 'derived:sectors_per_load_request'?"),
-    ],
-)
-def test_a_bad_metric_is_named_with_what_would_be_valid(given, words):
-    with pytest.raises(BadMetric) as problem:
-        own_metrics(given)
-    assert words in str(problem.value)
-
-
-def test_a_set_is_its_metrics_a_derived_figure_is_its_inputs_and_each_comes_once():
-    names = names_of(["default", INSTRUCTIONS.name, "own__metric.sum", "derived:sectors_per_load_request"])
-    assert names == (*(m.name for m in SETS["default"]), "own__metric.sum", LOAD_REQUESTS.name)
-
-
-def test_an_unknown_derived_figure_is_an_error():
-    with pytest.raises(KeyError):
-        names_of(["derived:nothing"])
+def test_a_set_is_its_metrics_and_each_comes_once():
+    names = names_of(["default", INSTRUCTIONS.name, "own__metric.sum"])
+    assert names == (*(m.name for m in SETS["default"]), "own__metric.sum")
 
 
 def test_the_catalogue_decides_where_a_test_does_not():
@@ -64,12 +30,6 @@ def test_the_sign_of_an_own_tolerance_says_which_way_is_better_where_nothing_els
     assert (b.better, b.tolerance) == ("higher", 0.05)
     assert (c.better, c.tolerance) == ("lower", 0.0)
     assert sectors.better == "lower"
-
-
-def test_a_derived_figure_gates_only_by_an_own_tolerance():
-    name = "derived:sectors_per_load_request"
-    assert rules_for([name], {}, "cold")[0].tolerance is None
-    assert rules_for([name], {name: 0.0}, "cold")[0].better == "lower"
 
 
 def test_a_hint_is_given_for_what_the_catalogue_has_almost():

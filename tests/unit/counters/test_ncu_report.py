@@ -133,22 +133,9 @@ def test_a_reader_that_hangs_is_ended(tmp_path, monkeypatch):
     assert "was not done after 1 s" in problem.value.reason
 
 
-def test_a_report_that_is_not_there_cannot_be_read(tmp_path):
-    with pytest.raises(CountersUnavailable) as problem:
-        read_report(tmp_path / "missing.ncu-rep", NCU)
-    assert "missing.ncu-rep" in problem.value.reason
-    assert "pip install 'pytest-gpuperf[ncu]'" in problem.value.remedy
-
-
 def test_without_the_package_the_reason_says_so(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, MODULE, None)
     assert main([str(tmp_path / "any.ncu-rep"), str(NCU)]) == "the Python package ncu-report is not installed"
-
-
-def test_results_travel_as_json(monkeypatch, capsysbinary):
-    monkeypatch.setitem(sys.modules, MODULE, module_of(Action("work", ("gpuperf:7",), {"a__b.sum": Metric(12)})))
-    assert main(["any.ncu-rep", str(NCU)]) == 0
-    assert json.loads(capsysbinary.readouterr().out)[0]["metrics"] == {"a__b.sum": 12.0}
 
 
 BESIDE = """
@@ -194,11 +181,3 @@ def test_a_package_too_old_for_the_report_gives_way_to_ncus_own(monkeypatch, tmp
     old = SimpleNamespace(load_report=refuse, __file__="/there/ncu_report.py")
     monkeypatch.setitem(sys.modules, MODULE, old)
     assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / "ncu")] == ["from beside"]
-
-
-def test_an_ncu_module_that_does_not_load_is_passed_over(monkeypatch, tmp_path):
-    (tmp_path / "extras" / "python").mkdir(parents=True)
-    (tmp_path / "extras" / "python" / "ncu_report.py").write_text("raise ImportError('built for another Python')\n")
-    monkeypatch.setitem(sys.modules, MODULE, None)
-    with pytest.raises(ValueError, match="the Python package ncu-report is not installed"):
-        read_here(Path("any.ncu-rep"), tmp_path / "ncu")

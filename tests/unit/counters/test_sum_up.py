@@ -17,12 +17,6 @@ def of(instructions: float, occupancy: float = 50.0) -> KernelResult:
     return kernel(**{INSTRUCTIONS.name: instructions, ACHIEVED_OCCUPANCY.name: occupancy, SHARED_WAVEFRONTS.name: 8.0})
 
 
-def test_one_kernel_keeps_everything():
-    counters, note = sum_up([of(10)], "GH100", WANTED)
-    assert counters == {INSTRUCTIONS.name: 10, ACHIEVED_OCCUPANCY.name: 50, SHARED_WAVEFRONTS.name: 8}
-    assert note == ""
-
-
 def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
     counters, note = sum_up([of(10), of(32)], "GH100", WANTED)
     assert counters == {INSTRUCTIONS.name: 42, SHARED_WAVEFRONTS.name: 16}
@@ -37,11 +31,3 @@ def test_a_metric_that_one_kernel_lacks_is_no_sum():
 def test_a_chips_own_names_become_canonical():
     counters, _ = sum_up([kernel(dram__bytes_op_read=1.0, **{"dram__bytes_op_read.sum": 64.0})], "GB202", WANTED)
     assert counters == {DRAM_READ.name: 64.0}
-
-
-def test_what_was_not_asked_for_is_left_out():
-    assert sum_up([kernel(**{"gpu__other.sum": 1.0})], "GH100", WANTED)[0] == {}
-
-
-def test_no_kernel_gives_no_counters():
-    assert sum_up([], "GH100", WANTED)[0] == {}

@@ -60,7 +60,7 @@ class DeviceArray:
 class FakeNvml(types.ModuleType):
     """``pynvml`` with one GPU; ``answers`` by function name, an exception to raise it."""
 
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+    NVML_CLOCK_SM = 1
 
     class NVMLError(Exception):
         pass
@@ -73,15 +73,10 @@ class FakeNvml(types.ModuleType):
             "nvmlDeviceGetCount": 1,
             "nvmlDeviceGetHandleByIndex": "handle",
             "nvmlDeviceGetUUID": uuid,
-            "nvmlDeviceGetPowerUsage": 123_400,
-            "nvmlDeviceGetTemperature": 43,
             "nvmlDeviceGetCurrentClocksEventReasons": 1,
             "nvmlDeviceGetComputeRunningProcesses": [
                 types.SimpleNamespace(pid=pid, usedGpuMemory=2 << 30) for pid in pids
             ],
-            "nvmlDeviceGetEnforcedPowerLimit": 700_000,
-            "nvmlDeviceGetEccMode": [1, 1],
-            "nvmlDeviceGetMigMode": [0, 0],
             "nvmlSystemGetDriverVersion": "580.95.05",
             **answers,
         }
@@ -184,7 +179,6 @@ class FakeCupy:
             runtimeGetVersion=lambda: 13020,
             driverGetVersion=lambda: 12040,
             deviceSynchronize=self._synchronize,
-            memGetInfo=lambda: (30 << 30, 80 << 30),
             streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
         )
         self.unfinished: dict[int, int] = {}

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray, make_binary
+from device_samples import DeviceArray
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes, LoadedKernel
-from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -160,26 +159,6 @@ def test_a_kernel_that_is_known_by_its_library_s_handle_is_read_too() -> None:
     assert capture_call(driver, 7, lambda: driver.enqueued.append(ADDED)) == ADDED
 
 
-def test_a_kernel_without_parameters_has_none() -> None:
-    driver = CapturingDriver()
-    bare = CapturedKernel("bare", Configuration((1, 1, 1), (32, 1, 1)), ())
-    assert capture_call(driver, 7, lambda: driver.enqueued.append(bare)) == bare
-
-
-def test_parameters_in_one_buffer_are_refused() -> None:
-    driver = CapturingDriver()
-    params = driver.cuGraphKernelNodeGetParams
-
-    def in_one_buffer(node: CapturedKernel) -> tuple[Result, Any]:
-        status, given = params(node)
-        given.kernelParams = 0
-        return status, given
-
-    driver.cuGraphKernelNodeGetParams = in_one_buffer  # type: ignore[method-assign]
-    with pytest.raises(LaunchError, match="its parameters cannot be told apart"):
-        capture_call(driver, 7, lambda: driver.enqueued.append(ADDED))
-
-
 def test_a_call_that_fails_ends_the_capture_and_says_what_a_call_may_do() -> None:
     driver = CapturingDriver()
 
@@ -189,20 +168,6 @@ def test_a_call_that_fails_ends_the_capture_and_says_what_a_call_may_do() -> Non
     with pytest.raises(LaunchError, match=rf"cannot be captured: operation not permitted .* capturing\. {ON_STREAM}"):
         capture_call(driver, 7, waits)
     assert driver.said == ["begin 7 2", "end 7"]
-
-
-def test_a_test_that_is_skipped_in_its_call_ends_the_capture() -> None:
-    driver = CapturingDriver()
-    with pytest.raises(pytest.skip.Exception):
-        capture_call(driver, 7, lambda: pytest.skip("not here"))
-    assert driver.said == ["begin 7 2", "end 7"]
-
-
-def test_a_capture_that_the_call_invalidated_is_refused() -> None:
-    driver = CapturingDriver()
-    driver.ends_with = Result.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    with pytest.raises(LaunchError, match=rf"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED\. {ON_STREAM}"):
-        capture_call(driver, 7, lambda: None)
 
 
 def test_the_driver_s_binding_has_what_is_called() -> None:
@@ -220,25 +185,6 @@ def test_the_driver_s_binding_has_what_is_called() -> None:
 # --- launches ------------------------------------------------------------------------------------
 
 
-def test_a_launch_is_as_the_library_makes_it_and_runs_without_the_library() -> None:
-    device = CapturingDevice()
-    calls: list[tuple[Any, ...]] = []
-
-    def call(*args: Any) -> None:
-        calls.append(args)
-        device.driver.enqueued.append(ADDED)
-
-    x = DeviceArray(np.zeros(4096, "float32"))
-    launch = cute_kernel(device).launch(call, (x, 4096))
-    launch()
-    launch()
-    assert calls == [(x, 4096)]
-    configuration, values = device.launched[-1]
-    assert configuration == Configuration((16, 1, 1), (256, 1, 1))
-    assert tuple(value.tobytes() for value in values) == CONTENTS
-    assert len(device.launched) == 2
-
-
 def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
     device = CapturingDevice()
     device.driver.enqueued.append(ADDED)
@@ -247,14 +193,6 @@ def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
     described = "as called(float32[4096] align=256, 4096, 2.5, 'fast', object)"
     assert launch.identity().arguments == (described, "as called", "as called", "as called")
     assert launch.identity().launch == "grid=(16, 1, 1) block=(256, 1, 1) shared=0"
-
-
-def test_a_launch_keeps_its_arrays_alive() -> None:
-    device = CapturingDevice()
-    device.driver.enqueued.append(ADDED)
-    x = DeviceArray(np.zeros(4096, "float32"))
-    launch = cute_kernel(device).launch(lambda *_: None, (x,))
-    assert any(x in argument.kept[1] for argument in launch.arguments)
 
 
 @pytest.mark.parametrize(
@@ -275,31 +213,4 @@ def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[A
         cute_kernel(device).launch(lambda: None)
 
 
-def test_a_block_that_the_device_cannot_hold_is_refused_as_for_any_launch() -> None:
-    device = CapturingDevice()
-    device.driver.enqueued.append(ADDED._replace(launch=ADDED.launch._replace(dynamic_shared_bytes=300_000)))
-    with pytest.raises(LaunchError, match="beyond the device's limit of 232448"):
-        cute_kernel(device).launch(lambda: None)
-
-
-def test_without_a_gpu_nothing_is_called() -> None:
-    def call() -> None:
-        raise AssertionError("called")
-
-    with pytest.raises(DeviceNeeded, match="needs a GPU: a launch of another library is captured"):
-        cute_kernel(PlaceholderDevice()).launch(call)
-
-
 # --- evidence of several architectures -----------------------------------------------------------
-
-
-def test_each_architecture_has_the_occupancy_of_its_own_block() -> None:
-    few, many = (make_binary(arch=arch, required_block=block) for arch, block in
-                 (("sm_80", (128, 1, 1)), ("sm_90", (512, 1, 1))))  # fmt: skip
-    kernel = Kernel({"sm_80": few, "sm_90": many}, device=PlaceholderDevice(), native="sm_90")
-    launch = kernel.launch(4, 512)
-    assert {arch: record.block for arch, record in launch.records().items()} == {
-        "sm_80": (128, 1, 1),
-        "sm_90": (512, 1, 1),
-    }
-    assert {arch: one.blocks_per_sm for arch, one in launch.occupancy.items()} == {"sm_80": 16, "sm_90": 4}

@@ -5,25 +5,23 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
+from device_samples import FakeCupy, FakeError, FakeNvml
 from dsl_samples import cubin
 
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.device import cuda, facts
+from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.facts import Nvml, read_facts
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
-from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -60,10 +58,6 @@ class PersistingDriver:
 def device(cupy: FakeCupy) -> CudaDevice:
     nvml = Nvml(FakeNvml(), "11")
     return CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, (0, 0)))
-
-
-def test_all_work_goes_to_one_stream_of_its_own(device: CudaDevice, cupy: FakeCupy) -> None:
-    assert cupy.log[:2] == [("device", 0), ("stream", False)]
 
 
 @pytest.fixture
@@ -107,34 +101,6 @@ def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: Fak
     assert cupy.streams.current is mine
 
 
-def test_pytorch_that_has_not_used_the_gpu_is_left_alone(
-    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
-) -> None:
-    torch.cuda.is_initialized = lambda: False
-    del cupy.log[:]
-    with device.current():
-        pass
-    assert cupy.log == ["synchronize", "entered", "left", ("stream", False), "synchronize"]
-
-
-def test_an_error_of_the_workload_is_not_hidden_by_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
-    del cupy.log[:]
-    with pytest.raises(KeyError, match="mine"), device.current():
-        raise KeyError("mine")
-    assert cupy.log == ["synchronize", "entered", "left", ("stream", False)]
-
-
-def test_each_load_is_a_module_of_its_own_and_leaves_no_file(
-    device: CudaDevice, cupy: FakeCupy, binary: KernelBinary
-) -> None:
-    device.load(binary)
-    device.load(binary)
-    (_, first, content), (_, second, _) = (entry for entry in cupy.log if entry[0] == "load")
-    assert first != second
-    assert content == binary.cubin
-    assert not Path(first).parent.exists()
-
-
 def test_a_launch_goes_through_and_shared_memory_is_asked_for_when_needed(
     device: CudaDevice, cupy: FakeCupy, binary: KernelBinary
 ) -> None:
@@ -149,26 +115,10 @@ def test_a_launch_goes_through_and_shared_memory_is_asked_for_when_needed(
     assert [entry[-1] for entry in launched] == [0, 49152, 100_000, 60_000, 200_000]
 
 
-def test_static_shared_memory_counts_towards_what_is_free_of_asking(device: CudaDevice, cupy: FakeCupy) -> None:
-    text = 'extern "C" __global__ void staged(int* a) { __shared__ int s[4]; s[*a] = 7; *a = s[a[1]]; }'
-    kernel = device.load(compile_kernel(KernelSource(text=text, name="staged"), "sm_90"))
-    for shared in (49136, 49152):
-        kernel(Configuration((1, 1, 1), (32, 1, 1), shared), [np.int32(1)])
-    assert [entry[1] for entry in cupy.log if entry[0] == "max_dynamic_shared_size_bytes"] == [49152]
-
-
 def test_what_the_driver_refuses_is_a_load_error(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
     cupy.load_error = FakeError("CUDA_ERROR_OUT_OF_MEMORY")
     with pytest.raises(LoadError, match=r"work \(sm_90\): the driver refuses its cubin: CUDA_ERROR_OUT_OF_MEMORY"):
         device.load(binary)
-
-
-def test_the_flush_writes_twice_the_l2_from_one_buffer(device: CudaDevice, cupy: FakeCupy) -> None:
-    del cupy.log[:]
-    device.flush_l2()
-    device.flush_l2()
-    size = 2 * (60 << 20)
-    assert cupy.log == [("alloc", size), ("memset", 0, size, device.stream), ("memset", 0, size, device.stream)]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +139,6 @@ def test_lines_that_persist_are_ordinary_before_the_flush(
     device.flush_l2()
     size = 2 * (60 << 20)
     assert cupy.log == [*first, ("alloc", size), ("memset", 0, size, device.stream)]
-
-
-def test_unused_memory_goes_back_from_the_pool(device: CudaDevice, cupy: FakeCupy) -> None:
-    device.release_unused()
-    assert cupy.emptied == 1
 
 
 STICKY = "cudaErrorIllegalAddress: an illegal memory access was encountered"
@@ -234,33 +179,6 @@ def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
 
 
-def test_a_fault_of_the_gpu_is_not_told_by_who_gives_memory_back(device: CudaDevice, torch: SimpleNamespace) -> None:
-    def faulty() -> None:
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    torch.cuda.max_memory_reserved = lambda: 0
-    torch.cuda.empty_cache = faulty
-    device.release_unused()
-
-
-def test_pytorch_that_has_not_used_the_gpu_is_not_asked_for_memory(device: CudaDevice, torch: SimpleNamespace) -> None:
-    torch.cuda.is_initialized = lambda: False
-    device.release_unused()
-
-
-def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda_of_torch = SimpleNamespace(
-        is_initialized=lambda: True, memory_reserved=lambda: 4 << 30,
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
-    monkeypatch.setattr(facts, "strangers", lambda pids: [pid for pid in pids if pid == 1])
-    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
-    cupy.held = 1 << 30
-    memory = use.now()
-    assert memory.torch >> 30 == 4
-    assert memory.others == 2 << 30
-
-
 @pytest.mark.parametrize("imported", [True, False])
 def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread(
     device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, imported: bool
@@ -283,54 +201,6 @@ def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread
         cupy.log.append("work")
     threads = [False, "work", "end"] if imported else ["work"]
     assert cupy.log == ["gpuperf:0", *threads, "end"]
-
-
-def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
-    assert device.state().sm_clock_mhz == 1980
-    host = np.arange(3.0)
-    assert (device.to_host(DeviceArray(host)) == host).all()
-    assert device.to_host([1, 2]).tolist() == [1, 2]
-    device.synchronize()
-    assert cupy.log[-1] == "synchronize"
-
-
-def test_a_timer_is_opened_once_per_name(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Any] = []
-
-    def open_timer(of: Any, name: str | None) -> Any:
-        opened.append(name)
-        return SimpleNamespace(name=name or "cupti")
-
-    monkeypatch.setattr("pytest_gpuperf.device.timers.open_timer", open_timer)
-    for name in (None, "graph", None, "graph"):
-        device.timer(name)  # type: ignore[arg-type]
-    assert opened == [None, "graph"]
-    assert device.timer("cupti") is device.timer()
-
-
-def test_a_peak_is_measured_once_under_the_lock(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
-    monkeypatch.setattr(cuda, "measure_peak", lambda of, name: measured.append(name) or 4.3e12)
-    assert [device.peak("copy_bandwidth") for _ in range(2)] == [4.3e12, 4.3e12]
-    assert measured == ["copy_bandwidth"]
-    with device.lock():
-        pass
-
-
-def test_a_profiler_sees_a_range_around_what_is_launched_inside(
-    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextlib.contextmanager
-    def time_range(name: str) -> Iterator[None]:
-        cupy.log.append(("push", name))
-        yield
-        cupy.log.append("pop")
-
-    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(time_range=time_range))
-    with device.profiler_range("gpuperf:3"):
-        cupy.log.append("launch")
-    assert cupy.log[-3:] == [("push", "gpuperf:3"), "launch", "pop"]
 
 
 def test_a_variable_of_the_module_is_written(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
@@ -366,12 +236,3 @@ def test_a_tile_kernel_is_launched_in_blocks_of_one_thread(
     launched = [entry for entry in cupy.log if entry[0] == "launch"]
     assert launched == [("launch", symbol, (4, 1, 1), (1, 1, 1), (), 0)]
     assert [given[3].block for given in told] == [(1, 1, 1)]
-
-
-def test_a_call_is_captured_on_the_devices_stream_while_that_is_current(
-    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuda, "capture_call", lambda _, stream, call: (stream, call()))
-    del cupy.log[:]
-    assert device.capture(lambda: cupy.log.append("called")) == (device.stream_pointer, None)
-    assert cupy.log.index("entered") < cupy.log.index("called") < cupy.log.index("left")

@@ -58,14 +58,6 @@ def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> No
     assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
 
 
-def test_numbers_take_the_type_of_the_signature() -> None:
-    device = NotingDevice()
-    cutile_kernel("scale", device).launch((4, 1), (array(4096), array(4096), 2.5, 1024))()
-    ((launch, values),) = device.launched
-    assert launch.grid == (4, 1, 1)
-    assert (values[-1].dtype.name, float(values[-1])) == ("float32", 2.5)
-
-
 def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
     device = NotingDevice()
     whole = np.zeros((64, 2048), "float32")
@@ -75,17 +67,6 @@ def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
     ((_, values),) = device.launched
     assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
     assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
-
-
-def test_launches_are_formed_without_a_gpu() -> None:
-    gpu = PlaceholderDevice()
-    halves = gpu.arrays.empty((256, 128), "float16"), gpu.arrays.empty((128, 256), "float16")
-    launch = cutile_kernel("matmul", gpu).launch((4, 4), (*halves, gpu.arrays.empty((256, 256)), 64, 64, 32))
-    assert set(launch.records()) == set(ARCHITECTURES)
-    assert {record.block for record in launch.records().values()} == {
-        one.required_block for one in launch.kernel.binaries.values()
-    }
-    assert all(one.blocks_per_sm >= 1 for one in launch.occupancy.values())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from device_samples import DeviceArray, make_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.arguments import array_facts, prepare
+from pytest_gpuperf.device.arguments import prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.placeholder import without_data
 from pytest_gpuperf.model.evidence import Parameter
@@ -43,11 +43,6 @@ def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
     assert str(caught.value) == ("work takes 3 arguments (float const*, float*, int), and 2 were given")
 
 
-def test_sizes_stand_in_for_types_that_are_not_known() -> None:
-    with pytest.raises(LaunchError, match=r"2 arguments \(8 bytes, 4 bytes\), and 1 were given"):
-        prepare(make_binary(8, 4), ("x",), lambda array: True)
-
-
 # --- arrays --------------------------------------------------------------------------------------
 
 
@@ -68,24 +63,6 @@ def test_an_array_of_the_pointed_to_type_fits(parameter: str | int, dtype: str) 
     argument = fit(parameter, array)
     assert argument.value is array
     assert argument.entry == f"{np.dtype(dtype)}[1024,32]"
-
-
-@pytest.mark.parametrize(
-    ("parameter", "dtype"),
-    [
-        ("float const*", "float64"), ("double*", "float32"), ("int*", "float32"), ("float*", "int32"),
-        ("int*", "int64"), ("__half*", "float32"), ("float4*", "float64"), ("char*", "int16"),
-    ],
-)  # fmt: skip
-def test_an_array_of_another_type_is_refused_with_both_names(parameter: str, dtype: str) -> None:
-    assert refusal(parameter, floats(8, dtype=dtype)) == (
-        f"work: argument 1 is an array of {dtype}, but the kernel declares {parameter} (8 bytes)"
-    )
-
-
-@pytest.mark.parametrize("parameter", [4, "int", "unsigned long", "32-bit integer", "double"])
-def test_an_array_where_no_pointer_is_declared_is_refused(parameter: str | int) -> None:
-    assert "is an array of uint64, but" in refusal(parameter, floats(8, dtype="uint64"))
 
 
 def test_a_strided_view_is_refused_and_a_transposed_array_is_noted() -> None:
@@ -112,12 +89,6 @@ def test_the_alignment_of_an_address_is_noted_up_to_256(address: int, alignment:
     argument = fit("float*", DeviceArray(np.zeros(4, np.float32), address))
     assert argument.entry == f"float32[4] align={alignment}"
     assert argument.value == np.uint64(address)
-
-
-def test_strides_are_read_from_the_interface_of_other_libraries() -> None:
-    transposed = DeviceArray(np.zeros((3, 4), np.float32).T)
-    assert array_facts(transposed).order == "F"  # type: ignore[union-attr]
-    refusal("float*", DeviceArray(np.zeros((3, 4), np.float32)[:, ::2]))
 
 
 # --- addresses -----------------------------------------------------------------------------------
@@ -170,15 +141,6 @@ def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, v
 )  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any, words: str) -> None:
     assert words in refusal(parameter, value)
-
-
-def test_a_refused_number_is_told_with_kernel_position_and_both_types() -> None:
-    with pytest.raises(LaunchError) as caught:
-        prepare(make_binary("pointer", "32-bit integer"), (floats(8), 1.5), lambda array: True)
-    assert str(caught.value) == (
-        "work: argument 2 is the number 1.5, but the kernel declares 32-bit integer (4 bytes): pass a number that its "
-        "type holds, or a NumPy scalar of that type"
-    )
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.sampled_from([1, 2, 4, 8]))

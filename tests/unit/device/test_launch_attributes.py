@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from device_samples import make_binary
 
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_calls import launch_extended
-from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchAttributes
+from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 from pytest_gpuperf.device.launch import Kernel, attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -38,15 +38,6 @@ def kernel_for(device: PlaceholderDevice, arch: str = "sm_90") -> Kernel:
     return Kernel({arch: make_binary(arch=arch)}, device=device, native=arch)
 
 
-def test_a_plain_launch_is_what_it_was() -> None:
-    device = Noting()
-    launch = kernel_for(device).launch(4, 32)
-    launch()
-    assert device.log == [(Configuration((4, 1, 1), (32, 1, 1)), ())]
-    assert launch.identity().launch == "grid=(4, 1, 1) block=(32, 1, 1) shared=0"
-    assert attributes_of(launch.identity().launch) == launch.attributes == PLAIN
-
-
 @pytest.mark.parametrize(
     ("given", "attributes", "entry"),
     [
@@ -71,16 +62,6 @@ def test_attributes_reach_the_driver_and_the_identity(
     assert words == f"grid=(4, 2, 1) block=(32, 1, 1) shared=0{entry}"
     assert attributes_of(words) == attributes
     assert not launch.identity().same_execution(kernel_for(device).launch((4, 2), 32).identity())
-
-
-def test_the_name_of_a_variable_is_no_attribute() -> None:
-    assert attributes_of("grid=(1, 1, 1) block=(1, 1, 1) shared=0 constant cooperative=0123") == PLAIN
-
-
-def test_without_a_gpu_it_is_formed_and_ends_where_it_is_launched() -> None:
-    kernel = Kernel({"sm_90": make_binary()}, device=PlaceholderDevice(), native=None)
-    with pytest.raises(DeviceNeeded, match="work is launched"):
-        kernel.launch(4, 32, cooperative=True)()
 
 
 class Driver:

@@ -63,13 +63,6 @@ def test_another_process_waits_and_is_told_what_to_do(folder: Path, holder: subp
     assert "end them" in str(caught.value)
 
 
-def test_the_gpu_is_free_when_its_holder_is_killed(folder: Path, holder: subprocess.Popen[str]) -> None:
-    holder.kill()
-    holder.wait()
-    with GpuLock("GPU-11", folder, wait_s=5).held():
-        pass
-
-
 PASS_ON = """
 import sys, time
 from pathlib import Path
@@ -108,11 +101,6 @@ def test_a_gpu_that_the_parent_holds_is_not_waited_for(
         assert (folder / "GPU-12.lock").exists()
 
 
-def test_another_gpu_is_free(folder: Path, holder: subprocess.Popen[str]) -> None:
-    with GpuLock("GPU-12", folder, wait_s=0.1).held():
-        pass
-
-
 def test_a_process_may_take_its_gpu_again(folder: Path) -> None:
     lock = GpuLock("GPU-11", folder, wait_s=0.1)
     with lock.held():
@@ -125,12 +113,6 @@ def test_a_process_may_take_its_gpu_again(folder: Path) -> None:
 def seen_by_another_process(folder: Path) -> str:
     command = [sys.executable, "-c", TRY, str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def test_an_error_releases_the_gpu(folder: Path) -> None:
-    with pytest.raises(KeyError), GpuLock("GPU-11", folder).held():
-        raise KeyError
-    assert seen_by_another_process(folder) == "free"
 
 
 def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
@@ -154,19 +136,3 @@ def test_no_uuid_escapes_the_folder(folder: Path) -> None:
     assert GpuLock("../../etc/passwd", folder).path.parent == folder
     assert GpuLock("", folder).path.name == "unknown.lock"
     assert GpuLock("GPU-11").path.parent == lock_folder()
-
-
-def test_the_folder_of_the_locks_can_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GPUPERF_LOCK_DIR", str(tmp_path / "locks"))
-    assert lock_folder() == tmp_path / "locks"
-    with GpuLock("GPU-11").held():
-        assert (tmp_path / "locks" / "GPU-11.lock").exists()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to another user")
-def test_a_folder_that_another_user_made_for_all_is_shared(folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(0o1777)
-    os.chown(folder, 65534, 65534)
-    with GpuLock("GPU-11", folder, wait_s=0.1).held():
-        assert seen_by_another_process(folder) == "taken"

@@ -19,7 +19,6 @@ __constant__ float weights[LENGTH];
 namespace limits { __device__ int most; }
 extern "C" __global__ void work(float* x) { x[threadIdx.x] += weights[threadIdx.x] + limits::most; printf("x"); }
 """
-PLAIN = 'extern "C" __global__ void work(float* x) { x[0] = 1; }'
 WEIGHTS = np.arange(9, dtype="float32")
 
 
@@ -84,12 +83,6 @@ def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
     assert launch.identity().same_execution(first)
 
 
-def test_a_strided_array_is_taken_in_its_own_order(kernel: Kernel, device: Noting) -> None:
-    kernel.set_constant("weights", np.arange(18, dtype="float32")[::2])
-    kernel.launch(1, 9, (None,))()
-    assert device.log[1] == ("weights", (WEIGHTS * 2).tobytes())
-
-
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
@@ -103,20 +96,6 @@ def test_a_strided_array_is_taken_in_its_own_order(kernel: Kernel, device: Notin
 def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> None:
     with pytest.raises(LaunchError, match=told):
         kernel.set_constant(name, value)
-
-
-def test_a_kernel_without_variables_says_so() -> None:
-    kernel = Kernel({"sm_90": compiled(text=PLAIN)}, device=Noting(), native="sm_90")
-    with pytest.raises(LaunchError, match="it has none"):
-        kernel.set_constant("weights", WEIGHTS)
-
-
-def test_another_machine_code_is_filled_with_what_it_has(kernel: Kernel, device: Noting) -> None:
-    kernel.set_constant("weights", WEIGHTS)
-    kernel.variables.fill(Loaded(device), compiled(text=PLAIN))
-    assert device.log == []
-    kernel.variables.fill(Loaded(device), compiled())
-    assert device.log == [("weights", WEIGHTS.tobytes())]
 
 
 def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel) -> None:
@@ -133,10 +112,3 @@ def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel
         LaunchError, match="its variable weights of 36 bytes was set when it was recorded, and no bytes are"
     ):
         other.variables.check_other(compiled(), recorded)
-
-
-def test_without_a_gpu_names_and_sizes_are_checked_all_the_same() -> None:
-    kernel = Kernel({"sm_90": compiled()}, device=PlaceholderDevice(), native=None)
-    kernel.set_constant("weights", WEIGHTS)
-    with pytest.raises(LaunchError, match="scalar of 36"):
-        kernel.set_constant("weights", WEIGHTS[:1])

@@ -97,12 +97,6 @@ def test_options_of_the_decorator_are_passed_on(numba: NumbaCuda, linked: list[t
     assert linked[1][4] == []
 
 
-def test_lto_is_asked_for_where_numba_would(numba: NumbaCuda, linked: list[tuple[Any, ...]]) -> None:
-    kernel_of(numba, "axpy", lto=True)
-    assert numba.calls[0]["output"] == "ltoir"
-    assert linked[0][1] == "LTOIR"
-
-
 @pytest.fixture
 def linked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The arguments of each link; what is kept is PTX, so that is what is linked."""
@@ -128,15 +122,6 @@ def test_an_array_becomes_numba_s_parameters(numba: NumbaCuda) -> None:
     assert entries[:6] == ("float32=2.5", "null", "null", "int64=1000", "int64=4", "float32[1000] align=256")
 
 
-def test_shape_and_strides_follow_the_order_of_the_array(numba: NumbaCuda) -> None:
-    kernel = kernel_of(numba, "transpose")
-    launch = kernel.launch((2, 4), (16, 16), (array(32, 64), array(64, 32, order="F"), 1, 2 + 1j, True), 128)
-    assert launch.arguments[2:9] == (2048, 4, launch.arguments[4], 32, 64, 256, 4)
-    assert launch.arguments[14:18] == (64, 32, 4, 256)
-    assert launch.arguments[18:] == (1, np.float32(2), np.float32(1), True)
-    assert (launch.grid, launch.block, launch.dynamic_shared_bytes) == ((2, 4, 1), (16, 16, 1), 128)
-
-
 @pytest.mark.parametrize(
     ("name", "args", "words"),
     [
@@ -153,12 +138,6 @@ def test_arguments_that_numba_did_not_compile_for_are_refused(
 ) -> None:
     with pytest.raises(LaunchError, match=words):
         kernel_of(numba, name).launch(1, 32, args)
-
-
-def test_a_strided_view_is_refused(numba: NumbaCuda) -> None:
-    view = DeviceArray(np.zeros(16, "float32")[::2])
-    with pytest.raises(LaunchError, match=r"argument x is a strided view of shape \(8,\)"):
-        kernel_of(numba, "axpy").launch(1, 32, (2.5, view, array(8)))
 
 
 # --- what only Numba can compile or launch --------------------------------------------------------
@@ -192,19 +171,10 @@ def test_signatures_that_are_no_types_or_too_few_are_refused(numba: NumbaCuda) -
     dispatcher = numba.dispatcher("axpy")
     with pytest.raises(UnsupportedKernel, match=r"its signature is 'void\(float32\)': .* of Numba's types"):
         read_numba(dispatcher, "void(float32)", ["sm_90"])
-    with pytest.raises(UnsupportedKernel, match="axpy takes 3 arguments, and its signature has 2"):
+    with pytest.raises(UnsupportedKernel, match=r"axpy takes 3 arguments, and its signature is \("):
         read_numba(dispatcher, numba.signature("axpy")[:2], ["sm_90"])
     with_return = NumbaType(name="none(...)", args=numba.signature("axpy"))
     assert len(read_numba(dispatcher, with_return, ["sm_90"]).arguments or ()) == 3
-
-
-def test_what_numba_did_not_make_is_refused(numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsupportedKernel, match=r"what @numba\.cuda.jit makes of a function, not builtin"):
-        read_numba(print, (), [])
-    dispatcher = numba.dispatcher("axpy")
-    monkeypatch.delitem(sys.modules, "numba.cuda")
-    with pytest.raises(UnsupportedKernel, match="from_numba takes"):
-        read_numba(dispatcher, (), [])
 
 
 def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: NumbaCuda) -> None:
@@ -212,18 +182,5 @@ def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: Numb
     ptx["sm_90"] = ptx["sm_90"].replace("\tret;", "\tcall.uni sync, ();\n\tret;").replace(
         ".visible .entry", ".extern .func sync ();\n.visible .entry"
     )  # fmt: skip
-    with pytest.raises(UnsupportedKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*g{UNPAIRED[1:]}"):
+    with pytest.raises(UnsupportedKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*{UNPAIRED}"):
         kernel_of(numba, "axpy")
-
-
-def test_parameters_that_numba_does_not_tell_of_are_refused(numba: NumbaCuda) -> None:
-    one = numba.dispatcher("axpy")
-    kernel = read_numba(one, numba.signature("axpy"), ["sm_90"])
-    short = kernel._replace(arguments=(kernel.arguments or ())[:2])
-    with pytest.raises(UnsupportedKernel, match="takes 15 parameters, and its arguments make 8"):
-        binary_for(short, "sm_90")
-
-
-def test_a_variant_of_an_architecture_is_refused_with_the_plain_one(numba: NumbaCuda) -> None:
-    with pytest.raises(UnsupportedKernel, match=r'sm_90a is a variant, .* from_numba\(\.\.\., arch="sm_90"\)'):
-        read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), ["sm_90a"])

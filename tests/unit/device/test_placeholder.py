@@ -71,35 +71,6 @@ def test_arrays_beyond_any_memory_cost_nothing(device: PlaceholderDevice) -> Non
     assert array.reshape(-1).shape == (1 << 40,)
 
 
-def test_reshape_fills_in_one_length_and_is_contiguous(array: PlaceholderArray) -> None:
-    assert array.reshape(2, -1).shape == (2, 12)
-    assert array.reshape((24,)).strides == (4,)
-    assert array.T.ravel().flags.c_contiguous
-    assert array.flatten().shape == (24,)
-    assert without_data((0, 3), "int8").reshape(3, 0).shape == (3, 0)
-
-
-@pytest.mark.parametrize("shape", [(5, 5), (-1, -1), (-1, 7), (-24, -1), (0, -1)])
-def test_reshape_refuses_what_does_not_fit(array: PlaceholderArray, shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"cannot reshape array of size 24|one unknown dimension"):
-        array.reshape(shape)
-
-
-def test_copies_and_conversions_are_contiguous(array: PlaceholderArray) -> None:
-    assert array.T.copy().flags.c_contiguous
-    assert array.astype("float64").dtype == np.float64
-    assert array.view("int16").shape == (4, 3, 4)
-    assert array[:1].squeeze().shape == (3, 2)
-    assert len(array) == 4
-    assert array.itemsize == 4
-    assert "float32" in repr(array)
-
-
-def test_an_index_out_of_bounds_is_numpys_error(array: PlaceholderArray) -> None:
-    with pytest.raises(IndexError):
-        array[4]
-
-
 USES: list[Callable[[Any], Any]] = [
     np.asarray, np.sum, np.sin, lambda a: np.array_equal(a, a), float, int, bool, list, iter, abs,
     lambda a: a + 1, lambda a: 1 + a, lambda a: np.ones(2) * a, lambda a: a @ a, lambda a: a == a, lambda a: a < 1,
@@ -114,14 +85,6 @@ USES: list[Callable[[Any], Any]] = [
 def test_data_need_a_gpu(array: PlaceholderArray, use: Callable[[Any], Any]) -> None:
     with pytest.raises(DeviceNeeded, match=r"^needs a GPU: "):
         use(array)
-
-
-def test_what_no_array_has_is_an_attribute_error(array: PlaceholderArray) -> None:
-    with pytest.raises(AttributeError, match="'shap'"):
-        _ = array.shap
-    assert not hasattr(array, "__cuda_array_interface__")
-    with pytest.raises(TypeError):
-        hash(array)
 
 
 def test_every_way_to_make_an_array(device: PlaceholderDevice, array: PlaceholderArray) -> None:
@@ -162,8 +125,3 @@ def test_nominal_facts_keep_the_limits_of_their_architecture(arch: str) -> None:
     assert facts.max_blocks_per_sm == limits.blocks_per_sm
     assert facts.shared_bytes_per_sm == limits.shared_bytes_per_sm
     assert facts.shared_bytes_per_block_optin == limits.shared_bytes_per_block
-
-
-def test_an_unknown_architecture_has_the_facts_of_hopper() -> None:
-    assert nominal_facts("sm_999").arch == "sm_90"
-    assert nominal_facts("sm_90a").sm_count == 132

@@ -67,12 +67,6 @@ def test_arrays_of_several_kinds_are_matched_each_in_their_order() -> None:
     assert found == (B, A, B + 512)
 
 
-def test_values_follow_the_arrays_to_other_addresses() -> None:
-    recorded = recorded_arguments((FLOATS, FLOATS, "int32=64"), NOW.identity().arguments)
-    moved = NOW.with_arguments((array(A + 4096), array(B + 4096), 63, 2.0))
-    assert moved.values_for(make_binary(8, 8, 4), recorded) == (A + 4096, B + 4096, 64)
-
-
 @pytest.mark.parametrize(
     ("entries", "words"),
     [

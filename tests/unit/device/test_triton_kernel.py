@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,12 +69,6 @@ def test_each_triton_s_parameters_are_its_function_s_and_null_pointers_behind_th
     assert (binary.name, binary.arch, binary.toolchain) == ("add", "sm_90", toolchain)
 
 
-def test_static_evidence_is_that_of_the_machine_code() -> None:
-    profile = triton_binary(read_triton(compiled("softmax-3.6.0"))).profile
-    assert (profile.registers, profile.shared_bytes, profile.barriers, profile.spill_bytes) == (29, 0, 1, 0)
-    assert (profile.stack_bytes, profile.instructions, profile.opcodes["global_store"]) == (0, 209, 8)
-
-
 def test_the_source_changes_with_the_function_and_with_the_options() -> None:
     one, same, warps, other = (
         triton_binary(read_triton(triton)).source_hash
@@ -103,14 +96,6 @@ def test_a_launch_has_triton_s_block_and_shared_memory_and_null_for_scratch_memo
     assert len(args) == len(launch.binary.parameters)
 
 
-def test_warps_and_shared_memory_are_triton_s() -> None:
-    launch = kernel_of(compiled("softmax-3.6.0")).launch((7,), (array(), array(), 1024, 1000, 1024))
-    assert (launch.grid, launch.block, launch.dynamic_shared_bytes) == ((7, 1, 1), (128, 1, 1), 16)
-    few = kernel_of(compiled("add-one-warp-3.6.0")).launch((4,), (array(), array(), array(), 4096, 1024))
-    assert few.block == (32, 1, 1)
-    assert launch.occupancy["sm_90"].fraction == 1.0
-
-
 @pytest.mark.parametrize("stem", ["scale-3.0.0", "scale-3.6.0"])
 def test_constants_are_given_in_their_places_and_are_no_parameters(stem: str) -> None:
     kernel = kernel_of(compiled(stem))
@@ -120,13 +105,6 @@ def test_constants_are_given_in_their_places_and_are_no_parameters(stem: str) ->
     assert [entry.partition("[")[0] for entry in entries[:4]] == ["float16", "float16", "float32=2.5", "int32=4096"]
     assert entries[4:] == ("null",) * (len(entries) - 4)
     assert kernel.launch(16, (x, out, 1, 2.5, 4096)).identity() == launch.identity()  # those at the end may be left out
-
-
-def test_a_launch_can_be_repeated_on_other_arguments() -> None:
-    launch = kernel_of(compiled("add-3.6.0")).launch(4, (array(), array(), array(), 4096, 1024))
-    moved = launch.with_arguments([*(array(address=0x7F0000010000) for _ in range(3)), *launch.arguments[3:]])
-    assert moved.identity() == launch.identity()
-    assert moved.configuration == launch.configuration
 
 
 @pytest.mark.parametrize(
@@ -149,21 +127,6 @@ def test_a_launch_can_be_repeated_on_other_arguments() -> None:
 def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         kernel_of(compiled("add-3.6.0")).launch(4, args)
-
-
-def test_a_constant_may_be_an_object_that_compares_itself() -> None:
-    class Constexpr:
-        def __eq__(self, other: object) -> Any:
-            return SimpleNamespace(value=True) if other == 1024 else []
-
-        __hash__ = None  # type: ignore[assignment]
-
-    one = compiled("add-3.6.0")
-    one.src.constants[4,] = Constexpr()
-    kernel = kernel_of(one)
-    kernel.launch(4, (array(), array(), array(), 4096, 1024))
-    with pytest.raises(LaunchError, match="argument BLOCK is 512"):
-        kernel.launch(4, (array(), array(), array(), 4096, 512))
 
 
 # --- what only Triton can launch -----------------------------------------------------------------
@@ -197,36 +160,4 @@ def test_arguments_that_are_no_plain_ones_are_refused(declared: Any, why: str) -
     one = compiled("add-3.6.0")
     one.src.signature["y"] = declared
     with pytest.raises(UnsupportedKernel, match=why):
-        read_triton(one)
-
-
-def test_parameters_that_triton_does_not_tell_of_are_refused() -> None:
-    one = compiled("add-3.6.0")
-    del one.metadata.profile_scratch_size
-    with pytest.raises(UnsupportedKernel) as caught:
-        triton_binary(read_triton(one))
-    assert str(caught.value) == (
-        "add: its machine code takes 6 parameters, and its arguments make 5. Give gpuperf a function that launches it; "
-        "its time is then compared without pairs"
-    )
-
-
-def test_a_trailing_parameter_that_is_no_pointer_is_no_scratch_memory() -> None:
-    one = compiled("add-3.0.0")
-    one.src.constants["n"] = 4096
-    one.metadata.global_scratch_size = 0
-    with pytest.raises(UnsupportedKernel, match="takes 4 parameters, and its arguments make 4"):
-        triton_binary(read_triton(one))
-
-
-@pytest.mark.parametrize("what", [None, [], lambda: None, SimpleNamespace(asm={}, metadata=None, src=None)])
-def test_what_triton_has_not_compiled_is_refused(what: Any) -> None:
-    with pytest.raises(UnsupportedKernel, match=r"from_triton takes what Triton has compiled, not \w+: the value of"):
-        read_triton(what)
-
-
-def test_code_for_another_maker_s_gpu_is_refused() -> None:
-    one = compiled("add-3.6.0", target=SimpleNamespace(backend="hip", arch="gfx942", warp_size=64))
-    one.asm = {"hsaco": b""}
-    with pytest.raises(UnsupportedKernel, match="add: Triton compiled it for hip, and there is no cubin in it"):
         read_triton(one)

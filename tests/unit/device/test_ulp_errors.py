@@ -38,32 +38,11 @@ def test_it_is_the_exact_error_in_units_of_the_references_binade(name: str, data
     assert one(np.dtype(name).type(got), wanted) == float(exact(got, wanted, name))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
-def test_neighbours_are_one_unit_apart_within_a_binade(name: str, data: st.DataObject) -> None:
-    kind = np.dtype(name).type
-    wanted = kind(data.draw(st.floats(width=8 * np.dtype(name).itemsize, min_value=-1e4, max_value=1e4)))
-    away = np.nextafter(wanted, kind(math.copysign(math.inf, float(wanted))))
-    assert one(away, wanted) == 1
-    assert one(wanted, wanted) == 0
-
-
-@pytest.mark.parametrize("name", ["float16", "float32"])
-@given(wanted=st.floats(min_value=-6e4, max_value=6e4))
-def test_a_correctly_rounded_result_is_within_half_a_unit(name: str, wanted: float) -> None:
-    assert one(np.float64(wanted).astype(name), wanted) <= 0.5
-
-
 @given(wanted=st.floats(min_value=-1e30, max_value=1e30))
 def test_bfloat16_has_units_of_its_own_for_results_that_were_made_float32(wanted: float) -> None:
     bits = np.float32(wanted).view("uint32")
     cut = (bits & np.uint32(0xFFFF0000)).view("float32")  # bfloat16 is the upper half of a float32
     assert one(cut, np.float32(wanted), dtype="bfloat16") < 1
-
-
-def test_a_long_double_is_a_more_precise_reference_for_float64() -> None:
-    wanted = np.longdouble(1) + np.ldexp(np.longdouble(1), -54)
-    assert one(np.float64(1), wanted) == (0.25 if np.finfo(np.longdouble).nmant > 53 else 0)
 
 
 NAN, INF = math.nan, math.inf
@@ -81,13 +60,12 @@ def test_nan_is_never_right_and_an_infinity_where_the_reference_is_one(got: floa
     assert one(np.float32(got), np.float64(wanted)) == pytest.approx(error, rel=1e-2)
 
 
-def test_the_largest_is_told_with_its_place_and_the_quantile() -> None:
+def test_the_largest_is_told_with_its_place() -> None:
     wanted = np.ones((2, 100))
     got = wanted.astype("float32")
     got[1, 7] += np.float32(2**-20)
-    found = ulp_error(got, wanted, quantile=0.995)
-    assert (found, found.place, found.quantile) == (8, (1, 7), 0)
-    assert ulp_error(got, wanted, quantile=1.0).quantile == 8
+    found = ulp_error(got, wanted)
+    assert (found, found.place) == (8, (1, 7))
     words = "8 ulp at [1, 7] (got 1.00000095367431"
     assert repr(found).startswith(words)
     assert repr(found).endswith("expected 1.0)")
@@ -97,13 +75,11 @@ def test_the_largest_is_told_with_its_place_and_the_quantile() -> None:
 
 def test_no_elements_have_no_error() -> None:
     found = ulp_error(np.zeros(0, "float32"), np.zeros(0))
-    assert (found, found.quantile, found.place) == (0, 0, ())
+    assert (found, found.place) == (0, ())
 
 
 def test_what_it_does_not_take_is_refused() -> None:
     with pytest.raises(ValueError, match="int32 is none of float16, bfloat16, float32, float64"):
         one(np.int32(1), 1.0)
-    with pytest.raises(ValueError, match="quantile=2 takes a number from 0 to 1"):
-        one(np.float32(1), 1.0, quantile=2)
     with pytest.raises(AssertionError, match=r"the result is \(2,\), expected \(3,\)"):
         ulp_error(np.zeros(2, "float32"), np.zeros(3))

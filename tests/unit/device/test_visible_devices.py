@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_gpuperf.device.discovery import VARIABLE, bind_worker, visible_devices
 
@@ -44,26 +42,3 @@ def test_without_the_variable_a_worker_is_bound_by_uuid() -> None:
     environ: dict[str, str] = {}
     assert bind_worker(environ, 4, lambda: ["GPU-0", "GPU-1", "GPU-2"]) == 1
     assert environ == {VARIABLE: "GPU-1"}
-
-
-def test_without_workers_the_list_stays_as_it_is() -> None:
-    environ = {VARIABLE: "4,6"}
-    assert bind_worker(environ, None, nothing_installed) == 0
-    assert environ == {VARIABLE: "4,6"}
-
-
-def test_nothing_is_changed_where_nothing_is_known() -> None:
-    environ: dict[str, str] = {}
-    assert bind_worker(environ, 3, list) == 3
-    assert environ == {}
-
-
-@given(st.lists(st.sampled_from(["0", "1", *UUIDS]), min_size=1, unique=True), st.integers(0, 40))
-def test_workers_take_turns_and_every_gpu_gets_its_share(entries: list[str], workers: int) -> None:
-    environs = [{VARIABLE: ",".join(entries)} for _ in range(workers)]
-    for worker, environ in enumerate(environs):
-        bind_worker(environ, worker, nothing_installed)
-    taken = [environ[VARIABLE] for environ in environs]
-    counts = [taken.count(entry) for entry in entries]
-    assert sum(counts) == workers
-    assert max(counts) - min(counts) <= 1

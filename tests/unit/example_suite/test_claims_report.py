@@ -17,7 +17,7 @@ from evidence_tree import read_evidence
 
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
-from pytest_gpuperf.model.time_record import Identity, RecordedRound, TimeRecord
+from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 
@@ -309,7 +309,7 @@ def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> 
     )  # fmt: skip
     occupancy = Occupancy(blocks_per_sm=8, warps_per_sm=48, fraction=0.75, limiter="registers")
     record = StaticRecord(kernel="copy", source_hash="", profile=profile, occupancy=occupancy)
-    rounds = tuple(RecordedRound(session="s", midmean=midmean) for midmean in (4000.0, 9000.0))
+    rounds = tuple(Round(session="s", midmean=midmean) for midmean in (4000.0, 9000.0))
     time = TimeRecord(identity=Identity(code="", launch=""), timer="graph", cache="cold", rounds=rounds, bytes=10**6)
     counted = {"sm__cycles_elapsed.max": 9.0}
     found = figures_of(

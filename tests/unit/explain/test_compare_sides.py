@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.explain.workload_comparison import side_of
+from pytest_gpuperf.explain.comparison import side_of
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
 

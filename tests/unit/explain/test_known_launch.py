@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.explain.estimates import known_launch
+from pytest_gpuperf.explain.comparison import known_launch
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.time_record import Identity
 

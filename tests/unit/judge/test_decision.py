@@ -29,9 +29,9 @@ from pytest_gpuperf.judge.decision import (
     share,
     wants_pair,
 )
-from pytest_gpuperf.model.limits import PROFILES
+from pytest_gpuperf.model.limits import LIMITS
 
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 ratios = st.floats(-0.05, 0.05)
 
 
@@ -164,7 +164,8 @@ def test_intervals_cover() -> None:
 @pytest.mark.parametrize(
     ("found", "decision"),
     [([1.01], None), ([1.02, 1.021, 1.02], None), ([1.02, 1.021, 1.02, 1.02], Decision.SLOWER), ([1.008, 1.0], None),
-     ([1.012] * 5, None), ([1.012] * 8, Decision.SLOWER), ([1.01, 1.0, 1.0], Decision.SAME), ([1.02, 1.0], None),
+     ([1.012] * 5, None), ([1.012] * 8, Decision.SLOWER), ([1.007, 1.019] * 4, None),
+     ([1.007, 1.019] * 8, Decision.SLOWER), ([1.01, 1.0, 1.0], Decision.SAME), ([1.02, 1.0], None),
      ([1.5, 1.52], Decision.SLOWER), ([1.01, *[1.008] * 6], None)],
 )  # fmt: skip
 def test_pairs_of_processes_decide(found: list[float], decision: Decision | None) -> None:

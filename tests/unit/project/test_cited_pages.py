@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-import pytest
 from markdown_pages import ROOT, titles
 
 MODULES = sorted((ROOT / "pytest_gpuperf").rglob("*.py"))
+TEXTS = sorted((ROOT / "pytest_gpuperf").rglob("*.txt"))
 KINDS = ("tutorial", "how-to", "reference", "explanation")
 SHIPPED = {str(page.relative_to(ROOT)): page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md")}
 CITED = re.compile(r"\b(docs/[\w/.-]*\w)(?:, '([^']+)')?")
@@ -25,10 +24,10 @@ def said(source: str) -> Iterator[str]:
             yield node.value
 
 
-def wrong(source: str) -> list[str]:
-    """Citations of a module that lead nowhere where the package is installed and no repository is."""
+def wrong(texts: Iterable[str]) -> list[str]:
+    """Citations that lead nowhere where the package is installed and no repository is."""
     found = []
-    for text in said(source):
+    for text in texts:
         for page, section in CITED.findall(text):
             there = SHIPPED.get(page)
             if there is None or (section and section not in [title for _, title in titles(there)]):
@@ -36,14 +35,11 @@ def wrong(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_pages_that_messages_cite_come_with_the_package(module: Path) -> None:
-    assert wrong(module.read_text(encoding="utf-8")) == []
-
-
-def test_there_are_messages_that_cite_a_page() -> None:
+def test_pages_that_messages_cite_come_with_the_package() -> None:
     texts = [text for module in MODULES for text in said(module.read_text(encoding="utf-8"))]
+    texts += [path.read_text(encoding="utf-8") for path in TEXTS]
     assert len([text for text in texts if CITED.search(text)]) >= 2
+    assert wrong(texts) == []
 
 
 def test_a_citation_that_leads_nowhere_is_noticed() -> None:
@@ -53,4 +49,7 @@ def test_a_citation_that_leads_nowhere_is_noticed() -> None:
         "B = f'{A}: docs/how-to/crystal-ball.md'\n"
         "C = \"docs/how-to/accepting-changes.md, 'The crystal ball'\"\n"
     )
-    assert sorted(wrong(source)) == ["docs/how-to/accepting-changes.md The crystal ball", "docs/how-to/crystal-ball.md"]
+    assert sorted(wrong(said(source))) == [
+        "docs/how-to/accepting-changes.md The crystal ball",
+        "docs/how-to/crystal-ball.md",
+    ]

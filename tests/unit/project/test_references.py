@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest_gpuperf
-
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted(
     path
@@ -48,10 +46,3 @@ def test_no_module_sends_its_reader_to_a_document_that_is_not_here() -> None:
 def test_a_section_that_is_not_there_is_noticed() -> None:
     text = 'See docs/explanation/statistics.md, "Paired blocks" and "The crystal ball".'
     assert lost(text) == ["explanation/statistics: The crystal ball"]
-
-
-def test_the_package_says_of_each_of_its_parts_what_it_is_for() -> None:
-    package = ROOT / "pytest_gpuperf"
-    parts = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
-    named = set(re.findall(r"``(\w+)``", pytest_gpuperf.__doc__ or ""))
-    assert parts - named == {"__init__"}

@@ -39,8 +39,8 @@ def a_workload(name: str, *verdicts: Verdict, reason: str = "") -> WorkloadEvide
     return WorkloadEvidence(key=key, judgements=tuple(judgements))
 
 
-def a_document(*works: WorkloadEvidence, unreached: tuple[Judgement, ...] = ()) -> Document:
-    test = TestEvidence(module="test_a.py", test="test_b", workloads=works, unreached=unreached)
+def a_document(*works: WorkloadEvidence) -> Document:
+    test = TestEvidence(module="test_a.py", test="test_b", workloads=works)
     return document_of(
         [test], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gpuperf: gating", exit_status=0, problems=[],
         warnings=[], machines=["NVIDIA H200"],
@@ -59,13 +59,6 @@ def test_what_a_reader_has_to_know_first_comes_first() -> None:
 
 def test_a_workload_counts_once_by_its_worst_verdict() -> None:
     assert a_document(a_workload("a", Verdict.UNCHANGED, Verdict.SLOWER)).headline == "1 SLOWER"
-
-
-def test_workloads_that_a_test_stopped_before_are_rows_of_their_own() -> None:
-    key = Key(module="test_a.py", test="test_b", workload="later")
-    missed = Judgement(key=key, target="nvidia-h200", kind="time", verdict=Verdict.NOT_MEASURED)
-    document = a_document(a_workload("a", Verdict.SAME), unreached=(missed,))
-    assert [row.evidence.key.workload for row in document.rows] == ["later", "a"]
 
 
 def test_a_likely_cause_of_a_change_that_passed_is_told_too() -> None:

@@ -171,7 +171,7 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(repository: Path, tmp_path:
 
 def test_in_a_repository_of_another_user(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_another_user(monkeypatch)
-    with pytest.raises(RevisionError, match=f"of another user.*--add safe.directory {repository}$"):
+    with pytest.raises(RevisionError, match=f"dubious ownership.*--add safe.directory {repository}"):
         worktree.repository_of(repository)
 
 

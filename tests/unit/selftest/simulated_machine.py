@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.interface import Configuration, LaunchLog, Slot, Timer
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
@@ -23,7 +23,7 @@ FACTS = DeviceFacts(
     compute_capability=(9, 0), sm_count=132, l2_bytes=50 << 20, memory_bytes=64 << 20, max_threads_per_block=1024,
     max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10,
     shared_bytes_per_block_optin=227 << 10, shared_bytes_per_sm=228 << 10, registers_per_sm=65536,
-    max_threads_per_sm=2048, max_blocks_per_sm=32, driver="580.0", cuda="13.0", cupy="none", power_limit_w=700,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, driver="580.0",
 )  # fmt: skip
 """Little memory, so that buffers are not copied at every block."""
 
@@ -107,13 +107,10 @@ class SimulatedMachine:
     def is_idle(self) -> bool:
         return True
 
-    def memory(self) -> DeviceMemory:
-        return DeviceMemory()
-
     def release_unused(self) -> None: ...
 
     def state(self) -> DeviceState:
-        return DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
+        return DeviceState(sm_clock_mhz=1980)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

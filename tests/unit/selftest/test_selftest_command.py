@@ -106,7 +106,7 @@ def test_noisy_machine_is_said_to_be_noisy(
     monkeypatch.setattr(run, "KERNELS", {"loop": KERNELS["loop"]})
     use(SimulatedMachine(seed=1, sample_sd=1.0))
     assert command_line.main(["selftest", "--quick", "--timer", "graph"]) == 0
-    assert "This machine is too noisy to find 1.0%: no profile keeps its promise" in capsys.readouterr().out
+    assert "This machine is too noisy to find 1.0%: use --gpuperf-tolerance=0.1" in capsys.readouterr().out
 
 
 def test_no_gpu_is_exit_status_1_with_a_remedy(
@@ -166,9 +166,9 @@ def test_report_names_gpu_timer_and_counts() -> None:
 @pytest.mark.parametrize(
     ("smallest", "words"),
     [
-        (0.013, "too noisy to find 1.0%: use --gpuperf-profile=standard, or lock the clocks"),
-        (0.03, "use --gpuperf-profile=loose, or lock the clocks"),
-        (0.2, "This machine is too noisy to find 1.0%: no profile keeps its promise; lock the clocks"),
+        (0.013, "too noisy to find 1.0%: use --gpuperf-tolerance=0.008, or lock the clocks"),
+        (0.03, "use --gpuperf-tolerance=0.025, or lock the clocks"),
+        (0.6, "This machine is too noisy to find 1.0%: no tolerance keeps its promise; lock the clocks"),
         (None, "this machine resolves no slowdown on kernels of 60 us and more (the copy needs the most)"),
     ],
 )

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.judge.decision import Decision, decide
-from pytest_gpuperf.model.limits import PROFILES, Limits
+from pytest_gpuperf.model.limits import LIMITS, Limits
 from pytest_gpuperf.selftest.run import ALPHA, smallest_effect
 
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 
 
 def share_found(effect: float, spread: float, limits: Limits, runs: int = 200) -> float:
@@ -27,7 +27,7 @@ def share_found(effect: float, spread: float, limits: Limits, runs: int = 200) -
     return found / runs
 
 
-@pytest.mark.parametrize("limits", [TIGHT, PROFILES["standard"]])
+@pytest.mark.parametrize("limits", [TIGHT, Limits(0.01, 0.02)])
 def test_smallest_effect_is_found_by_the_decision_itself(limits: Limits) -> None:
     effect = smallest_effect(0.002, 60, limits, ALPHA)
     assert effect is not None

@@ -10,7 +10,7 @@ import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record
 
 from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.context.tests_found import Ended
+from pytest_gpuperf.results import Ended
 
 
 @pytest.fixture

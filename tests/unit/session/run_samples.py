@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_gpuperf import run as product
+from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.baseline_trust import BaselineTrust
-from pytest_gpuperf.context.tests_found import FindingTests, TestsFound
+from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.options import Options
+from pytest_gpuperf.results import Results, TestsFound
 
 MODULE = "tests/test_copy.py"
 TEST = "test_copy"
@@ -90,13 +90,11 @@ class Shared(product.Run):
     has_gpu: Any = True
     native_arch: Any = "sm_90"
     targets: Any = ("sm_90",)
-    expected_archs: Any = ("sm_90",)
     revision: Any = None
     opened: Any = None
     measured_peaks: ClassVar[Any] = {}
     session: Any = None
     compile_cache: Any = object()
-    gpu: Any = SimpleNamespace(facts_asked=False)
     device: Any = SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90"))
 
 
@@ -119,7 +117,7 @@ class Run:
         self.worker: Any = Shared(self.config, self.options)
         self.worker.has_gpu, self.worker.store = has_gpu, self.store
         self.worker.no_device = None if has_gpu else "no driver\nand more words"
-        self.worker.trust = BaselineTrust(self.options, folder)
+        self.worker.trust = BaselineTrust(folder, everything=not self.options.ci)
         self.config.stash[stash.RUN] = self.worker
 
     @property
@@ -132,10 +130,10 @@ class Run:
     def session(self, status: int = 0) -> Any:
         return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[], testsfailed=0)
 
-    def collected(self, *tests: str, **found: Any) -> FindingTests:
+    def collected(self, *tests: str, **found: Any) -> Results:
         """It has met ``MODULE`` and chosen these tests of it; ``found`` is what else it found, or found in place."""
         nodes = frozenset(f"{MODULE}::{test}" for test in tests)
-        finding = self.config.stash[stash.FINDING] = FindingTests()
+        finding = self.worker.results
         finding.found = TestsFound(**{"tests": nodes, "selected": nodes, "modules": frozenset({MODULE}), **found})
         (self.config.rootpath / MODULE).parent.mkdir(exist_ok=True)
         (self.config.rootpath / MODULE).touch()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from run_samples import judgement, key
 
@@ -12,14 +11,7 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.session.exit_policy import (
-    POLICY,
-    Effect,
-    effect,
-    fails,
-    failure_message,
-    failures,
-)
+from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, fails, failure_message, failures, missing_fails
 from pytest_gpuperf.update.select import takes
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
@@ -73,12 +65,6 @@ def test_a_workload_that_a_revision_lacks_is_no_open_question() -> None:
 def test_counters_that_are_not_there_are_never_red() -> None:
     for kind, outcome in (("counters", False), ("static", True), ("time", True)):
         assert fails(judgement(Verdict.NOT_MEASURED, kind), Options(open="fail")) is outcome  # type: ignore[arg-type]
-
-
-def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> None:
-    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), needs_gpu=True)
-    assert effect(behind, CI) is WARN
-    assert effect(behind, Options(undecided="fail")) is FAIL
 
 
 def recorded(**options: Any) -> set[Verdict]:
@@ -162,3 +148,10 @@ def test_against_a_revision_nothing_is_to_be_recorded() -> None:
 def test_a_renamed_workload_has_its_remedy_in_its_reason() -> None:
     renamed = judgement(Verdict.NEW, reason="was test_old: run `gpuperf baselines mv`", renamed=True)
     assert failure_message([renamed]).splitlines() == workload_lines([renamed], ())
+
+
+def test_a_missing_record_is_red_as_the_policy_says() -> None:
+    for options, missing, without_gpu in (
+        (LOCAL, False, False), (CI, True, False), (Options(open="fail", undecided="fail"), True, True)
+    ):  # fmt: skip
+        assert (missing_fails(options), missing_fails(options, needs_gpu=True)) == (missing, without_gpu)

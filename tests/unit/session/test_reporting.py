@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from run_samples import Run
 
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.process.children import WORKER_ARGUMENTS
+from pytest_gpuperf import stash
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.session import collect_counters, end_of_run
@@ -23,7 +22,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What is passed on, and to whom."""
     calls: list[tuple[Any, ...]] = []
     for module, names in (
-        (collect_counters, ("count_items", "count_nodes", "prepare_worker")), (end_of_run, ("finish", "summarise"))
+        (collect_counters, ("count_items",)), (end_of_run, ("finish", "summarise"))
     ):  # fmt: skip
         for name in names:
             monkeypatch.setattr(module, name, lambda *arguments, name=name: calls.append((name, *arguments)))
@@ -32,11 +31,10 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 def all_hooks(run: Run, called: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     called.clear()
-    reporting = Reporting(run.config, run.options)
+    reporting = Reporting(run.config)
     node: Any = SimpleNamespace(workerinput={})
     reporting.pytest_collection_finish(run.session())
     reporting.pytest_configure_node(node)
-    reporting.pytest_xdist_node_collection_finished(["a"])
     reporting.pytest_sessionfinish(run.session())
     assert list(reporting.pytest_terminal_summary(REPORTER)) == [None]  # in front of other plugins' summaries
     return called
@@ -44,27 +42,25 @@ def all_hooks(run: Run, called: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 def test_counters_are_collected_where_they_are_asked_for(run: Run, called: list[tuple[Any, ...]]) -> None:
     assert [name for name, *_ in all_hooks(run, called)] == ["finish", "summarise"]
-    count, prepare, nodes, _, summary = all_hooks(run.with_options(ncu=("full",)), called)
+    count, _, summary = all_hooks(run.with_options(ncu=("full",)), called)
     assert count == ("count_items", run.config, [])
-    assert prepare == ("prepare_worker", run.config, {WORKER_ARGUMENTS: ["--gpuperf"]})
-    assert nodes == ("count_nodes", run.config, ["a"])
     assert summary == ("summarise", Screen(REPORTER), ())
 
 
 def test_a_run_that_only_collects_tests_has_no_end(run: Run, called: list[tuple[Any, ...]]) -> None:
     run.config.option.collectonly = True
-    assert [name for name, *_ in all_hooks(run.with_options(ncu=("full",)), called)] == ["prepare_worker"]
+    assert [name for name, *_ in all_hooks(run.with_options(ncu=("full",)), called)] == []
 
 
 def test_the_header_says_what_the_run_is_for(run: Run) -> None:
-    assert Reporting(run.config, run.options).pytest_report_header() == terminal.header(run.options)
+    assert Reporting(run.config).pytest_report_header() == terminal.header(run.options)
 
 
 def test_reports_go_into_the_runs_book(run: Run) -> None:
     report: Any = SimpleNamespace(
-        nodeid="a", when="call", duration=1.0, failed=True, skipped=False, longrepr="it failed"
+        nodeid="a", when="call", duration=1.0, failed=True, skipped=False, outcome="failed", longrepr="it failed"
     )
-    Reporting(run.config, run.options).pytest_runtest_logreport(report)
+    Reporting(run.config).pytest_runtest_logreport(report)
     assert stash.run_of(run.config).results.tests_run == 1
 
 

@@ -12,12 +12,21 @@ from recordings import drawn, recordings
 
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
-from pytest_gpuperf.model.limits import PROFILES
-from pytest_gpuperf.timing.blocks import BURST_S, LEAST_SIZE, LONGEST_SLOT, MOST_SIZE, Plan, blocks_of, burst_plan, plan
+from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.timing.blocks import (
+    BURST_S,
+    LEAST_SIZE,
+    LONGEST_SLOT,
+    MOST_SIZE,
+    Plan,
+    blocks_of,
+    plan,
+    sustained_plan,
+)
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
-TIGHT = PROFILES["tight"]
+TIGHT = LIMITS
 
 
 def compared(
@@ -67,7 +76,7 @@ def test_long_launches_are_pairs(duration_ns: float, noise: float, samples: int,
 
 def test_a_sustained_slot_keeps_the_gpu_busy_and_drops_its_first_half() -> None:
     bench = Bench(base_ns=1e6, each_s=1e-3)
-    found = burst_plan(bench, bench.sides, bench.clock)
+    found = sustained_plan(bench, bench.sides, bench.clock)
     assert found.samples + found.dropped == pytest.approx(BURST_S / 1e-3, rel=0.01)
     assert found.samples - found.dropped in (0, 1)
 

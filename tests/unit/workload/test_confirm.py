@@ -16,7 +16,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
-from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
@@ -24,7 +24,6 @@ from pytest_gpuperf.workload import confirm
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
 CODE = Identity(code="c0" * 32, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0")
-CHANGE = Change(what="registers", before=32, after=40)
 Settle = Callable[[Sequence[Confirmation]], Judgement | None]
 
 
@@ -69,7 +68,7 @@ class Test:
 
     def settled(self, verdict: Verdict = Verdict.SLOWER, settle: Settle = confirmed, **fields: Any) -> Judgement:
         """The verdict on a workload's time, which was this and waited."""
-        waiting = msgspec.structs.replace(judged(verdict), changes=(CHANGE,))
+        waiting = judged(verdict)
         self.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
         self.worker.suspects.append(Suspect(waiting, CODE, settle, budget_s=1.0, **fields))
         confirm.confirm(self.item, self.worker, self.book)
@@ -92,7 +91,7 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     test.left = [[finding()]]
     seen: list[Confirmation] = []
     found = test.settled(settle=lambda left: seen.extend(left) or confirmed(left))
-    assert (found.verdict, found.reason, found.changes) == (Verdict.SLOWER, "in two processes", (CHANGE,))
+    assert (found.verdict, found.reason) == (Verdict.SLOWER, "in two processes")
     assert seen == [finding()]
     (task,) = test.tasks
     assert [one.key for one in task.places] == [KEY]
@@ -127,7 +126,6 @@ def test_a_loss_stands_where_no_second_process_speaks(test: Test, status: int, l
     test.status, test.log = status, log
     found = test.settled()
     assert (found.verdict, found.reason) == (Verdict.SLOWER, f"not confirmed: {why}; proven slower")
-    assert found.changes == (CHANGE,)
     assert test.sections == ([] if status == 0 else [log.rstrip()])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownArchitecture, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.ready_made import ready_made
+from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary

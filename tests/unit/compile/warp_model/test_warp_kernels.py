@@ -91,9 +91,9 @@ def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpE
     """Of all kernels, by name: one run of nvdisasm reads them."""
     arch = request.param
     made = [compile_kernel(KernelSource(TEXT, name), arch, cache=cache) for name in KERNEL.findall(TEXT)]
-    codes = {one.name: (KernelCode(one.cubin, one.symbol, arch),) for one in made}
+    codes = {one.name: (None, KernelCode(one.cubin, one.symbol, arch)) for one in made}
     estimates = estimates_of(codes.values(), cache)
-    return {name: estimates[code][0] for name, code in codes.items()}
+    return {name: estimates[code][1] for name, code in codes.items()}
 
 
 @pytest.fixture

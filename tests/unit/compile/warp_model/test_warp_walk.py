@@ -225,12 +225,6 @@ def test_a_function_that_is_always_called_is_walked() -> None:
     assert run.divisions == 0
 
 
-def test_an_argument_asked_only_whether_it_is_zero_is_a_flag_and_off() -> None:
-    lines = ("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 4", "FADD R1, R1, R1",
-             "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
-    assert "fp32" not in walked(*lines).executed
-
-
 def test_a_kernel_that_a_flag_switches_off_altogether_is_walked_with_it_on() -> None:
     run = walked("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 6", "FADD R1, R1, R1",
                  "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip

@@ -64,11 +64,6 @@ def test_work_and_tags_are_read_and_all_else_is_stepped_over(source: Records, bi
     assert source.tags == {7: 2**40, 8: 3}
 
 
-def test_tags_of_others_are_left_alone(source: Records, binding: SimulatedCupti) -> None:
-    flushed(source, binding, [tag(1, 9, external_kind=3), tag(2, 9), tag(3, 9, external_kind=4)])
-    assert source.tags == {2: 9}
-
-
 numbers = st.integers(0, 2**32 - 1)
 times = st.integers(0, 2**64 - 1)
 records = st.one_of(
@@ -98,28 +93,6 @@ def test_every_record_is_read_whatever_buffers_it_came_in(
     )
     tags = [one for one in reversed(given_records) if one.kind == 39 and one.external_kind == 5]
     assert source.tags == {one.correlation_id: one.external_id for one in tags}
-
-
-def test_buffers_may_come_from_a_thread_of_the_librarys_own(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    library.on_thread, library.records_per_buffer = True, 2
-    flushed(source, binding, [kernel(number) for number in range(9)])
-    assert sorted(activity.correlation for activity in source.activities) == list(range(9))
-
-
-def test_names_are_copied_and_not_remembered_from_buffer_to_buffer(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    flushed(source, binding, [kernel(1, name="first")])
-    ctypes.memmove(library.name_address("first"), b"other", 5)  # a module was unloaded, another one took its place
-    flushed(source, binding, [kernel(2, name="first")])
-    assert [activity.name for activity in source.activities] == ["first", "other"]
-
-
-def test_a_kernel_without_a_name_is_read_all_the_same(source: Records, binding: SimulatedCupti) -> None:
-    flushed(source, binding, [kernel(1, name=None)])
-    assert source.activities == [Activity(1, 100, 200, "[kernel]")]
 
 
 def test_a_buffer_is_lent_again_only_when_it_has_been_read(source: Records, library: SimulatedLibrary) -> None:
@@ -154,24 +127,6 @@ def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(source: Records
     assert library.request() != ctypes.addressof(foreign)
 
 
-def test_an_empty_or_missing_buffer_is_no_error(source: Records, library: SimulatedLibrary) -> None:
-    lent = library.request()
-    library.complete(lent, b"")
-    library.complete(None, b"")
-    source.flush(0)
-    assert source.activities == []
-    assert library.request() == lent
-
-
-def test_without_memory_no_buffer_is_lent(
-    source: Records, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cupti_records, "BUFFER_BYTES", 1 << 62)
-    buffer, size, most = ctypes.c_void_p(1), ctypes.c_size_t(), ctypes.c_size_t()
-    library._requested(ctypes.byref(buffer), ctypes.byref(size), ctypes.byref(most))
-    assert buffer.value is None
-
-
 def test_a_start_forgets_what_a_failed_measurement_has_left(
     source: Records, binding: SimulatedCupti, library: SimulatedLibrary
 ) -> None:
@@ -184,19 +139,6 @@ def test_a_start_forgets_what_a_failed_measurement_has_left(
     source.flush(0)
     assert source.activities == []
     assert left_over in (library.request(), library.request())
-
-
-def test_a_start_takes_the_records_back_from_whoever_has_them(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    other = buffers_of(library)
-    other.start()
-    flushed(other, binding, [kernel(1)])
-    source.start()
-    flushed(source, binding, [kernel(2)])
-    assert [activity.correlation for activity in other.activities] == [1]
-    assert [activity.correlation for activity in source.activities] == [2]
-    assert library.registrations == 3
 
 
 def test_callbacks_outlive_their_source(library: SimulatedLibrary) -> None:
@@ -234,31 +176,6 @@ def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
         records_of(binding)
 
 
-def test_a_library_that_is_not_loaded_is_not_loaded_now(
-    binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cupti_records, "SONAMES", ("libgpuperf-none.so.13", "libgpuperf-none.so.12"))
-    with pytest.raises(OSError, match=r"none of libgpuperf-none\.so\.13, libgpuperf-none\.so\.12 is loaded"):
-        records_of(binding)
-
-
-def test_a_process_has_one_source_per_binding(
-    binding: SimulatedCupti, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cupti_records, "loaded_library", lambda: library)
-    assert records_of(binding) is records_of(binding)
-    assert records_of(SimulatedCupti(SimulatedStream())) is not records_of(binding)
-
-
-def test_a_binding_that_cannot_be_asked_to_load_its_library_is_refused() -> None:
-    class Older:
-        pass
-
-    binding: Any = Older()
-    with pytest.raises(AttributeError, match="get_timestamp"):
-        records_of(binding)
-
-
 def structure_with(**changes: Any) -> Any:
     return structure(224, **{"start": (16, "u8"), "end": (24, "u8"), "name": (104, "i8"), **changes})
 
@@ -274,12 +191,3 @@ def test_fields_are_read_where_the_newest_data_type_has_them(
     source.start()
     flushed(source, binding, [kernel(1, 100, 200)])
     assert source.activities == [Activity(1, *((200, 100) if version == 11 else (100, 200)), "kernel")]
-
-
-def test_a_data_type_without_a_field_is_refused(
-    binding: SimulatedCupti, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    binding.activity_kernel10_dtype = structure_with()
-    monkeypatch.setattr(cupti_records, "loaded_library", lambda: library)
-    with pytest.raises(KeyError, match="correlation_id"):
-        records_of(binding)

@@ -39,12 +39,6 @@ def test_tick_and_overhead_are_measured(timer: CuptiTimer) -> None:
     assert timer.overhead_ns == pytest.approx(-30, abs=33)  # the reference graph has its gaps of 30 ns
 
 
-@pytest.mark.parametrize("cache", ["cold", "warm"])
-def test_a_sample_is_the_kernels_own_time(timer: CuptiTimer, stream: SimulatedStream, cache: str) -> None:
-    (times,) = timer.measure([Slot(kernel(stream, 2528.0), 5)], cache)  # type: ignore[arg-type]
-    assert times == pytest.approx([2528.0] * 5, abs=32)
-
-
 def test_slots_keep_their_order_and_each_drops_its_first_sample(timer: CuptiTimer, stream: SimulatedStream) -> None:
     first_is_slow = iter([64_000.0, 3200.0, 3200.0, 3200.0])
     slots = [Slot(lambda: stream.kernel(next(first_is_slow)), 3), Slot(kernel(stream, 6400.0), 2)]
@@ -62,13 +56,6 @@ def test_a_sample_is_the_sum_of_all_that_a_run_launches(timer: CuptiTimer, strea
     assert times == pytest.approx([3200 + 60_000 + 12_800] * 4, abs=130)
     (parts,) = timer.kernel_breakdown
     assert parts == pytest.approx({"first": 3200, "second": 12_800, "[memset]": 60_000}, abs=70)
-
-
-def test_cold_samples_are_flushed_each_and_warm_ones_never(timer: CuptiTimer, stream: SimulatedStream) -> None:
-    timer.measure([Slot(kernel(stream, 3200.0), 5)], "warm")
-    assert stream.flushes == 0
-    timer.measure([Slot(kernel(stream, 3200.0), 5)], "cold")
-    assert stream.flushes == 6
 
 
 def test_reset_runs_before_the_flush_of_every_sample_and_is_not_timed(
@@ -116,14 +103,6 @@ def test_what_another_thread_launches_for_a_sample_is_timed(
     assert timer.measure([slot], cache) == [[sum(own or (800.0,)) + 6400.0] * 3]
 
 
-def test_a_block_of_four_slots_fetches_records_once(
-    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
-) -> None:
-    cupti.flushes.clear()
-    timer.measure([Slot(kernel(stream, 3200.0), 10)] * 4, "cold")
-    assert cupti.flushes == [0]
-
-
 def test_records_that_come_late_are_asked_for_again(
     timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
 ) -> None:
@@ -167,11 +146,6 @@ def test_records_without_a_valid_time_are_an_error(
         timer.measure([Slot(kernel(stream, 3200.0), 2)], "cold")
 
 
-def test_a_workload_that_launches_nothing_is_an_error(timer: CuptiTimer) -> None:
-    with pytest.raises(TimerError, match="no GPU work for 3 of 3 samples; have the workload launch something"):
-        timer.measure([Slot(lambda: None, 2)], "cold")
-
-
 def test_a_failure_of_cupti_itself_names_other_profilers(
     timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,21 +155,6 @@ def test_a_failure_of_cupti_itself_names_other_profilers(
     monkeypatch.setattr(cupti, "activity_enable", refuse)
     with pytest.raises(TimerError, match=r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"):
         timer.measure([Slot(kernel(stream, 3200.0), 2)], "cold")
-
-
-def test_opening_without_the_binding_says_how_to_install_it(
-    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with installed(monkeypatch, None), pytest.raises(TimerError, match=r"pip install 'pytest-gpuperf\[cupti\]'"):
-        open_cupti(stream)
-
-
-def test_opening_tries_the_timer_out(
-    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with installed(monkeypatch, cupti, SimulatedLibrary(cupti)):
-        timer = open_cupti(stream)  # type: ignore[arg-type]
-    assert (timer.name, timer.tick_ns) == ("cupti", pytest.approx(32.0, abs=0.1))
 
 
 @pytest.mark.parametrize(
@@ -241,18 +200,6 @@ def test_records_of_a_failed_measurement_never_count_for_another_timer(
     assert cupti.records  # still in a buffer
     (times,) = other.measure([Slot(kernel(stream, 3200.0), 9)], "cold")
     assert times == pytest.approx([3200.0] * 9, abs=32)
-
-
-@pytest.mark.parametrize("error", [CuptiError("NOT_SUPPORTED"), RuntimeError("libcupti.so.13 not found")])
-def test_opening_where_cupti_does_not_start_says_why(
-    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def refuse() -> None:
-        raise error
-
-    monkeypatch.setattr(cupti, "get_timestamp", refuse)
-    with installed(monkeypatch, cupti), pytest.raises(TimerError, match=str(error)):
-        open_cupti(stream)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("lost_ns", "late_ns", "pauses"), [

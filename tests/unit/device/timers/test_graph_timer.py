@@ -9,19 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from simulated_libcupti import SimulatedLibrary
-from simulated_stream import (
-    EMPTY,
-    GRAPH_LAUNCH,
-    NS_PER_CYCLE,
-    PAIR,
-    SimulatedCupti,
-    SimulatedStream,
-    installed,
-    opened,
-)  # fmt: skip
+from simulated_stream import GRAPH_LAUNCH, PAIR, SimulatedCupti, SimulatedStream, installed, opened
 
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot
@@ -61,19 +50,6 @@ def test_tick_and_overhead_are_measured(stream: SimulatedStream) -> None:
     assert timer.overhead_ns == pytest.approx(PAIR + GRAPH_LAUNCH, abs=64)
 
 
-def test_reset_comes_before_every_sample_and_is_not_timed(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-    resets = []
-
-    def reset() -> None:
-        resets.append(len(stream.log))
-        stream.kernel(40_000.0, "reset")
-
-    (times,) = timer.measure([Slot(kernel(stream, 5000.0), 4, reset)], "warm")
-    assert len(resets) == 5
-    assert times == pytest.approx([5000.0] * 4, abs=100)
-
-
 def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream) -> None:
     short, long = kernel(stream, 3000.0), kernel(stream, 30_000.0)
     times = GraphTimer(stream).measure([Slot(short, 2), Slot(long, 2), Slot(long, 3), Slot(short, 2)], "warm")
@@ -97,14 +73,6 @@ def test_a_workload_that_cannot_be_captured_is_refused(stream: SimulatedStream) 
 
     with pytest.raises(TimerError, match="captured"):
         timer.measure([Slot(waits, 3)], "cold")
-
-
-def test_no_graphs_on_this_machine_makes_the_timer_unavailable(
-    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream.capturable = False
-    with installed(monkeypatch, None), pytest.raises(TimerUnavailable, match=r"the graph timer is not .*captured"):
-        opened(monkeypatch, stream, "graph")
 
 
 def test_an_end_that_is_noticed_in_steps_is_read_as_finely_by_graphs_that_lie_elsewhere(
@@ -134,20 +102,6 @@ def test_single_runs_are_replayed_by_a_graph_for_each_three_samples(
     assert len(captured) == 2 * graphs
 
 
-@pytest.mark.parametrize(("nodes", "graphs"), [(100, 4 + 4), (200, 2 + 2), (600, 1 + 1)])
-def test_graphs_that_take_turns_have_a_thousand_nodes_together_unless_each_slot_has_but_one(
-    stream: SimulatedStream, nodes: int, graphs: int
-) -> None:
-    timer, captured = GraphTimer(stream), watched_captures(stream)
-
-    def many() -> None:
-        for _ in range(nodes):
-            stream.kernel(20.0)
-
-    timer.measure([Slot(many, 12), Slot(many, 12)], "cold")
-    assert len(captured) == graphs
-
-
 @pytest.mark.parametrize("cache", ["cold", "warm"])
 def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
     stream: SimulatedStream, cache: CacheMode
@@ -165,13 +119,6 @@ def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
     assert times == pytest.approx([10_000.0 * turn for turn in turns], abs=100)
 
 
-def test_many_slots_of_large_graphs_have_a_graph_each(stream: SimulatedStream) -> None:
-    timer, captured = GraphTimer(stream), watched_captures(stream)
-    run = kernel(stream, 100.0)
-    times = timer.measure([Slot(lambda: [run() for _ in range(50)] and None, 12)] * 36, "cold")
-    assert len(captured) == len(times) == 36
-
-
 def watched_captures(stream: SimulatedStream) -> list[Any]:
     """Filled with what is captured from now on."""
     capture, captured = stream.capture, []
@@ -182,27 +129,6 @@ def watched_captures(stream: SimulatedStream) -> list[Any]:
 
     stream.capture = watched  # type: ignore[method-assign]
     return captured
-
-
-@pytest.mark.parametrize("kernels", [1, 5])
-def test_a_run_that_replays_a_graph_of_its_own_has_no_overhead_of_a_replay(
-    stream: SimulatedStream, kernels: int
-) -> None:
-    """In the captured graph it is one node."""
-    timer = GraphTimer(stream)
-    own = stream.capture(lambda: [stream.kernel(3000.0) for _ in range(kernels)] and None)
-    (times,) = timer.measure([Slot(own.launch, 3)], "cold")
-    assert times == pytest.approx([kernels * 3000.0] * 3, abs=40 * kernels + 70)
-
-
-def test_a_workload_by_itself_is_replayed_however_slow_it_is_to_enqueue(stream: SimulatedStream) -> None:
-    def slow() -> None:
-        if stream.capturing is None:
-            stream.now_ns += 4 * LONGEST_DELAY_NS
-        stream.kernel(3000.0)
-
-    (times,) = GraphTimer(stream).measure([Slot(slow, 3)], "cold")
-    assert times == pytest.approx([3000.0] * 3, abs=70)
 
 
 def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
@@ -228,20 +154,6 @@ def test_a_workload_slow_to_enqueue_is_timed_behind_a_longer_delay(stream: Simul
     assert stream.log.count("flush") == 6  # only the first sample had to be taken twice
 
 
-def test_the_delay_shrinks_again_after_a_slow_workload(stream: SimulatedStream) -> None:
-    pairs = QueuedPairs(stream)
-
-    def slow() -> None:
-        stream.now_ns += 5e6
-        stream.kernel(5000.0)
-
-    pairs.read(slow)
-    pairs.read(kernel(stream, 5000.0))
-    before = stream.now_ns
-    pairs.read(kernel(stream, 5000.0))
-    assert stream.now_ns - before < 200_000
-
-
 def test_a_workload_that_waits_for_the_gpu_is_refused_in_bounded_time(stream: SimulatedStream) -> None:
     timer = GraphTimer(stream)
     before = stream.now_ns
@@ -264,31 +176,6 @@ def test_one_hiccup_of_the_host_behind_the_longest_delay_is_no_reason_to_refuse(
         stream.kernel(5000.0)
 
     assert pairs.read(work) == pytest.approx(5000, rel=0.5)
-
-
-def test_a_delay_that_ends_early_is_an_error_with_all_remedies(stream: SimulatedStream) -> None:
-    pairs = QueuedPairs(stream)
-    stream.rate = lambda now: NS_PER_CYCLE / 1000
-
-    def work() -> None:
-        stream.now_ns += 100_000
-        stream.kernel(5000.0)
-
-    with pytest.raises(TimerError) as caught:
-        pairs.read(work)
-    assert str(caught.value) == (
-        "the work, which took the host 0.105 ms to enqueue, was late behind a delay of 20 ms: it waits for the GPU, "
-        "the GPU is shared, or the host is held up; take synchronisation out of the measured function, unset "
-        "CUDA_LAUNCH_BLOCKING, end debuggers and other processes on this GPU, or pip install 'pytest-gpuperf[cupti]'"
-    )
-
-
-@settings(max_examples=25)
-@given(st.floats(EMPTY, 1e6))
-def test_any_duration_is_read_truly(duration: float) -> None:
-    stream = SimulatedStream()
-    (times,) = GraphTimer(stream).measure([Slot(kernel(stream, duration), 1)], "warm")
-    assert times[0] == pytest.approx(duration, abs=100)  # a tick either way, and half of one in each overhead
 
 
 def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,14 +211,6 @@ def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
     stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
     pairs = QueuedPairs(stream)
     assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
-
-
-def test_the_flush_comes_right_behind_the_reset(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-    timer.measure([Slot(lambda: stream.kernel(5000.0), 4, lambda: stream.kernel(900.0, "reset"))], "cold")
-    behind = [after for one, after in itertools.pairwise(stream.log) if one == "reset"]
-    assert len(behind) >= 4
-    assert set(behind) == {"flush"}
 
 
 @pytest.mark.parametrize("cache", ["cold", "warm"])

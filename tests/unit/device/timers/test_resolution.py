@@ -26,12 +26,6 @@ def test_tick_survives_rounding_to_whole_nanoseconds(seed: int) -> None:
     assert tick_of(readings(32.0, seed=seed) + jitter) == pytest.approx(32.0, abs=0.1)
 
 
-def test_tick_ignores_the_noise_of_32_bit_milliseconds() -> None:
-    times = readings(32.0)
-    as_milliseconds = (times / 1e6).astype(np.float32).astype(np.float64) * 1e6
-    assert tick_of(as_milliseconds) == pytest.approx(32.0, abs=0.1)
-
-
 def test_tick_of_sparse_readings_is_that_of_the_grid_they_share() -> None:
     assert tick_of([128.0, 256.0, 416.0, 544.0, 704.0, 832.0]) == pytest.approx(32.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from pytest_gpuperf.arguments import BadArgument
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.options import Options
     from pytest_gpuperf.run import Run
     from pytest_gpuperf.test_record import TestRecord
@@ -24,7 +24,6 @@ STATIC_ONLY = "static only"
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
-FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_RECORD: pytest.StashKey[TestRecord] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
 
@@ -63,7 +62,7 @@ def begin(item: pytest.Item) -> None:
     if TEST_RECORD in item.stash:
         del item.stash[TEST_RECORD]
         item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith("gpuperf.")]
-    item.config.stash[SHARED].begin(item)
+    item.config.stash[SHARED].item = item
     if "cuda_kernel" in getattr(item, "fixturenames", ()):  # a fixture's kernel may be all that it uses
         record_of(item)
 
@@ -89,56 +88,44 @@ class Site(NamedTuple):
     """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
 
 
+@dataclasses.dataclass(eq=False)
 class SharedFixture:
     """A fixture of a wider scope than one test, set up or being set up."""
 
-    def __init__(self, fixture: Fixture, request: pytest.FixtureRequest, item: pytest.Item | None) -> None:
-        self.fixture = fixture
-        self.node = request.node
-        """Of pytest's tree: the fixture lives as long as it."""
-        self.at_end = request.addfinalizer
-        self.is_set_up = False
-        self.record: TestRecord | None = None
-        """Of its kernels; None while it has none."""
-        self._asked_by = item.nodeid if item is not None else ""
-
-    @property
-    def file(self) -> Path | None:
-        """The file with the fixture's function; None of what is no Python function."""
-        function: Any = inspect.unwrap(self.fixture.func)
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
-        path = Path(code.co_filename) if code is not None else None
-        return path.resolve() if path is not None and path.is_file() else None
+    name: str
+    file: Path | None
+    """With its function; None of what is no Python function."""
+    below: str
+    """How node ids begin of the tests that may use it."""
+    record: TestRecord | None = None
+    """Of its kernels; None while it has none."""
+    is_set_up: bool = False
 
     def is_used_by(self, item: pytest.Item) -> bool:
-        below = "" if isinstance(self.node, pytest.Session) else self.node.nodeid
-        named = self.fixture.argname in getattr(item, "fixturenames", ())
-        return item.nodeid == self._asked_by or (named and item.nodeid.startswith(below))
+        named = self.name in getattr(item, "fixturenames", ())
+        return self.record is not None and named and item.nodeid.startswith(self.below)
 
     def shared_by(self) -> str:
         """Its name for messages; empty while it is set up."""
-        return f"the fixture {self.fixture.argname}" if self.is_set_up else ""
+        return f"the fixture {self.name}" if self.is_set_up else ""
 
 
 class SharedFixtures:
     """A plugin that ``plugin`` registers in every process; pytest-xdist's workers each have fixtures of their own."""
 
     def __init__(self) -> None:
-        self._item: pytest.Item | None = None
+        self.item: pytest.Item | None = None
+        """The test that runs: what is compiled outside of the setup of a shared fixture is its own."""
         self._running: list[SharedFixture] = []
-        self._compiled: list[SharedFixture] = []
-        """Those that live and have kernels."""
-
-    def begin(self, item: pytest.Item) -> None:
-        """A test begins: what is compiled outside of the setup of a shared fixture is its own from here."""
-        self._item = item
+        self._known: dict[Fixture, SharedFixture] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Fixture, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
-        if fixturedef.scope == "function":
+        if fixturedef.scope == "function" or isinstance(request.node, pytest.Item):
             return (yield)
-        running = SharedFixture(fixturedef, request, self._item)
+        below = "" if isinstance(request.node, pytest.Session) else request.node.nodeid
+        running = self._known[fixturedef] = SharedFixture(fixturedef.argname, _file_of(fixturedef.func), below)
         self._running.append(running)
         try:
             return (yield)
@@ -148,21 +135,25 @@ class SharedFixtures:
 
     def site(self) -> Site:
         """Where a kernel is compiled that is asked for now.  Raises ``BadArgument`` before the first test."""
-        if self._item is None:
+        if self.item is None:
             raise BadArgument("cuda_kernel is called before the first test: call it in a test or in a fixture's setup")
-        running = self._running[-1] if self._running else None
-        if running is None or isinstance(running.node, pytest.Item):
-            return Site(record_of(self._item), self._item.path.parent, "the test file")
-        name = running.fixture.argname
+        if not self._running:
+            return Site(record_of(self.item), self.item.path.parent, "the test file")
+        running = self._running[-1]
         if running.record is None:
-            running.record = new_record(f"{self._item.nodeid.partition('::')[0]}::{name}")
-            self._compiled.append(running)
-            running.at_end(lambda: self._compiled.remove(running))
-        if running.file is None:  # it is no Python function
-            return Site(running.record, self._item.path.parent, "the test file", running.shared_by)
-        file = f"the file that defines the fixture {name}"
+            running.record = new_record(f"{self.item.nodeid.partition('::')[0]}::{running.name}")
+        if running.file is None:
+            return Site(running.record, self.item.path.parent, "the test file", running.shared_by)
+        file = f"the file that defines the fixture {running.name}"
         return Site(running.record, running.file.parent, file, running.shared_by)
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""
-        return [one for one in self._compiled if one.is_used_by(item)]
+        return [one for one in self._known.values() if one.is_used_by(item)]
+
+
+def _file_of(function: Any) -> Path | None:
+    function = inspect.unwrap(function)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    return path.resolve() if path is not None and path.is_file() else None

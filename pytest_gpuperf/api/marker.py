@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.arguments import BadArgument, measures, setting_problem
+from pytest_gpuperf.arguments import setting_problem
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.time_record import CacheMode
-    from pytest_gpuperf.model.verdict import PairSlot
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, metrics=, measure=): settings of the GPU "
-    "performance gate for this test"
+    "gpuperf(tolerance=, cache=, budget_s=, sustained=, metrics=, measure=): settings of the GPU performance gate for "
+    "this test"
 )
 
 
@@ -27,36 +26,16 @@ class MarkerSettings:
 
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
-    profile: str | None = None
-    """Tolerance and detection bound by name, as ``--gpuperf-profile``."""
     cache: CacheMode | None = None
     """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None
     """For timing one workload; up to 3 s more where paired blocks agree and are too few yet."""
-    pair_slot: PairSlot | None = None
-    """How long a kernel runs before the one that it is paired with takes its turn; sustained ones are of seconds."""
+    sustained: bool = False
+    """For power-limited kernels: baseline and candidate each run for two seconds at a time; minutes for a verdict."""
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
     measure: Any = None
     """What to gate beside the time: names, or a dict of name to tolerance."""
-
-
-def _problem(name: str, value: Any) -> str | None:
-    """What is wrong with one keyword; None if nothing is."""
-    try:
-        if name == "measure":
-            measures(value)
-        elif name == "metrics":
-            from pytest_gpuperf.counters.metric_request import own_metrics  # noqa: PLC0415 a plain run has none
-
-            if not isinstance(value, dict | list | tuple):
-                return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
-            own_metrics(value)
-        else:
-            return setting_problem(name, value)
-    except (BadArgument, ValueError) as problem:
-        return str(problem)
-    return None
 
 
 def settings_of(item: pytest.Item) -> MarkerSettings:
@@ -66,12 +45,12 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
     for marker in reversed(list(item.iter_markers(NAME))):
         unknown = [name for name in marker.kwargs if name not in known]
         problems = [f"unknown keyword {name!r} (known: {', '.join(known)})" for name in unknown]
-        problems += [p for name, value in marker.kwargs.items() if name in known and (p := _problem(name, value))]
+        problems += [
+            p for name, value in marker.kwargs.items() if name in known and (p := setting_problem(name, value))
+        ]
         if marker.args:
             problems.append("takes keywords only")
         if problems:
             raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
-        if "profile" in marker.kwargs:  # a nearer profile takes the place of a farther tolerance
-            merged.pop("tolerance", None)
         merged.update(marker.kwargs)
     return MarkerSettings(**merged)
