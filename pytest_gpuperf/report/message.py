@@ -98,7 +98,7 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
         return described(failed)
     regressed = any(judgement.verdict.is_regression for judgement in failed)
-    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
+    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
         why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])
         verdicts = sum(not line.startswith(" ") for line in short)

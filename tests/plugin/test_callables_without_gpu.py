@@ -19,7 +19,7 @@ def test_a_run_of_callables_alone_says_why_nothing_was_measured(suite, workers):
     result = suite.run("--gpuperf", "test_call.py", *workers)
     assert result.ret == 10
     result.stdout.fnmatch_lines(
-        ["timing needs a GPU: 1 callable has no static evidence (*",
+        ["timing needs a GPU: 0 workloads were judged by static evidence only, 1 callable was not judged (*",
          "ERROR: nothing was measured: 1 test ran and has no kernel or time to judge without a GPU. *"]
     )  # fmt: skip
     text = result.stdout.str()
@@ -31,5 +31,5 @@ def test_callables_do_not_count_as_judged(suite):
     result = suite.run("--gpuperf", "-k", "other or call")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["timing needs a GPU: 1 workload was judged by static evidence only, 1 callable has none (*"]
+        ["timing needs a GPU: 1 workload was judged by static evidence only, 1 callable was not judged (*"]
     )

@@ -87,14 +87,6 @@ def test_new_workloads_are_counted_with_the_command_that_records_them() -> None:
     assert next_steps(rows, Options(against="main")) == ["2 new workloads without a counterpart in main"]
 
 
-def test_changed_launch_is_explained_where_no_gpu_timed_it() -> None:
-    judged = msgspec.structs.replace(STATIC, reason="the grid grew", launch_changed=True)
-    launched = WorkloadEvidence(key=KEY, judgements=(judged,))
-    (row,) = rows_of(evidence(launched, status="static only"))
-    assert row.words == ("copy  SAME  on sm_90 (static)", "    the grid grew")
-    assert rows_of(evidence(launched))[0].words == ()
-
-
 def stale(*workloads: tuple[tuple[Any, Verdict], ...], repeated: tuple[str, ...] = ()) -> list[str]:
     found = []
     for number, judged in enumerate(workloads):
