@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
-from record_samples import time_of
+from baseline_samples import make_session, make_time
 from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.merging import Update
@@ -36,7 +35,6 @@ def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEv
 
 
 PASSED = Ended("passed")
-TIME = msgspec.structs.replace(time_of(), rounds=())
 STATIC = kernel()
 JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
 OTHER_ARCH = kernel(arch="sm_80")
@@ -123,7 +121,14 @@ def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded
     results = recorded.collected(TEST)
     results.ends[NODE] = PASSED
     results.by_test[NODE] = evidence(workload("here", judgement(Verdict.SAME, workload="here")), device=H200)
-    recorded.store.write(Update(time={("nvidia-a100", key()): TIME, (H200.slug, key("here")): TIME}))
+    recorded.store.write(
+        Update(
+            time={
+                ("nvidia-a100", key()): make_time(make_session()),
+                (H200.slug, key("here")): make_time(make_session()),
+            }
+        )
+    )
     assert noted(recorded) == ((), ())
     results.by_test[NODE] = evidence(device=H200)
     ((line,), _) = noted(recorded)
