@@ -35,6 +35,7 @@ def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEv
 
 
 PASSED = Ended("passed")
+TIME = make_time(make_session(), cubin="")
 STATIC = kernel()
 JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
 OTHER_ARCH = kernel(arch="sm_80")
@@ -124,8 +125,8 @@ def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded
     recorded.store.write(
         Update(
             time={
-                ("nvidia-a100", key()): make_time(make_session()),
-                (H200.slug, key("here")): make_time(make_session()),
+                ("nvidia-a100", key()): TIME,
+                (H200.slug, key("here")): TIME,
             }
         )
     )
