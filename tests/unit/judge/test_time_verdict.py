@@ -56,7 +56,7 @@ def test_equal_code_is_unchanged_whatever_its_time(now_ns: float, notes: tuple[s
     found = unchanged(CASE, "the machine code is that of the baseline", now_ns)
     assert (found.verdict, found.notes) == (Verdict.UNCHANGED, notes)
     assert found.time is not None
-    assert (found.time.method, found.time.record_ratio, found.time.before_ns) == ("identity", now_ns / 1000, 1000.0)
+    assert (found.time.method, found.time.ratio, found.time.before_ns) == ("identity", now_ns / 1000, 1000.0)
     assert unchanged(CASE, "not timed").time is None
 
 
@@ -87,7 +87,6 @@ def test_slower_blocks_are_final_with_a_second_process() -> None:
     assert figures.log_e is not None
     assert figures.log_e_needed is not None
     assert figures.log_e > figures.log_e_needed == pytest.approx(-math.log(6e-4))
-    assert len(figures.log_e_path) == len(figures.block_ratios) == 30
 
 
 def test_a_second_process_that_is_not_slower_acquits() -> None:
@@ -135,16 +134,12 @@ def test_rounds_far_above_the_record_accuse_no_equal_blocks() -> None:
     """Forty blocks at x0.9999 while rounds are 6 % above the record came out red once."""
     found = by_blocks(CASE, comparison(0.9999, 40, time_ns=1060.0))
     assert (found.verdict, found.notes) == (Verdict.SAME, ("a remark", "x1.06 of its recorded time"))
-    assert found.time is not None
-    assert (found.time.record_ratio, found.time.ratio) == (pytest.approx(1.06), pytest.approx(0.9999))
 
 
 def test_means_that_prove_it_alone_are_named() -> None:
     found = by_blocks(CASE, comparison(1.0, 60, mean=0.4))
     assert found.verdict is Verdict.SLOWER
     assert found.reason.endswith(": rare slow samples, the mean is x1.49 and the midmean x1")
-    assert found.time is not None
-    assert found.time.mean_ratio == pytest.approx(math.exp(0.4))
 
 
 # --- processes -----------------------------------------------------------------------------------
