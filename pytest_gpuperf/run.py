@@ -203,19 +203,6 @@ class Run:
         return own or tuple(sorted(self.native_archs)) or FALLBACK_ARCHS
 
     @cached_property
-    def expected_archs(self) -> tuple[str, ...]:
-        """Architectures whose records this run should come to: the targets, and those that kernels name themselves.
-
-        Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
-        """
-        if self.options.archs or not self.options.active:
-            return self.targets
-        named = (arch for arch in self.store.archs() if arch not in self.targets)
-        return (*self.targets, *(
-            one for one in named if plain(one) == one or not self.native_archs or plain(one) in self.native_archs
-        ))  # fmt: skip
-
-    @cached_property
     def timer(self) -> Timer:
         name = self.options.timer
         return self.device.timer(None if name == "auto" else name)

@@ -18,6 +18,9 @@ from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
+SUSTAINED_BUDGET_S = 80.0
+"""For one workload in sustained slots, seconds: blocks that speak for a claim may take four times that."""
+
 
 class GpuPerf:
     """``gpuperf(workload, ...) -> Measurement``: runs a workload, checks it, and under ``--gpuperf`` judges it.
@@ -37,6 +40,8 @@ class GpuPerf:
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
     * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
+    * ``accuracy``: a function that returns the error of the last run's results, such as
+      ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are
       copied into the launch's arrays, in their order without the outputs, or by a dict of names or positions; a
       callable is called with them.
@@ -66,6 +71,7 @@ class GpuPerf:
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
         measure: Sequence[str] | Mapping[str, float | None] = (),
+        accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
@@ -76,10 +82,12 @@ class GpuPerf:
         request = Request(
             limits=options.limits(None if accepted is None else float(accepted)),
             cache=cache or settings.cache or options.cache, metrics=tolerances("metrics", settings.metrics, metrics),
-            budget_s=settings.budget_s or options.budget_s,
+            budget_s=settings.budget_s or (SUSTAINED_BUDGET_S if settings.sustained else options.budget_s),
+            sustained=settings.sustained,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
             inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
+            accuracy=_function("accuracy", accuracy),
             measure=tolerances("measure", settings.measure, measure),
         )  # fmt: skip
         try:

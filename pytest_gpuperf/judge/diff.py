@@ -196,5 +196,6 @@ def _words(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
         "counters": ", ".join(sorted(record.counters.keys() - other.counters.keys())),
         **{name: "" if amount is None else str(amount) for name, amount in amounts.items()},
         "device memory": "" if beside.memory_bytes is None else f"{beside.memory_bytes} bytes",
+        "error": "" if beside.accuracy is None else f"{beside.accuracy:.4g}",
         "host time": f"{duration(host.time_ns)} (x{statistics.median(host.ratios):.4g} of fixed work)" if host else "",
     }  # fmt: skip

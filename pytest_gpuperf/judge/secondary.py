@@ -1,4 +1,4 @@
-"""Verdicts on what a workload costs beside its time on the GPU: memory and host time against the record.
+"""Verdicts on what a workload costs beside its time on the GPU: memory, error and host time against the record.
 
 A host time is a ratio to fixed work of the plugin's own, done beside it, so that other clocks and a busy machine move
 both.  What a process has for life (its allocator, its CPU, where its code and data lie) is in all that it measures, and
@@ -20,9 +20,11 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 
-TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "host": 0.5})
+TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
 """More by no more than this fraction is accepted."""
-WORDS: Mapping[BesideEvidence, str] = MappingProxyType({"memory": "device memory", "host": "host time"})
+WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
+    "memory": "device memory", "accuracy": "error", "host": "host time",
+})  # fmt: skip
 RECORD = "record it with pytest --update-baselines=new"
 ANEW = "record it on this machine with pytest --update-baselines=all"
 
@@ -35,7 +37,7 @@ def new(key: Key, target: str, kind: BesideEvidence) -> Judgement:
 
 def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
     """Of a recorded figure that the test does not ask for."""
-    asked = f"measure=({kind!r},)"
+    asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
     reason = f"its {WORDS[kind]} is on record and the test does not ask for it: give {asked} again, or record it anew"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
 
@@ -43,12 +45,13 @@ def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
 def judge_exact(
     key: Key, target: str, kind: BesideEvidence, before: float, after: float, tolerance: float | None
 ) -> Judgement:
-    """Device memory in bytes, or a host time in nanoseconds, against that on record."""
+    """Device memory in bytes, an error, or a host time in nanoseconds, against that on record."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
     way: Literal["worse", "better", "neutral"] = (
         "worse" if after > before + band else "better" if after < before - band else "neutral"
     )
-    shown = [str(int(one)) if kind == "memory" else duration(one) for one in (before, after)]
+    form = {"memory": lambda one: str(int(one)), "host": duration}.get(kind, "{:.4g}".format)
+    shown = [form(one) for one in (before, after)]
     change = Change(
         what=WORDS[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
         note=percent(after / before - 1) if before and after != before else "",

@@ -94,6 +94,8 @@ class Beside(Record, frozen=True):
 
     memory_bytes: int | None = None
     """Device memory that one run needs at most: arrays of a launch, and what it allocates."""
+    accuracy: float | None = None
+    """The error that the test's ``accuracy=`` returned."""
     host: HostTime | None = None
     """From the call of the workload to its return."""
 

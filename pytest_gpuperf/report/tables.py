@@ -233,6 +233,7 @@ def _secondary_cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     notes = {one.kind: change.note for one in work.judgements for change in one.changes if one.kind in BESIDE}
     figures = (
         None if found.memory_bytes is None else quantity(found.memory_bytes, "B"),
+        None if found.accuracy is None else f"{found.accuracy:.3g}",
         None if found.host is None else duration(found.host.time_ns),
     )
     changes = [notes.get(kind, "").partition(" beside")[0] for kind in BESIDE]
@@ -243,7 +244,7 @@ def _secondary_cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     return tuple(cells) if any(figures) else None
 
 
-SECONDARY = View(("secondary metrics", "device memory", "host time"), _secondary_cells, tuple(BESIDE))
+SECONDARY = View(("secondary metrics", "device memory", "error", "host time"), _secondary_cells, BESIDE)
 """In the order of ``BESIDE``."""
 
 _COUNTERS = (

@@ -44,7 +44,8 @@ def _change(one: Recorded) -> str:
         if one.after.rounds != one.before.rounds:
             return percent(mean_time_ns(one.after.rounds) / mean_time_ns(one.before.rounds) - 1)
         before, after = one.before.beside or Beside(), one.after.beside or Beside()
-        figures = (("device memory", before.memory_bytes, after.memory_bytes), ("host time", before.host, after.host))
+        figures = (("device memory", before.memory_bytes, after.memory_bytes), ("error", before.accuracy,
+                   after.accuracy), ("host time", before.host, after.host))  # fmt: skip
         return ", ".join(name for name, old, new in figures if old != new) or "counters"
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes

@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, updated
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Judgement, Verdict
 from pytest_gpuperf.options import Options, UpdateMode
 
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
@@ -119,7 +119,7 @@ def with_figures(
 
     None if it takes none.
     """
-    names = [BESIDE[one.kind] for one in judged if takes(one, options)]  # type: ignore[index]
+    names = [BESIDE_FIELDS[one.kind] for one in judged if takes(one, options)]  # type: ignore[index]
     if not names or work.beside is None:
         return None
     if before is None:

@@ -1,4 +1,4 @@
-"""What a workload costs beside its time, measured and judged: device memory and host time.
+"""What a workload costs beside its time, measured and judged: device memory, host time, and its error.
 
 Only what the test asks for is measured, after the time, so that nothing of it is in the time.
 """
@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from pytest_gpuperf.arguments import number_of
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Beside, HostTime
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.host_time import host_time
+from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
@@ -27,16 +29,16 @@ from pytest_gpuperf.workload.timed_workload import TimedWorkload
 def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
     """Measure what was asked for, and put it on the book with its judgements; the caller holds the GPU's lock.
 
-    Raises what the test's own functions raise.
+    Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
     """
     evidence, request = book.workloads[work.request.name], work.request
     figures: dict[str, Any] = {}
     judged: list[Judgement] = []
-    for kind, field in BESIDE.items():
-        if kind in request.measure:
-            figures[field], found = _host(work) if kind == "host" else _memory(work)
+    for kind in BESIDE:
+        if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
+            figures[BESIDE_FIELDS[kind]], found = _host(work) if kind == "host" else _exactly(work, kind)
             judged += found
-        elif _gates(work) and getattr(_on_record(work), field) is not None:  # or it would pass unseen
+        elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
         judgements = (*evidence.judgements, *judged)
@@ -52,18 +54,37 @@ def _on_record(work: TimedWorkload) -> Beside:
     return (work.baseline.beside if work.baseline is not None else None) or Beside()
 
 
-def _memory(work: TimedWorkload) -> tuple[int, list[Judgement]]:
-    """Of a launch its arrays, and of any workload what one run allocates, bytes; judged where this process gates."""
-    request, before = work.request, _on_record(work).memory_bytes
-    request.restore()
-    after = array_bytes(request.launch) if request.launch is not None else 0
-    after += work.worker.device.bytes_of(request.workload)
+def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[float, list[Judgement]]:
+    """A figure without scatter, judged where this process gates."""
+    after = _accuracy(work) if kind == "accuracy" else _memory(work)
     if not _gates(work):
         return after, []
+    before = getattr(_on_record(work), BESIDE_FIELDS[kind])
     if before is None:
-        return after, [secondary.new(work.key, work.target, "memory")]
-    tolerance = request.measure["memory"]
-    return after, [secondary.judge_exact(work.key, work.target, "memory", before, after, tolerance)]
+        return after, [secondary.new(work.key, work.target, kind)]
+    tolerance = work.request.measure["memory"] if kind == "memory" else None
+    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
+
+
+def _accuracy(work: TimedWorkload) -> float:
+    """What the test's ``accuracy=`` says of one run."""
+    request = work.request
+    request.run()
+    work.worker.device.synchronize()
+    answer = request.accuracy() if request.accuracy is not None else None
+    error = number_of(answer)
+    if not 0 <= error < math.inf:
+        why = f"accuracy= returned {answer!r}, which is no error of a result: it takes a finite number from 0 on"
+        raise WrongResult(f"{request.name}: {why}; NaN in a result is for check= to refuse")
+    return error
+
+
+def _memory(work: TimedWorkload) -> int:
+    """Of a launch its arrays, and of any workload what one run allocates; bytes."""
+    request = work.request
+    request.restore()
+    arrays = array_bytes(request.launch) if request.launch is not None else 0
+    return arrays + work.worker.device.bytes_of(request.workload)
 
 
 def array_bytes(launch: Launch) -> int:

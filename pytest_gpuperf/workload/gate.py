@@ -155,7 +155,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
         opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
             device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, session=worker.session.id,
+            budget_s=request.budget_s, sustained=request.sustained, session=worker.session.id,
         )  # fmt: skip
     except NotLaunched as error:
         problem = str(error)

@@ -85,6 +85,11 @@ class Measurement:
         return self._figure(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
+    def error(self) -> float:
+        """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
+        return self._figure(self._beside.accuracy, "error", "accuracy=")
+
+    @property
     def _beside(self) -> Beside:
         return self._evidence.beside or Beside()
 

@@ -32,15 +32,18 @@ class Request:
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
-    """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
+    sustained: bool = False
+    """Whether the kernel and its baseline each run for seconds at a time."""
     inputs: Callable[[int], Any] | None = None
     """Makes the inputs of a run from a seed."""
     outputs: tuple[Any, ...] = ()
     """Arrays that the workload writes, and that are poisoned before each checked run."""
     measure: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
     """What to measure beside the time; a tolerance gates it, None is the usual one."""
+    accuracy: Callable[[], Any] | None = None
+    """Returns the error of the results of the last run."""
     fresh: FreshInputs | None = None
     """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 
@@ -79,6 +82,8 @@ class Request:
             raise BadArgument(f"gpuperf: {problem}")
 
     def _problems(self) -> Iterator[str]:
+        if self.inputs is not None and self.accuracy is not None:
+            yield "accuracy= is of the same inputs in every run, and inputs= makes others: give one"
         of_inputs = {"inputs", "seed"} if self.inputs is not None else set()
         given = {"result", *of_inputs} if of_inputs or self.outputs else set()
         if given and self.check is None:

@@ -35,8 +35,10 @@ def test_host(gpu, gpuperf):
 def test_launch(cuda_kernel, gpu, gpuperf):
     x, y = gpu.random(1 << 20, seed=1), gpu.empty(1 << 20)
     launch = cuda_kernel("copy.cu", "copy").launch(grid=4096, block=256, args=(x, y))
-    result = gpuperf(launch, measure=("memory", "host"))
+    result = gpuperf(launch, measure=("memory", "host"),
+                     accuracy=lambda: gpu.ulp_error(y, gpu.to_host(x).astype("float64")))
     assert result.memory_bytes == 2 * x.nbytes
+    assert result.error == 0.0
 """
 COPY = """
 extern "C" __global__ void copy(const float* a, float* b) { int i = blockIdx.x * 256 + threadIdx.x; b[i] = a[i]; }
@@ -77,13 +79,13 @@ def test_equal_work_passes_and_each_loss_is_found(cuda_device: Any, pytester: py
     commit(pytester.path, "baselines")
     equal = verdicts(pytester)
     assert set(equal) == {"test_memory.memory", "test_host.host", *(
-        f"test_launch.{kind}" for kind in ("memory", "host")
+        f"test_launch.{kind}" for kind in ("memory", "host", "accuracy")
     )}  # fmt: skip
     assert not {"WORSE", "BETTER", "NEW"} & set(equal.values()), equal
     assert {verdict for name, verdict in equal.items() if not name.endswith(".host")} == {"SAME"}, equal
     write(pytester, scratch=(1 << 18) + 20_000, calls=20)
     lost = {"test_memory.memory", "test_host.host"}
-    same = {"test_launch.memory"}
+    same = {"test_launch.memory", "test_launch.accuracy"}
     wanted = {**dict.fromkeys(lost, "WORSE"), **dict.fromkeys(same, "SAME")}
     worse = verdicts(pytester)
     assert {name: verdict for name, verdict in worse.items() if name in wanted} == wanted

@@ -73,6 +73,7 @@ def test_an_unknown_kernel_lists_those_there_are(suite):
         ("later", "the workload"),
         ("print, check=later", "check="),
         ("print, reset=later", "reset="),
+        ("print, accuracy=later", "accuracy="),
     ],
 )
 def test_a_function_whose_body_a_call_does_not_run_is_refused(suite, text, call, what):

@@ -1,4 +1,4 @@
-"""What a workload costs beside its time: memory and time of the host, each gated."""
+"""What a workload costs beside its time: memory, time of the host, and its error, each gated."""
 
 from __future__ import annotations
 
@@ -64,6 +64,10 @@ def test_host(cuda_kernel, gpu, gpuperf):
         spin(500)
         launch()
     assert gpuperf(work, measure=("host",)).host_ns > 1000
+
+def test_accuracy(cuda_kernel, gpu, gpuperf):
+    result = gpuperf(launch_of(cuda_kernel, gpu), accuracy=lambda: 1.25)
+    assert result.error == 1.25
 """
 FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
 RECORD = ("--update-baselines", "--gpuperf-disturbed")
@@ -103,10 +107,10 @@ def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[st
 
 def test_equal_work_costs_the_same_beside_its_time(measured):
     result = measured.run(*GATE)
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(
         [
-            "secondary metrics *device memory *host time *verdict",
+            "secondary metrics *device memory *error *host time *verdict",
             "  work * 400 kB * SAME",  # the callable's scratch, not the arrays of the launch inside
         ]
     )
@@ -177,6 +181,21 @@ def test_a_loss_stands_where_no_second_process_speaks(measured):
     ])  # fmt: skip
 
 
+@pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE"), ("0.5", "BETTER")])
+def test_a_larger_error_is_worse(measured, error, verdict):
+    measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
+    measured.edit("test_suite.py", "result.error == 1.25", "True")
+    assert verdicts(measured, "-k", "accuracy") == {"test_accuracy.accuracy": verdict}
+
+
+@pytest.mark.parametrize("error", ["float('nan')", "'1'", "True", "__import__('numpy').bool_(True)"])
+def test_an_error_that_is_no_number_fails_the_test(measured, error):
+    measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
+    result = measured.run(*GATE, "-k", "accuracy")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*WrongResult: work: accuracy= returned *, which is no error of a result*"])
+
+
 def test_what_was_never_recorded_is_new_and_an_update_records_it_beside_the_time(measured):
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
     before = on_record(measured, "test_arrays")
@@ -222,6 +241,7 @@ def test_times_of_another_machine_are_not_compared(measured, was, now):
     ('measure=("momory",)', "*BadArgument: gpuperf: measure=('momory',) is not valid: it takes names*memory*"),
     ('measure="memory"', "*BadArgument: gpuperf: measure='memory' is not valid: it takes names*"),
     ('measure={"host": 2.0}', "*BadArgument: gpuperf: measure={'host': 2.0} is not valid*"),
+    ("accuracy=3", "*BadArgument: gpuperf: accuracy=3 is not valid*"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_with_what_can(measured, given, said):
     measured.edit("test_suite.py", 'gpuperf(work, measure=("memory",))', f"gpuperf(work, {given})")
@@ -231,14 +251,19 @@ def test_what_cannot_be_measured_is_refused_with_what_can(measured, given, said)
 
 
 def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):
-    measured.edit(
-        "test_suite.py", "def test_host(", "import pytest\n\n@pytest.mark.gpuperf(measure=('memory',))\ndef test_host("
-    )
-    assert verdicts(measured, "-k", "test_host")["test_host.memory"] == "NEW"
-    measured.edit("test_suite.py", "gpuperf(measure=('memory',))", "gpuperf(measure=('ram',))")
+    marked = 'import pytest\n\n@pytest.mark.gpuperf(measure=("memory",))\ndef test_accuracy('
+    measured.edit("test_suite.py", "def test_accuracy(", marked)
+    found = verdicts(measured, "-k", "accuracy")
+    assert found == {"test_accuracy.accuracy": "SAME", "test_accuracy.memory": "NEW"}
+    measured.edit("test_suite.py", 'gpuperf(measure=("memory",))', 'gpuperf(measure=("ram",))')
     result = measured.run("--gpuperf")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_host*measure=('ram',) is not valid*"])
+    result.stderr.fnmatch_lines(["*test_accuracy*measure=('ram',) is not valid*"])
+
+
+def test_a_plain_run_measures_nothing_and_reads_nothing(measured):
+    measured.edit("test_suite.py", "lambda: 1.25", "lambda: 1 / 0")
+    measured.run().assert_outcomes(passed=4)
 
 
 def test_a_figure_that_was_not_asked_for_says_how_to(measured):
@@ -266,6 +291,14 @@ def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
     assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
 
 
+def test_removing_one_test_leaves_the_figures_of_the_others(measured):
+    text = (measured.path / "test_suite.py").read_text()
+    measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
+    measured.run("--update-baselines=all")
+    assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
+    assert on_record(measured, "test_host").keys() == {"host"}
+
+
 def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
     commit(measured.path)
     path = measured.path / RECORDED
@@ -286,13 +319,14 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
     commit(measured.path)
     measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
     measured.edit("test_suite.py", "spin(500)", "spin(900)")
-    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host", subprocess=True)
-    assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE"}
+    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
+    assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
 
 
 def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     text = (measured.path / "test_suite.py").read_text()
-    measured.write("test_suite.py", text[: text.index("def test_host(")])
+    begin, end = text.index("def test_host("), text.index("def test_accuracy(")
+    measured.write("test_suite.py", text[:begin] + text[end:])
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
     measured.run(*GATE, "--gpuperf-report=found.json")
     found = json.loads((measured.path / "found.json").read_text())

@@ -75,10 +75,10 @@ def test_a_recording_without_figures_keeps_those_on_record() -> None:
 def test_figures_take_the_place_of_their_kind_alone() -> None:
     session = make_session()
     old = recorded(NONE, make_time(session, beside=BESIDE, counters={"dram": 5.0}))
-    given = msgspec.structs.replace(old[NAME], counters={"dram": 6.0}, beside=Beside(memory_bytes=8192))
+    given = msgspec.structs.replace(old[NAME], counters={"dram": 6.0}, beside=Beside(memory_bytes=8192, accuracy=1.5))
     new = recorded(old, given)[NAME]
     assert (new.counters, new.rounds) == ({"dram": 6.0}, old[NAME].rounds)
-    assert new.beside == msgspec.structs.replace(BESIDE, memory_bytes=8192)
+    assert new.beside == msgspec.structs.replace(BESIDE, memory_bytes=8192, accuracy=1.5)
 
 
 def test_a_round_of_a_session_that_the_update_lacks_is_refused() -> None:

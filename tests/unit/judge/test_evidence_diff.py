@@ -95,10 +95,10 @@ def test_what_was_run_and_how_is_told() -> None:
 def test_what_it_costs_beside_its_time_is_told() -> None:
     host = HostTime(ratios=(1.25, 1.2, 1.3), time_ns=8120.0, cpu="a CPU", made_by="CPython 3.12")
     slower = msgspec.structs.replace(host, ratios=(1.5,), time_ns=9750.0)
-    old = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=4096, host=host))
-    new = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=8192, host=slower))
+    old = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=4096, accuracy=0.5, host=host))
+    new = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=8192, accuracy=1.25, host=slower))
     assert [str(change) for change in run_diff(old, new).conditions] == [
-        "device memory 4096 bytes -> 8192 bytes",
+        "device memory 4096 bytes -> 8192 bytes", "error 0.5 -> 1.25",
         "host time 8.12 us (x1.25 of fixed work) -> 9.75 us (x1.5 of fixed work)",
     ]  # fmt: skip
     assert run_diff(time_of(), old).conditions[0].before == "none"

@@ -78,13 +78,13 @@ def test_declared_work() -> None:
 def test_figures_beside_the_time() -> None:
     host = HostTime(ratios=(0.5, 0.7, 0.6), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")
     plain = time_of()
-    beside = msgspec.structs.replace(plain, beside=Beside(memory_bytes=512, host=host))
+    beside = msgspec.structs.replace(plain, beside=Beside(memory_bytes=512, accuracy=0.123456, host=host))
     time = "4 us (x0.6 of fixed work)"
     assert told(plain, beside) == [
-        "device memory none -> 512 bytes", f"host time none -> {time}",
+        "device memory none -> 512 bytes", "error none -> 0.1235", f"host time none -> {time}",
     ]  # fmt: skip
     assert told(beside, plain) == [
-        "device memory 512 bytes -> none", f"host time {time} -> none",
+        "device memory 512 bytes -> none", "error 0.1235 -> none", f"host time {time} -> none",
     ]  # fmt: skip
 
 

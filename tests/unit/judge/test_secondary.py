@@ -32,9 +32,14 @@ def test_one_percent_more_memory_is_worse_and_less_is_better(before: int, percen
 
 @given(before=st.floats(0, 1e6), after=st.floats(0, 1e6), tolerance=st.floats(0.001, 0.5))
 def test_within_the_tolerance_is_the_same(before: float, after: float, tolerance: float) -> None:
-    verdict = exactly(before, after, "memory", tolerance).verdict
+    verdict = exactly(before, after, "accuracy", tolerance).verdict
     assert (verdict is Verdict.WORSE) == (after > before + tolerance * before)
     assert (verdict is Verdict.BETTER) == (after < before - tolerance * before)
+
+
+def test_a_result_that_was_exact_and_is_not_is_worse() -> None:
+    judged = exactly(0.0, 0.4, "accuracy")
+    assert (judged.verdict, str(judged.changes[0])) == (Verdict.WORSE, "error 0 -> 0.4")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,8 @@ def test_within_the_tolerance_is_the_same(before: float, after: float, tolerance
         ("memory", 1000, 1000, "SAME", Change(what="device memory", before="1000", after="1000", unit="bytes")),
         ("memory", 400_000, 404_000, "WORSE", Change(what="device memory", before="400000", after="404000",
                                                    unit="bytes", direction="worse", note="+1.0 %")),
+        ("accuracy", 0.4, 0.123456, "BETTER", Change(what="error", before="0.4", after="0.1235", direction="better",
+                                                    note="-69.1 %")),
     ],
 )  # fmt: skip
 def test_an_exact_figure_is_shown_with_its_change(
@@ -61,12 +68,13 @@ def test_a_figure_without_a_record_is_new() -> None:
     )  # fmt: skip
 
 
-def test_a_recorded_figure_that_is_not_asked_for_is_not_measured() -> None:
-    found = not_asked_for(KEY, "nvidia-h200", "memory")
+@pytest.mark.parametrize(("kind", "words"), [("accuracy", "error"), ("memory", "device memory")])
+def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: BesideEvidence, words: str) -> None:
+    found = not_asked_for(KEY, "nvidia-h200", kind)
+    asked = {"accuracy": "accuracy=", "memory": "measure=('memory',)"}[kind]
     assert found.verdict is Verdict.NOT_MEASURED
     assert found.reason == (
-        "its device memory is on record and the test does not ask for it: give measure=('memory',) again, or record it "
-        "anew"
+        f"its {words} is on record and the test does not ask for it: give {asked} again, or record it anew"
     )
 
 

@@ -90,7 +90,6 @@ class Shared(product.Run):
     has_gpu: Any = True
     native_arch: Any = "sm_90"
     targets: Any = ("sm_90",)
-    expected_archs: Any = ("sm_90",)
     revision: Any = None
     opened: Any = None
     measured_peaks: ClassVar[Any] = {}

@@ -18,7 +18,7 @@ from pytest_gpuperf.update.select import by_name, recorded_times, with_counters,
 KEY = Key(module="test_a.py", test="test_a", workload="work")
 GPU = "nvidia-h200"
 NEW, CHANGED, ALL = (Options(update=mode) for mode in ("new", "changed", "all"))
-FOUND = Beside(memory_bytes=2048, host=HostTime(ratios=(0.5,), time_ns=900.0, cpu="c", made_by="p"))
+FOUND = Beside(memory_bytes=2048, accuracy=1.5, host=HostTime(ratios=(0.5,), time_ns=900.0, cpu="c", made_by="p"))
 OLD = HostTime(ratios=(0.4,), time_ns=800.0, cpu="c", made_by="p")
 
 
@@ -116,14 +116,14 @@ def test_counters_need_a_time_on_record() -> None:
 # --- secondary metrics ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "host", "taken"), [
-    (NEW, Verdict.NEW, Beside(memory_bytes=1024, host=FOUND.host)),
-    (CHANGED, Verdict.SAME, Beside(memory_bytes=2048, host=OLD)), (ALL, Verdict.SAME, FOUND),
+@pytest.mark.parametrize(("options", "taken"), [
+    (NEW, Beside(memory_bytes=1024, accuracy=1.5, host=OLD)),
+    (CHANGED, Beside(memory_bytes=2048, accuracy=1.5, host=OLD)), (ALL, FOUND),
 ])  # fmt: skip
-def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, host: Verdict, taken: Beside) -> None:
-    verdicts = judged("memory", Verdict.WORSE), judged("host", host)
+def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, taken: Beside) -> None:
+    verdicts = judged("memory", Verdict.WORSE), judged("accuracy", Verdict.NEW), judged("host", Verdict.SAME)
     work = WorkloadEvidence(key=KEY, judgements=verdicts, beside=FOUND)
-    before = time_of(beside=Beside(memory_bytes=1024, host=OLD))
+    before = time_of(beside=Beside(memory_bytes=1024, accuracy=1.0, host=OLD))
     found = with_figures(work, verdicts, options, before)
     assert found is not None
     assert found.after == time_of(beside=taken)
