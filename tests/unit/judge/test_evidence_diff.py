@@ -52,6 +52,10 @@ def test_code_without_a_figure_that_differs_is_told_with_none() -> None:
     assert code_changes(static_of(), static_of(code=OTHER)) == []
 
 
+def test_figures_that_were_edited_beside_the_hash_of_their_code_are_told() -> None:
+    assert code_changes(static_of(), static_of(registers=32)) == ["registers 40 -> 32 (occupancy holds)"]
+
+
 def test_the_grid_and_the_kernels_name_are_figures_of_a_launch() -> None:
     assert code_changes(static_of(grid=(8, 1, 1)), static_of(grid=(16, 1, 1), kernel="scale2")) == [
         "kernel scale -> scale2", "grid 8x1x1 -> 16x1x1",
