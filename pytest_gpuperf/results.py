@@ -47,6 +47,8 @@ class TestsFound(msgspec.Struct):
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: set[str] = msgspec.field(default_factory=set)
     """Architectures of the same GPUs."""
+    there: set[str] = msgspec.field(default_factory=set)
+    """Tests of the revision that is compared with, if one is, that may measure something."""
 
     def join(self, other: TestsFound) -> None:
         """Add what another process found."""
@@ -173,6 +175,11 @@ class Results:
     @property
     def gathered_anything(self) -> bool:
         return any(work.static or work.time or work.counters for one in self.evidence for work in one.workloads)
+
+
+def may_measure(item: pytest.Item) -> bool:
+    """Whether a test may come to a kernel or a workload."""
+    return not {"cuda_kernel", "gpuperf"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:
