@@ -28,7 +28,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
-from pytest_gpuperf.revision.against import reworded
+from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
@@ -44,7 +44,9 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
-    options, revision = run.options, run.revision
+    options, revision, against = run.options, run.revision, run.config.stash.get(AGAINST, None)
+    if against is not None:
+        against.learn(test.node_id)
     try:
         estimates = Estimates(run.store, test.cubins, run.compile_cache)
         if options.gates and not whole:  # it may have launched some of them later
@@ -60,6 +62,8 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
                 test.unrecorded |= unrecorded & test.cubins.keys()
                 test.add(in_order(run, judge_static(run, workload, test, estimates)))
             _name_origins(run, test, whole=whole)
+            if against is not None and test.unrecorded:
+                against.changed.add(test.node_id)
             if revision is not None:
                 foreign = next(iter(foreign_files_of(run.config).lines()), "")
                 for work in list(test.workloads.values()):
@@ -165,6 +169,8 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
     found = run.results.found
     if not fresh or found is None:
         return
+    if AGAINST in run.config.stash:
+        run.config.stash[AGAINST].learn_rest()
     gone = {
         key: records
         for key, records in run.records.items()

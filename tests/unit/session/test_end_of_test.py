@@ -211,7 +211,7 @@ def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run)
 
 def test_process_of_another_revision_is_left(run: Run) -> None:
     left: list[str] = []
-    run.config.stash[RUNNING] = SimpleNamespace(leave=lambda: left.append("the test"))
+    run.config.stash[RUNNING] = SimpleNamespace(pairs=True, ended=lambda: left.append("the test"))
     ended(run.item())
     assert left == ["the test"]
 
