@@ -126,6 +126,7 @@ def test_records_carry_the_occupancy_of_the_launch_for_every_target() -> None:
     assert records["sm_80"].occupancy.blocks_per_sm == 6  # type: ignore[union-attr]
     assert records["sm_90"].block == (32, 8, 1)
     assert records["sm_90"].dynamic_shared_bytes == 20 << 10
+    assert launch.threads_per_block == 256
     assert launch.binary.arch == "sm_80"
 
 
