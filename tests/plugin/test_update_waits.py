@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -53,18 +54,11 @@ def test_an_update_that_waited_too_long_writes_nothing_and_is_red(suite, holder,
     assert BaselineStore(suite.path / "baselines").archs() == ()
 
 
-def test_a_gated_run_takes_no_lock(suite, holder, monkeypatch):
+def test_a_gated_run_takes_no_lock_and_makes_no_working_folder(suite, holder, monkeypatch):
     monkeypatch.setattr(writing.exclusive.__wrapped__, "__defaults__", (0.0,))
     assert "another run" not in suite.run("--gpuperf", "--gpuperf-arch=sm_90").stdout.str()
-
-
-def test_a_gated_run_makes_no_working_folder(suite, holder):
     holder.stdin.close()
     holder.wait()
-    folder = suite.path / "baselines" / writing.WORK
-    assert folder.is_dir()
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
+    shutil.rmtree(suite.path / "baselines" / writing.WORK)
     suite.run("--gpuperf", "--gpuperf-arch=sm_90")
-    assert not folder.exists()
+    assert not (suite.path / "baselines" / writing.WORK).exists()
