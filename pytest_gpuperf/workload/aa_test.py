@@ -23,9 +23,10 @@ def draw_aa_test(work: TimedWorkload) -> None:
     launch, limits = request.launch, request.limits
     if launch is None or expected_ns >= LONG_NS or random.random() * worker.gated_tests >= AA_TESTS:
         return
-    opponent = CubinOpponent(worker.device, worker.timer, launch, BaselineLaunch(launch.binary), cache=request.cache)
+    itself, device = BaselineLaunch(launch.binary), worker.device
+    opponent = CubinOpponent(device, worker.timer, launch, itself, reset=request.reset, cache=request.cache)
     found = compare(
-        worker.device, opponent, limits, 1 / AA_E, seed=secrets.randbits(32), duration_ns=expected_ns,
+        device, opponent, limits, 1 / AA_E, seed=secrets.randbits(32), duration_ns=expected_ns,
         budget_s=AA_BUDGET_S,
     ).comparison  # fmt: skip
     log_e = max(log_e_slower(found.r, limits), log_e_slower([-one for one in found.r], limits))
