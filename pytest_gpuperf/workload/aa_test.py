@@ -23,7 +23,10 @@ def draw_aa_test(work: TimedWorkload) -> None:
     launch, limits = request.launch, request.limits
     if launch is None or expected_ns >= LONG_NS or random.random() * worker.gated_tests >= AA_TESTS:
         return
-    opponent = CubinOpponent(worker.device, worker.timer, launch, BaselineLaunch(launch.binary), cache=request.cache)
+    baseline = BaselineLaunch(launch.binary)
+    opponent = CubinOpponent(
+        worker.device, worker.timer, launch, baseline, reset=request.reset, cache=request.cache
+    )  # fmt: skip
     found = compare(
         worker.device, opponent, limits, 1 / AA_E, seed=secrets.randbits(32), duration_ns=expected_ns,
         budget_s=AA_BUDGET_S,
