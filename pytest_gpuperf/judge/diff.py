@@ -13,16 +13,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.judge import counters, static_verdict
+from pytest_gpuperf.judge import counters
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
+from pytest_gpuperf.judge.static_verdict import differences
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, WorkloadRecords, mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
 _ORDER = {rule.what: place for place, rule in enumerate((REGISTERS, SPILL_STORES, SPILL_LOADS, OCCUPANCY))}
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
-_NOTHING = WorkloadRecords({}, {})
 
 
 class CodeDiff(NamedTuple):
@@ -98,9 +98,9 @@ def compare_evidence(
     lost = gone.keys() - set(renamed.values())
     came = new.keys() - renamed.keys()
     found: list[WorkloadDiff] = []
-    for key in sorted({*before, *after} - came - gone.keys()):
+    for key in sorted(after.keys() - came):
         was = renamed.get(key, key)
-        old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
+        old, now = before[was], after[key]
         code = code_diffs(old, now)
         runs = run_diffs(old, now, rules, code_told=bool(code))
         if code or runs or was != key:
@@ -132,10 +132,9 @@ def _code_diff(
     """None if the code, its launch and its figures are the same."""
     (arch, compiler), (_, other) = was, now
     grids = ["x".join(map(str, one.grid)) if old.grid and new.grid and one.grid else "" for one in (old, new)]
-    figures = static_verdict.differences(old, new if new.block else static_verdict.with_launch_of(new, old))
     changes = [
         *_texts({"compiler": compiler}, {"compiler": other}),
-        *sorted(figures, key=lambda change: _ORDER.get(change.what, len(_ORDER))),
+        *sorted(differences(old, new), key=lambda change: _ORDER.get(change.what, len(_ORDER))),
         *_texts(*({"kernel": one.kernel, "configuration": one.config} for one in (old, new))),
         *_texts(*({"grid": grid} for grid in grids)),
     ]
@@ -165,8 +164,7 @@ def run_diffs(
 
 
 def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool) -> RunDiff:
-    shared = old.counters.keys() & new.counters.keys()
-    unknown = sorted(shared - {rule.name for rule in rules})  # a team added them, and nobody knows a band
+    unknown = sorted(old.counters.keys() - {rule.name for rule in rules})  # a team added them: nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
     moved = counters.differences(old.counters, new.counters, table)
     conditions = _texts(_words(old, new), _words(new, old))

@@ -148,6 +148,10 @@ def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     diff = compare_evidence(before, after, RULES)
     changes = [str(change) for change in diff.workloads[0].code[0].changes]
     assert changes == [f"compiler {NVRTC} -> nvrtc 13.2.51", "registers 40 -> 48 (occupancy holds)"]
+    before[KEY].static.update({("sm_80", NVRTC): static_of(), ("sm_90", "nvrtc 12.9.41"): static_of()})
+    after[KEY].static[("sm_80", NVRTC)] = static_of(code=OTHER)
+    (workload,) = compare_evidence(before, after, RULES).workloads
+    assert [one.arch for one in workload.code] == ["sm_80"], "which of two compilers it replaces is not known"
 
 
 def test_every_change_says_of_which_kernel_architecture_compiler_and_gpu_it_is() -> None:

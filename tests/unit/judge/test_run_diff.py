@@ -95,7 +95,9 @@ def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_
     (run,) = differ(time_of(counters=old), time_of(counters=new), SECTORS, CYCLES)
     assert (run.gpu, run.times_ns, run.ratio) == (H200, None, 1.0)
     assert [str(change) for change in run.conditions] == ["counters gone -> came, too"]
-    assert [change.what for change in run.counters] == ["own.a", "own.b", "sectors", "own.d"]
+    assert [(change.what, change.direction) for change in run.counters] == [
+        ("own.a", "neutral"), ("own.b", "neutral"), ("sectors", "worse"), ("own.d", "neutral"),
+    ]  # fmt: skip
 
 
 def test_gpus_that_differ_have_a_line_each_and_others_none() -> None:
