@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from pytest_gpuperf.workload import aa_test
+
 MOVING = """
 class Moving(SimulatedGpu):
     \"\"\"Each module that is loaded is 10 % slower than the one before: a launch differs from itself.\"\"\"
@@ -26,6 +28,7 @@ class Moving(SimulatedGpu):
 @pytest.fixture(autouse=True)
 def every_test_is_drawn(monkeypatch):
     monkeypatch.setattr(random, "random", lambda: 0.0)
+    monkeypatch.setattr(aa_test, "AA_BUDGET_S", 10.0)  # a busy machine takes few blocks in 0.2 s
 
 
 def test_launch_that_equals_itself_raises_no_warning(recorded):
