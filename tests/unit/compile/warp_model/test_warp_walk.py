@@ -311,12 +311,3 @@ def test_warps_that_go_other_ways_are_walked_too() -> None:
     assert found is not None
     assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
     assert found.executed["global_store"] == 1
-
-
-def test_constants_that_the_compiler_made_are_known() -> None:
-    """As sm_80 keeps the factor of an index in bank 2."""
-    lines = ("S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x4, c[0x2][0x0]", "STG.E [R2.64], R0", "EXIT")
-    kernel = DecodedKernel(code(*lines), "sm_80", (), BASE, (1 << 40).to_bytes(8, "little"))
-    found = dry_run(kernel)
-    assert found is not None
-    assert [one.sectors for one in found.accesses] == [4]
