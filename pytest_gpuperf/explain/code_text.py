@@ -76,7 +76,7 @@ def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pai
             if not work.static or not any(judgement.verdict.is_regression for judgement in work.judgements):
                 continue
             comparison = WorkloadComparison(store, estimates, work, work.toolchain, test.workloads, test.device)
-            arch = comparison.archs()[0]
+            arch = comparison.arch
             _, old, new, _ = comparison.compared(arch)
             if old is None or new is None or old.profile.code_hash == new.profile.code_hash:
                 continue

@@ -12,8 +12,6 @@ from pytest_gpuperf.advise import cost
 from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise, static_case
 from pytest_gpuperf.advise.comparison import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
-from pytest_gpuperf.explain.comparison import Explained
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 
 EXACT = {
@@ -154,14 +152,6 @@ def test_what_the_verdict_is_red_for_comes_first() -> None:
         ("uncoalesced access", True),
         ("instruction growth", False),
     ]
-
-
-def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
-    kept, lost = (Advice(cause="bank conflicts", evidence=(), gain=gain, outweighed=gain > 0.5) for gain in (0.2, 0.7))
-    ranked = sorted(
-        (Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.strongest
-    )
-    assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
 
 
 def test_times_bound_the_gain() -> None:
