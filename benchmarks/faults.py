@@ -204,7 +204,7 @@ SAYS = (
     "after this test the GPU was lost",
     "a kernel faulted on the GPU",
     "nothing came back from the GPU",
-    " GiB are free",
+    "Out of memory allocating",
 )
 CONFTEST = """
 import pathlib

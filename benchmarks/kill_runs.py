@@ -96,7 +96,7 @@ def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> 
     while (orphans := processes_with(folder.name)) and time.monotonic() < until:
         time.sleep(0.05)
     yield from ["orphan"] * bool(orphans)
-    for lock in [*(folder / "GPUPERF_LOCK_DIR").glob("*.lock"), *folder.rglob("worktrees/*/*.lock")]:
+    for lock in [*(folder / "GPUPERF_LOCK_DIR").glob("*.lock"), *folder.rglob(".worktrees/*/*.lock")]:
         try:
             FileLock(lock).acquire(timeout=0.1).lock.release()
         except Timeout:

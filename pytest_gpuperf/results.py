@@ -47,6 +47,8 @@ class TestsFound(msgspec.Struct):
     """GPU models of the processes whose tests opened theirs, timed or not."""
     archs: set[str] = msgspec.field(default_factory=set)
     """Architectures of the same GPUs."""
+    there: set[str] = msgspec.field(default_factory=set)
+    """Tests of the revision that is compared with, if one is, that may measure something."""
 
     def join(self, other: TestsFound) -> None:
         """Add what another process found."""
@@ -101,8 +103,9 @@ class Results:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:  # pytest-xdist has been told of them
-            item._nodeid = without_group(session.config, item.nodeid)  # type: ignore[attr-defined]
+        for item in session.items:
+            if (name := without_group(session.config, item.nodeid)) != item.nodeid:
+                item._nodeid = name  # type: ignore[attr-defined] # as pytest-xdist, which has been told, sets it
         if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
             self.found = self.so_far
             self.found.selected = {item.nodeid for item in session.items}
@@ -172,6 +175,11 @@ class Results:
     @property
     def gathered_anything(self) -> bool:
         return any(work.static or work.time or work.counters for one in self.evidence for work in one.workloads)
+
+
+def may_measure(item: pytest.Item) -> bool:
+    """Whether a test may come to a kernel or a workload."""
+    return not {"cuda_kernel", "gpuperf"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:

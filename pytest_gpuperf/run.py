@@ -55,6 +55,8 @@ class Run:
         """Why there is no GPU; None while there is one, or before the first question."""
         self.when_opened: Callable[[], None] = lambda: None
         """Called once, when a GPU is used for the first time."""
+        self.before_gpu: Callable[[], None] = lambda: None
+        """Called in each test that uses the GPU, before: another revision's process has no work in flight then."""
         self.results = results or Results()
         """Which tests this process collected; in the one that reports, what all of them found."""
         self.outcome = Outcome()
@@ -79,7 +81,9 @@ class Run:
 
     @property
     def number(self) -> int | None:
-        """Number of the pytest-xdist worker that this process is; None without workers, and of one that --tx names."""
+        """Number of the pytest-xdist worker that this process is, or works for; None without, and of one of --tx."""
+        if isinstance(self.options.task, RevisionTask):
+            return self.options.task.worker
         number = re.fullmatch(r"gw([0-9]+)", getattr(self.config, "workerinput", {}).get("workerid", ""))
         return int(number[1]) if number is not None else None
 
@@ -93,6 +97,11 @@ class Run:
     def records(self) -> Mapping[Key, WorkloadRecords]:
         """All that is recorded.  Raises ``BaselineError``."""
         return self.store.workloads()
+
+    def forget_records(self) -> None:
+        """More is recorded now: of a revision, whose tests run beside those of this run."""
+        for name in ("records", "expected_archs"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def revision(self) -> Revision | None:
@@ -143,6 +152,7 @@ class Run:
         Raises ``LockError``.
         """
         if self._hold is None and self.options.active and self.has_gpu:
+            self.before_gpu()
             hold = ExitStack()
             hold.enter_context(self.device.lock())
             self._hold = hold
@@ -203,19 +213,6 @@ class Run:
         return own or tuple(sorted(self.native_archs)) or FALLBACK_ARCHS
 
     @cached_property
-    def expected_archs(self) -> tuple[str, ...]:
-        """Architectures whose records this run should come to: the targets, and those that kernels name themselves.
-
-        Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
-        """
-        if self.options.archs or not self.options.active:
-            return self.targets
-        named = (arch for arch in self.store.archs() if arch not in self.targets)
-        return (*self.targets, *(
-            one for one in named if plain(one) == one or not self.native_archs or plain(one) in self.native_archs
-        ))  # fmt: skip
-
-    @cached_property
     def timer(self) -> Timer:
         name = self.options.timer
         return self.device.timer(None if name == "auto" else name)
@@ -246,10 +243,11 @@ class Run:
         from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
 
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
-        return share(self._gated_tests, self._shares[node_id])
+        return share(self.gated_tests, self._shares[node_id])
 
     @property
-    def _gated_tests(self) -> int:
+    def gated_tests(self) -> int:
+        """That the run collected, at least one."""
         return max(len(self.results.gated), 1)
 
     def take_suspects(self) -> list[Suspect]:

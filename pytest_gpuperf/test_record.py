@@ -109,10 +109,6 @@ class TestRecord:
         """A gated test that ran to its end on a GPU: it has no workloads but these."""
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
-        self.red_by_error = False
-        """Whether an error of the plugin's own failed the test, not the gate."""
-        self.memory = ""
-        """Who held the GPU's memory when there was none left for it; empty if there was."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False

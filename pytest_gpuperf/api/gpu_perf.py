@@ -18,6 +18,9 @@ from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
+SUSTAINED_BUDGET_S = 80.0
+"""For one workload in sustained slots, seconds: blocks that speak for a claim may take four times that."""
+
 
 class GpuPerf:
     """``gpuperf(workload, ...) -> Measurement``: runs a workload, checks it, and under ``--gpuperf`` judges it.
@@ -79,7 +82,8 @@ class GpuPerf:
         request = Request(
             limits=options.limits(None if accepted is None else float(accepted)),
             cache=cache or settings.cache or options.cache, metrics=tolerances("metrics", settings.metrics, metrics),
-            budget_s=settings.budget_s or options.budget_s,
+            budget_s=settings.budget_s or (SUSTAINED_BUDGET_S if settings.sustained else options.budget_s),
+            sustained=settings.sustained,
             workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
             inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),

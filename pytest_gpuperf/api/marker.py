@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, cache=, budget_s=, metrics=, measure=): settings of the GPU performance gate for this test"
+    "gpuperf(tolerance=, cache=, budget_s=, sustained=, metrics=, measure=): settings of the GPU performance gate for "
+    "this test"
 )
 
 
@@ -29,6 +30,8 @@ class MarkerSettings:
     """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None
     """For timing one workload; up to 3 s more where paired blocks agree and are too few yet."""
+    sustained: bool = False
+    """For power-limited kernels: baseline and candidate each run for two seconds at a time; minutes for a verdict."""
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
     measure: Any = None

@@ -58,16 +58,10 @@ def _decompressed(packed: bytes) -> bytes:
 
 
 def compressed(cubin: bytes) -> bytes:
-    """What lies in the store of a cubin: a quarter less than by zlib."""
-    return lzma.compress(cubin, lzma.FORMAT_ALONE, filters=_FILTERS)
-
-
-def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
-    """Hash, path and content of machine code to be stored.  Raises ``BaselineError``."""
+    """What lies in the store of a cubin: a quarter less than by zlib.  Raises ``BaselineError`` for its size."""
     if not 0 < len(cubin) <= MAX_CUBIN_BYTES:
         raise BaselineError(f"a cubin of {len(cubin)} bytes cannot be stored: the limit is {MAX_CUBIN_BYTES} bytes")
-    sha256 = hashlib.sha256(cubin).hexdigest()
-    return sha256, cubin_path(root, sha256), compressed(cubin)
+    return lzma.compress(cubin, lzma.FORMAT_ALONE, filters=_FILTERS)
 
 
 def stored_cubins(root: Path) -> dict[Path, str]:

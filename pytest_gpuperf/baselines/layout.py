@@ -53,23 +53,18 @@ def record_file(target: str, module: str) -> str:
             f"'{quoted(target)}' is no baseline target: expected an architecture such as sm_90 or a GPU model such as "
             "nvidia-h200"
         )
-    parts = module.split("/")
-    problems = map(_problem_of, parts) if module.endswith(".py") and parts[-1] != ".py" else ["it is no Python file"]
-    if problem := next(filter(None, problems), ""):
+    parts = module.removesuffix(".py").split("/")
+    if not module.endswith(".py") or not all(map(_is_portable, parts)):
         raise BaselineError(
-            f"test module '{quoted(module)}' cannot name a baseline file: {problem}. Baselines need Python test files "
-            "with portable names below pytest's root directory: start pytest in a folder above them, or name one with "
-            "--rootdir."
+            f"test module '{quoted(module)}' cannot name a baseline file. Baselines need Python test files below "
+            "pytest's root directory, whose names have no control character and none of the characters <>:\"|?*\\. "
+            "Start pytest in a folder above them, or name one with --rootdir."
         )
     return f"{target}/{module.removesuffix('.py')}{RECORDS}"
 
 
-def _problem_of(part: str) -> str:
-    if part in ("", ".", ".."):
-        return "it is absolute, or has an empty, '.' or '..' part"
-    if has_unprintable(part) or _FORBIDDEN.search(part):
-        return 'it has a control character or one of <>:"|?*\\'
-    return ""
+def _is_portable(part: str) -> bool:
+    return part not in ("", ".", "..") and not has_unprintable(part) and not _FORBIDDEN.search(part)
 
 
 def place_of(path: str) -> tuple[str, str] | None:

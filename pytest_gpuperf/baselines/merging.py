@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
@@ -36,30 +37,22 @@ class Update:
     asked: Collection[str] | None = None
     """Architectures of the run: evidence of others is that of kernels that name them.  None: all are."""
 
-    def by_file(self) -> dict[tuple[str, str], FileUpdate]:
-        """The parts of it by target and module."""
-        found: defaultdict[tuple[str, str], FileUpdate] = defaultdict(FileUpdate)
+    def by_file(self) -> dict[tuple[str, str], tuple[Records, set[Key]]]:
+        """The new records of each file, and the workloads whose records go, by target and module."""
+        found: defaultdict[tuple[str, str], tuple[dict[Place, Any], set[Key]]] = defaultdict(lambda: ({}, set()))
         for (arch, toolchain, key), record in self.static.items():
-            found[arch, key.module].new[key, toolchain] = record
+            found[arch, key.module][0][key, toolchain] = record
         for (device, key), timed in self.time.items():
-            found[device, key.module].new[key, ""] = timed
+            found[device, key.module][0][key, ""] = timed
         for target, key in self.removed or ():
-            found[target, key.module].removed.add(key)
+            found[target, key.module][1].add(key)
         return dict(sorted(found.items()))
 
 
-@dataclasses.dataclass(frozen=True)
-class FileUpdate:
-    """The part of an update for one file."""
-
-    new: dict[Place, StaticRecord | TimeRecord] = dataclasses.field(default_factory=dict)
-    removed: set[Key] = dataclasses.field(default_factory=set)
-
-
-def merged(old: Records, update: FileUpdate) -> Records:
-    """The records of one target and module after the update.  Raises ``BaselineError``."""
-    records = {place: record for place, record in old.items() if place[0] not in update.removed}
-    for place, record in update.new.items():
+def merged(old: Records, new: Records, removed: Collection[Key] = ()) -> Records:
+    """The records of one target and module after an update.  Raises ``BaselineError``."""
+    records = {place: record for place, record in old.items() if place[0] not in removed}
+    for place, record in new.items():
         records[place] = record if isinstance(record, StaticRecord) else _joined(records.get(place), record)
     return records
 

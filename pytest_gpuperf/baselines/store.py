@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from pytest_gpuperf.baselines import layout, manifest, writing
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, unreadable
-from pytest_gpuperf.baselines.cubin_store import placed, read_cubin, stored_cubins
+from pytest_gpuperf.baselines.cubin_store import compressed, read_cubin, stored_cubins
 from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.records import Records, decode, encode, read_bounded
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
@@ -217,13 +218,14 @@ class BaselineStore(Baselines):
 
     def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
         """The writes that put the update on disk, in their order, but for the manifest."""
-        given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
-        plan = [given[sha256] for sha256 in sorted(given) if not self.has_cubin(sha256)]
-        for (target, module), part in update.by_file().items():
-            for (key, _), record in part.new.items():
+        given = {hashlib.sha256(one).hexdigest(): one for one in update.cubins}
+        missing = [sha256 for sha256 in sorted(given) if not self.has_cubin(sha256)]
+        plan = [(layout.cubin_path(self.root, sha256), compressed(given[sha256])) for sha256 in missing]
+        for (target, module), (new, removed) in update.by_file().items():
+            for (key, _), record in new.items():
                 if record.cubin and record.cubin not in given and not self.has_cubin(record.cubin):
                     raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
-            plan.append(self.rewritten(target, module, merged(self.load(target, module), part)))
+            plan.append(self.rewritten(target, module, merged(self.load(target, module), new, removed)))
         return plan
 
     def _listed(self, update: Update) -> list[tuple[Path, bytes]]:

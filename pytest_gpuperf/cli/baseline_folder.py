@@ -1,4 +1,4 @@
-"""The folder of the baselines that a command reads or changes."""
+"""The folder of the baselines that a command reads or changes, and names of tests as they are in it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.task import EVIDENCE
 from pytest_gpuperf.options import USUAL_FOLDER
-from pytest_gpuperf.process import last_run
 
 
 class NoFolderError(GpuperfError):
@@ -17,34 +15,18 @@ class NoFolderError(GpuperfError):
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
     """Declare ``--baselines``."""
-    words = f"baselines folder (default: the nearest one called {USUAL_FOLDER}, else that of the last run)"
+    words = f"baselines folder (default: the nearest one called {USUAL_FOLDER}, here or above)"
     parser.add_argument("--baselines", metavar="DIR", type=Path, help=words)
 
 
 def folder_of(given: Path | None, start: Path) -> Path:
-    """The one given, else the nearest of the usual name, else that of the last run.  Raises ``NoFolderError``."""
-    folder = given or _nearest(start) or _of_last_run(start)
-    if folder is None:
-        raise NoFolderError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
-    if not folder.is_dir():
-        raise NoFolderError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
-    return folder
-
-
-def _nearest(start: Path) -> Path | None:
-    return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)
-
-
-def _of_last_run(start: Path) -> Path | None:
-    """None too after a run against a revision, whose evidence is no baseline."""
-    path = last_run.find(start)
-    if path is None:
-        return None
-    try:
-        folder = last_run.baselines_of(path, last_run.read(path))
-    except last_run.LastRunError:
-        return None
-    return None if folder.suffix == EVIDENCE else folder
+    """The one given, else the nearest of the usual name.  Raises ``NoFolderError``."""
+    places = [given] if given is not None else [folder / USUAL_FOLDER for folder in (start, *start.parents)]
+    found = next((place for place in places if place.is_dir()), None)
+    if found is None:
+        where = f"folder {USUAL_FOLDER} in {start} or above" if given is None else f"folder {given}"
+        raise NoFolderError(f"there is no {where}: name that of the baselines with --baselines DIR")
+    return found
 
 
 def seen_from_root(name: str, root: Path) -> str:

@@ -11,7 +11,7 @@ from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_json, as
 from pytest_gpuperf.model import __version__
 
 PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
-    probes.probe_packages, probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, probes.probe_ncu,
+    probes.probe_compiler, gpus.probe_gpus, gpus.probe_timing, probes.probe_ncu,
 )  # fmt: skip
 """In the order in which a reader wants to know."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,14 +11,12 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder, run_git
 from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of, seen_from_root
-from pytest_gpuperf.cli.report_command import add_output, refuse_other_endings
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.report.files import write_file
 from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
 
-ENDINGS = (".html",)
 _FIELDS = "%H%x1f%cI%x1f%s%x1e"
 
 
@@ -31,39 +29,28 @@ class PastCommit(NamedTuple):
     subject: str
 
 
-class PastRecord(NamedTuple):
-    """What one commit has of one workload."""
-
-    commit: PastCommit
-    key: Key
-    target: str
-    """``nvidia-h200``, or the architecture and compiler of machine code: ``sm_90, nvrtc 13.0.88``."""
-    record: TimeRecord | StaticRecord
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    add_output(parser, "a file that ends in .html")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="also draw the curves, on a page in HTML")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Print what changed over the commits and where it took a step, and write pages.
+    """Print what changed over the commits and where it took a step, and write the page.
 
     Returns the exit status, 0.  Raises ``GpuperfError``.
     """
-    refuse_other_endings(parsed.files, ENDINGS)
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
-    past = records_of(GitFolder(folder), commits_of(folder))
+    found = series_of(GitFolder(folder), commits_of(folder))
     name = seen_from_root(node_id.rstrip("/"), folder.parent)
-    series = [one for one in series_of(past) if not name or one.key.is_of(name)]
+    series = [one for one in found if not name or one.key.is_of(name)]
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
-    for file in parsed.files:
-        write_file("history", file, as_history_page(series).encode())
-        write(f"history written to {file}\n")
+    if parsed.output is not None:
+        write_file("history", parsed.output, as_history_page(series).encode())
+        write(f"history written to {parsed.output}\n")
     return 0
 
 
@@ -75,31 +62,25 @@ def commits_of(path: Path) -> list[PastCommit]:
     return [PastCommit(name, date, subject) for name, date, subject in fields]
 
 
-def records_of(folder: GitFolder, commits: list[PastCommit]) -> Iterator[PastRecord]:
-    """Everything on record at these commits; one whose baselines cannot be read is left out."""
+def series_of(folder: GitFolder, commits: Iterable[PastCommit]) -> list[Series]:
+    """Figures on record at these commits, by workload, target (``sm_90, nvrtc 13.0.88``, ``nvidia-h200``) and measure.
+
+    A record that a commit left as it was is no second measurement: it is one point, at the commit that brought it.  A
+    commit whose baselines cannot be read is left out.
+    """
+    points: dict[tuple[Key, str, str], list[Point]] = {}
+    last: dict[tuple[Key, str], TimeRecord | StaticRecord] = {}
     for commit in commits:
         try:
             workloads = Baselines(folder.files(commit.name), commit.name).workloads()
         except BaselineError:
             continue
         for key, records in workloads.items():
-            for (arch, toolchain), static in records.static.items():
-                yield PastRecord(commit, key, f"{arch}, {toolchain}", static)
-            for target, timed in records.times.items():
-                yield PastRecord(commit, key, target, timed)
-
-
-def series_of(records: Iterable[PastRecord]) -> list[Series]:
-    """Figures of the records, in the order of their commits, by workload, target and measure.
-
-    A record that a commit left as it was is no second measurement: it is one point, at the commit that brought it.
-    """
-    points: dict[tuple[Key, str, str], list[Point]] = {}
-    last: dict[tuple[Key, str], TimeRecord | StaticRecord] = {}
-    for commit, key, target, record in records:
-        if last.get((key, target)) == record:
-            continue
-        last[key, target] = record
-        for measure, value in figures_of(record).items():
-            points.setdefault((key, target, measure), []).append(Point(*commit, value))
+            static = {f"{arch}, {toolchain}": record for (arch, toolchain), record in records.static.items()}
+            every: dict[str, TimeRecord | StaticRecord] = {**static, **records.times}
+            for target, record in every.items():
+                if last.get((key, target)) != record:
+                    last[key, target] = record
+                    for measure, value in figures_of(record).items():
+                        points.setdefault((key, target, measure), []).append(Point(*commit, value))
     return [Series(*name, tuple(those)) for name, those in sorted(points.items())]

@@ -23,23 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reports", metavar="JSON", nargs="+", type=Path,
         help="what --gpuperf-report=FILE.json wrote; of several jobs, one each",
     )  # fmt: skip
-    add_output(parser, f"a file that ends in {', '.join(REPORT_ENDINGS)}; may be given again (default: Markdown)")
-
-
-def add_output(parser: argparse.ArgumentParser, words: str) -> None:
-    parser.add_argument("--output", dest="files", metavar="FILE", type=Path, action="append", default=[], help=words)
-
-
-def refuse_other_endings(files: Iterable[Path], endings: Sequence[str]) -> None:
-    """Raise ``GpuperfError`` for a file whose ending names no form."""
-    for file in files:
-        if not file.name.endswith(tuple(endings)):
-            raise GpuperfError(f"{file} has none of the endings {', '.join(endings)}, by which it has its form")
+    parser.add_argument(
+        "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
+        help=f"a file that ends in {', '.join(REPORT_ENDINGS)}; may be given again (default: Markdown)",
+    )  # fmt: skip
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Write every file in the form of its ending; without any, Markdown.  Returns 0.  Raises ``GpuperfError``."""
-    refuse_other_endings(parsed.files, REPORT_ENDINGS)
+    for file in parsed.files:
+        if not file.name.endswith(tuple(REPORT_ENDINGS)):
+            raise GpuperfError(f"{file} has none of the endings {', '.join(REPORT_ENDINGS)}, by which it has its form")
     document = joined([(path, read_report(path)) for path in parsed.reports])
     if not parsed.files:
         write(as_markdown(document))

@@ -85,8 +85,8 @@ class CudaDevice:
         self.stream.use()
         self.arrays = CupyArrays(cupy)
         self.launches = LaunchLog()
-        self._memory = MemoryUse(cupy, nvml)
-        self.memory, self.release_unused, self.state = self._memory.now, self._memory.empty, nvml.state
+        self._memory = MemoryUse(cupy)
+        self.release_unused, self.state = self._memory.empty, nvml.state
         self.lock = GpuLock(facts.uuid).held
         self._errors = _errors(cupy)
         self._timers: dict[TimerName | None, Timer] = {}

@@ -6,14 +6,12 @@ replaces it by an index of its own.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import importlib
 import itertools
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
-DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+DRIVER_LIBRARY = "libcuda.so.1"
 _INSTALL_CUPY = "install CuPy for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = f"{VARIABLE} may name others; gpuperf doctor and nvidia-smi say what the machine has"
 _SIGNS = (
@@ -59,11 +57,14 @@ def open_device(worker: int | None = None) -> CudaDevice:
         ) from None
     nvml = importlib.import_module("pynvml")
     index = bind_worker(os.environ, worker, lambda: _installed(nvml))
+    start = threading.Thread(target=driver_library.cuInit, args=(0,), daemon=True)
+    start.start()  # it takes 0.6 s, and imports go on meanwhile; what it says is asked for later
     try:
-        with _starting(driver_library):
-            driver, cupy = map(importlib.import_module, ("cuda.bindings.driver", "cupy"))
+        driver, cupy = map(importlib.import_module, ("cuda.bindings.driver", "cupy"))
     except ImportError as problem:
         raise NoDevice(f"CuPy or cuda-bindings cannot be imported ({problem}); {_INSTALL_CUPY}") from problem
+    finally:
+        start.join()
     ordinal = index % _count(cupy)  # one GPU is left, unless nothing was narrowed or CUDA had been started before
     from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
@@ -76,31 +77,17 @@ def open_device(worker: int | None = None) -> CudaDevice:
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
-@contextlib.contextmanager
-def _starting(driver_library: Any) -> Iterator[None]:
-    """CUDA's driver takes 0.6 s to start, and the work inside goes on meanwhile; what it says is asked for later."""
-    start = threading.Thread(target=driver_library.cuInit, args=(0,), daemon=True)
-    start.start()
-    try:
-        yield
-    finally:
-        start.join()
-
-
 def _count(cupy: Any) -> int:
-    """Number of GPUs that CUDA sees; at least one."""
+    """Number of GPUs that CUDA sees."""
     runtime = cupy.cuda.runtime
     try:
-        count = int(runtime.getDeviceCount())
+        return int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError as problem:
         able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
         raise NoDevice(
             f"CUDA does not start ({problem}); the driver supports CUDA {able}, and CuPy needs CUDA {built}; {_CHECK}; "
             f"where the driver is too old, {_INSTALL_CUPY}"
         ) from problem
-    if count == 0:
-        raise NoDevice(f"the driver lists no GPU; {_CHECK}")
-    return count
 
 
 def _installed(nvml: Any) -> Sequence[str]:

@@ -57,17 +57,8 @@ class Nvml:
         return DeviceState(
             sm_clock_mhz=self._ask("ClockInfo", "CLOCK_SM"),
             throttle_reasons=tuple(words for bit, words in _REASONS.items() if int(bits or 0) & bit),
-            other_processes=tuple(sorted(self._others())),
+            other_processes=strangers(process.pid for process in self._ask("ComputeRunningProcesses") or ()),
         )
-
-    def _others(self) -> dict[int, int]:
-        """Bytes that processes of other runs hold of the GPU's memory, as far as NVML tells, by their ids."""
-        running = {process.pid: process.usedGpuMemory or 0 for process in self._ask("ComputeRunningProcesses") or ()}
-        return {pid: running[pid] for pid in strangers(running)}
-
-    def bytes_of_others(self) -> int:
-        """Of the GPU's memory, as far as NVML tells."""
-        return sum(self._others().values())
 
     def driver(self) -> str:
         """Its version; empty where NVML does not know the GPU."""

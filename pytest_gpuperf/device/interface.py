@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
@@ -177,9 +177,6 @@ class Device(Protocol):
 
     def is_idle(self) -> bool:
         """Whether all that was enqueued on the device's stream and on the default stream is done; does not wait."""
-
-    def memory(self) -> DeviceMemory:
-        """Who holds how much of the GPU's memory at this moment."""
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         """The most bytes that one call of ``run`` held beyond what was held before it, arrays that it returns included.

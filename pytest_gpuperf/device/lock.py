@@ -39,7 +39,7 @@ class GpuLock:
 
     def __init__(self, uuid: str, folder: Path | None = None, wait_s: float = WAIT_S) -> None:
         self.path = (folder or lock_folder()) / f"{re.sub(r'[^A-Za-z0-9-]', '_', uuid) or 'unknown'}.lock"
-        self._held_for_us = os.environ.get(HELD_VARIABLE) == uuid != ""
+        self._uuid = uuid
         self._wait_s = wait_s
 
     def held(self) -> AbstractContextManager[Any]:
@@ -47,7 +47,7 @@ class GpuLock:
 
         Raises ``LockError`` where others keep it for longer than this one waits, or the lock file cannot be used.
         """
-        if self._held_for_us:
+        if os.environ.get(HELD_VARIABLE) == self._uuid != "":
             return contextlib.nullcontext()
         try:
             with contextlib.suppress(FileExistsError):

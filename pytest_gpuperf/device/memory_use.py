@@ -1,4 +1,4 @@
-"""Who holds how much of a GPU's memory, and the most that a call holds."""
+"""The most of a GPU's memory that a call holds, and what is kept for reuse."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import UnseenMemory
-from pytest_gpuperf.device.facts import Nvml
-from pytest_gpuperf.model.device_facts import DeviceMemory
 
 
 class MemoryUse:
-    """Of one GPU, as CuPy's pool, PyTorch's and NVML tell it."""
+    """Of one GPU, as CuPy's pool and PyTorch's tell it."""
 
-    def __init__(self, cupy: Any, nvml: Nvml) -> None:
-        self._cupy, self._nvml = cupy, nvml
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
 
     def empty(self) -> None:
         """Have both pools give back what they keep for reuse; arrays that live are not touched."""
@@ -25,16 +23,6 @@ class MemoryUse:
         if (torch := _torch()) is not None:
             with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
                 torch.empty_cache()
-
-    def now(self) -> DeviceMemory:
-        """Bytes at this moment."""
-        pool, torch = self._cupy.get_default_memory_pool(), _torch()
-        free, total = self._cupy.cuda.runtime.memGetInfo()
-        return DeviceMemory(
-            total=int(total), free=int(free), arrays=int(pool.used_bytes()),
-            unused=int(pool.total_bytes() - pool.used_bytes()),
-            torch=int(torch.memory_reserved()) if torch is not None else 0, others=self._nvml.bytes_of_others(),
-        )  # fmt: skip
 
     def of_run(self, run: Callable[[], Any]) -> int:
         """The most bytes that one call held beyond what was held before it.

@@ -15,7 +15,7 @@ import numpy as np
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import LaunchLog, LoadedKernel
-from pytest_gpuperf.model.device_facts import DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 
 _METADATA = frozenset({"shape", "dtype", "strides", "flags", "ndim", "size", "itemsize", "nbytes"})
@@ -147,6 +147,5 @@ class PlaceholderDevice:
 
     fault = staticmethod(str)  # nothing has run, and nothing is known of a GPU that is not there
     is_idle = staticmethod(lambda: True)
-    memory = staticmethod(DeviceMemory)
     state = staticmethod(DeviceState)
     release_unused = staticmethod(lambda: None)

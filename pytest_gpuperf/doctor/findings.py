@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
-
-from pytest_gpuperf.counters.run_ncu import Ncu, find_ncu
 
 Area = Literal["static", "time", "counters"]
 Status = Literal["ok", "missing", "warn"]
@@ -74,11 +71,8 @@ def as_json(findings: Sequence[ProbeResult], version: str) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-# --- the machine ---------------------------------------------------------------------------------
-
-
 class HostMachine:
-    """Packages, files and ncu: probes ask only this, so a test hands them a machine of its own."""
+    """Packages and files: probes ask only this, so a test hands them a machine of its own."""
 
     def version(self, distribution: str) -> str | None:
         """Version of an installed Python distribution, None if it is not installed."""
@@ -91,16 +85,9 @@ class HostMachine:
         """Import a module.  Raises ``ImportError``, or ``OSError`` if a shared library of it is unusable."""
         return importlib.import_module(module)
 
-    def read(self, path: str) -> str | None:
-        """Text of a file, None if it is not there or not readable."""
+    def read(self, path: str) -> str:
+        """Text of a file, empty if it is not there or not readable."""
         try:
             return Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return None
-
-    def environ(self, name: str) -> str | None:
-        return os.environ.get(name)
-
-    def ncu(self) -> Ncu:
-        """Raises ``CountersUnavailable``."""
-        return find_ncu()
+            return ""

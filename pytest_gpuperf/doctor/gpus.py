@@ -6,13 +6,13 @@ No CUDA context is made, so this process is on none of the GPUs.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from pytest_gpuperf.device.discovery import VARIABLE, visible_devices
 from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, missing
-from pytest_gpuperf.doctor.probes import package
 
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 NO_DRIVER_ADVICE = (
@@ -39,7 +39,7 @@ def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
     """The driver, then each GPU with its MIG mode and the other processes that compute on it."""
     try:
         with _started(machine) as nvml:
-            return [_driver(nvml), *_gpus(nvml, machine)]
+            return [_driver(nvml), *_gpus(nvml)]
     except ImportError:
         return [missing("time", "driver", "pynvml cannot be imported", "pip install nvidia-ml-py")]
     except machine.load("pynvml").NVMLError as problem:
@@ -60,51 +60,31 @@ def driver_cuda(nvml: Any) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
 
 
-def _gpus(nvml: Any, machine: HostMachine) -> list[ProbeResult]:
+def _gpus(nvml: Any) -> Iterator[ProbeResult]:
     count = nvml.nvmlDeviceGetCount()
     if count == 0:
-        return [missing("time", "GPU", "the driver lists none", NO_DRIVER_ADVICE)]
-    findings = [finding for index in range(count) for finding in _gpu(nvml, index)]
-    visible = machine.environ(VARIABLE)
-    if visible is None:
-        return findings
-    if not visible_devices({VARIABLE: visible}):
-        return [*findings, missing("time", VARIABLE, f"{visible!r} hides every GPU", "unset it")]
-    return [*findings, ProbeResult("time", VARIABLE, "ok", visible)]
+        yield missing("time", "GPU", "the driver lists none", NO_DRIVER_ADVICE)
+    for index in range(count):
+        yield from _gpu(nvml, f"GPU {index}", nvml.nvmlDeviceGetHandleByIndex(index))
+    visible = os.environ.get(VARIABLE)
+    if visible is not None and not visible_devices({VARIABLE: visible}):
+        yield missing("time", VARIABLE, f"{visible!r} hides every GPU", "unset it")
+    elif visible is not None:
+        yield ProbeResult("time", VARIABLE, "ok", visible)
 
 
-def _gpu(nvml: Any, index: int) -> list[ProbeResult]:
-    handle, name = nvml.nvmlDeviceGetHandleByIndex(index), f"GPU {index}"
+def _gpu(nvml: Any, name: str, handle: Any) -> Iterator[ProbeResult]:
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     detail = f"{nvml.nvmlDeviceGetName(handle)}, sm_{major}{minor}, {nvml.nvmlDeviceGetUUID(handle)}"
-    return [
-        ProbeResult("time", name, "ok", detail),
-        _mig(nvml, handle, f"{name} MIG"),
-        _processes(nvml, handle, f"{name} processes"),
-    ]
-
-
-def _mig(nvml: Any, handle: Any, name: str) -> ProbeResult:
-    try:
-        current, _ = nvml.nvmlDeviceGetMigMode(handle)
-    except nvml.NVMLError_NotSupported:
-        return ProbeResult("time", name, "ok", "not supported by this GPU")
-    return ProbeResult("time", name, "warn", "on", SLICE_ADVICE) if current else ProbeResult("time", name, "ok", "off")
-
-
-def _processes(nvml: Any, handle: Any, name: str) -> ProbeResult:
-    try:
-        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    except nvml.NVMLError_NotSupported:
-        advice = "make sure that nothing else computes on this GPU"
-        return ProbeResult("time", name, "warn", "NVML does not tell", advice)
-    others = ", ".join(map(str, sorted(process.pid for process in running)))
-    if not others:
-        return ProbeResult("time", name, "ok", "no other")
-    return ProbeResult("time", name, "warn", f"others compute here: pid {others}", OTHERS_ADVICE)
-
-
-# --- what times need ------------------------------------------------------------------------------
+    yield ProbeResult("time", name, "ok", detail)
+    with contextlib.suppress(nvml.NVMLError_NotSupported):
+        if nvml.nvmlDeviceGetMigMode(handle)[0]:
+            yield ProbeResult("time", f"{name} MIG", "warn", "on", SLICE_ADVICE)
+    with contextlib.suppress(nvml.NVMLError_NotSupported):
+        pids = sorted(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        if pids:
+            others = f"others compute here: pid {', '.join(map(str, pids))}"
+            yield ProbeResult("time", f"{name} processes", "warn", others, OTHERS_ADVICE)
 
 
 def probe_timing(machine: HostMachine) -> list[ProbeResult]:
@@ -122,7 +102,13 @@ def _cupy(machine: HostMachine) -> ProbeResult:
     if len(installed) > 1:
         advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
         return ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)
-    return package(machine, "time", installed[0], "cupy", installed[0])
+    version = f"{installed[0]} {machine.version(installed[0])}"
+    try:
+        machine.load("cupy")
+    except (ImportError, OSError) as problem:
+        detail = f"{version} does not import: {problem}"
+        return missing("time", "CuPy", detail, f"pip install --force-reinstall {installed[0]}")
+    return ProbeResult("time", "CuPy", "ok", version)
 
 
 def _cupti(machine: HostMachine) -> ProbeResult:
@@ -136,11 +122,10 @@ def _cupti(machine: HostMachine) -> ProbeResult:
     except (ImportError, OSError) as problem:
         detail = f"cupti-python {version} does not import: {problem}"
         return ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {STAND_IN}")
-    newest = None
     with contextlib.suppress(Exception), _started(machine) as nvml:  # the probe of the driver says why
         newest = driver_cuda(nvml)
-    if newest is not None and tuple(map(int, re.findall(r"\d+", version)[:2])) > newest:
-        detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
-        advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
-        return ProbeResult("time", "CUPTI", "warn", detail, advice)
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) > newest:
+            detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
+            advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
+            return ProbeResult("time", "CUPTI", "warn", detail, advice)
     return ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")

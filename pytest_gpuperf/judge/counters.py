@@ -83,18 +83,25 @@ def compare_counters(
         reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
     gated = [one for one in metrics if one.tolerance is not None]
-    both = [one for one in gated if one.name in old and one.name in new]
     obstacle = _obstacle(before, after) if before and after else ""
-    if obstacle or not both:
+    if obstacle or not any(one.name in old and one.name in new for one in gated):
         reason = obstacle or "no metric that gates is on record and was collected too"
         reason = f"{reason}: record anew with --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
-    pairs = [(one, old[one.name], new[one.name]) for one in both]
-    changes = tuple(one.change(was, now) for one, was, now in pairs if one.beyond(was, now))
+    changes = differences(old, new, gated)
     verdict, reason = _verdict(changes)
     missing = _listed("on record and not collected by this run", gated, old, new)
     added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, new, old)
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
+
+
+def differences(
+    old: Mapping[str, float], new: Mapping[str, float], metrics: Iterable[Metric]
+) -> tuple[Change, ...]:  # fmt: skip
+    """Counters of both sides that left their bands; those that only inform have none."""
+    both = [one for one in metrics if one.tolerance is not None and one.name in old and one.name in new]
+    pairs = [(one, old[one.name], new[one.name]) for one in both]
+    return tuple(one.change(was, now) for one, was, now in pairs if one.beyond(was, now))
 
 
 def not_counted(key: Key, target: str, reason: str) -> Judgement:

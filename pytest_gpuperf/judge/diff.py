@@ -13,16 +13,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration
-from pytest_gpuperf.judge.counters import Metric, compare_counters
+from pytest_gpuperf.judge import counters
+from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
-from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.judge.static_verdict import differences
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, WorkloadRecords, mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
 _ORDER = {rule.what: place for place, rule in enumerate((REGISTERS, SPILL_STORES, SPILL_LOADS, OCCUPANCY))}
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
-_NOTHING = WorkloadRecords({}, {})
 
 
 class CodeDiff(NamedTuple):
@@ -98,11 +98,11 @@ def compare_evidence(
     lost = gone.keys() - set(renamed.values())
     came = new.keys() - renamed.keys()
     found: list[WorkloadDiff] = []
-    for key in sorted({*before, *after} - came - gone.keys()):
+    for key in sorted(after.keys() - came):
         was = renamed.get(key, key)
-        old, now = before.get(was, _NOTHING), after.get(key, _NOTHING)
-        code = code_diffs(key, old, now)
-        runs = run_diffs(key, old, now, rules, code_told=bool(code))
+        old, now = before[was], after[key]
+        code = code_diffs(old, now)
+        runs = run_diffs(old, now, rules, code_told=bool(code))
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
     return EvidenceDiff(
@@ -115,26 +115,26 @@ def compare_evidence(
 # --- machine code --------------------------------------------------------------------------------
 
 
-def code_diffs(key: Key, old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
+def code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
     """One for each architecture and toolchain that differs; and one where an architecture went from one to another."""
     lost, gained = old.static.keys() - new.static.keys(), new.static.keys() - old.static.keys()
     pairs = [(at, at) for at in sorted(old.static.keys() & new.static.keys())]
     for arch in sorted({arch for arch, _ in lost}):
         was, now = ([at for at in side if at[0] == arch] for side in (lost, gained))
         pairs += [(was[0], now[0])] if len(was) == len(now) == 1 else []
-    found = [_code_diff(key, was, now, old.static[was], new.static[now]) for was, now in pairs]
+    found = [_code_diff(was, now, old.static[was], new.static[now]) for was, now in pairs]
     return tuple(one for one in found if one is not None)
 
 
 def _code_diff(
-    key: Key, was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
-) -> CodeDiff | None:
+    was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
+) -> CodeDiff | None:  # fmt: skip
     """None if the code, its launch and its figures are the same."""
     (arch, compiler), (_, other) = was, now
     grids = ["x".join(map(str, one.grid)) if old.grid and new.grid and one.grid else "" for one in (old, new)]
     changes = [
         *_texts({"compiler": compiler}, {"compiler": other}),
-        *sorted(compare_static(key, arch, old, new).changes, key=lambda change: _ORDER.get(change.what, len(_ORDER))),
+        *sorted(differences(old, new), key=lambda change: _ORDER.get(change.what, len(_ORDER))),
         *_texts(*({"kernel": one.kernel, "configuration": one.config} for one in (old, new))),
         *_texts(*({"grid": grid} for grid in grids)),
     ]
@@ -155,21 +155,18 @@ def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
 
 
 def run_diffs(
-    key: Key, old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
-) -> tuple[RunDiff, ...]:
+    old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
+) -> tuple[RunDiff, ...]:  # fmt: skip
     """One for each GPU model that differs.  ``code_told``: that the machine code differs is said elsewhere."""
     gpus = sorted(gpu for gpu in old.times.keys() & new.times.keys() if old.times[gpu] != new.times[gpu])
-    found = (_run_diff(key, gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
+    found = (_run_diff(gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
     return tuple(one for one in found if one != RunDiff(one.gpu, None))
 
 
-def _run_diff(
-    key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool
-) -> RunDiff:
-    shared = old.counters.keys() & new.counters.keys()
-    unknown = sorted(shared - {rule.name for rule in rules})  # a team added them, and nobody knows a band
+def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool) -> RunDiff:
+    unknown = sorted(old.counters.keys() - {rule.name for rule in rules})  # a team added them: nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
-    moved = compare_counters(key, gpu, old.counters, new.counters, table).changes
+    moved = counters.differences(old.counters, new.counters, table)
     conditions = _texts(_words(old, new), _words(new, old))
     return RunDiff(
         gpu=gpu,

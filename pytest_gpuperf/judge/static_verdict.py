@@ -38,7 +38,7 @@ def compare_static(
         return judgement(verdict=Verdict.UNCHANGED)
     if toolchains and not same_toolchain(*toolchains):
         return missing_static(key, target, toolchains[1], (toolchains[0],))
-    changes = tuple(_changes(old, new))
+    changes = tuple(differences(old, new))
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
@@ -88,7 +88,8 @@ def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
     )
 
 
-def _changes(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:
+def differences(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:
+    """Every figure that differs, in the order of the rules, and then the classes of instructions."""
     if old.block != new.block:
         yield Change(what="block", before=_block(old), after=_block(new))
     for rule in static_rules.RULES:

@@ -1,4 +1,4 @@
-"""A GPU: facts that do not change while it runs, its state at one moment, and who holds its memory."""
+"""A GPU: facts that do not change while it runs, and its state at one moment."""
 
 from __future__ import annotations
 
@@ -46,18 +46,3 @@ class DeviceState(Record, frozen=True):
     """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
     other_processes: tuple[int, ...] = ()
     """Process ids of others computing on this GPU."""
-
-
-class DeviceMemory(Record, frozen=True):
-    """Bytes; 0 where it is not known."""
-
-    total: int = 0
-    free: int = 0
-    arrays: int = 0
-    """Of this process's arrays in CuPy's pool."""
-    unused: int = 0
-    """Kept by CuPy's pool for reuse."""
-    torch: int = 0
-    """Reserved by PyTorch in this process."""
-    others: int = 0
-    """Of other processes, where NVML tells."""

@@ -1,4 +1,4 @@
-"""Child processes: their command lines, the tasks that they are given, and what the one of a revision leaves.
+"""Child processes: their command lines, the tasks that they are given, and the revision that one stands for.
 
 A task is a JSON file that the run which starts a child writes, named by ``--gpuperf-task``.
 """
@@ -12,10 +12,8 @@ from typing import ClassVar
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, Record, is_below
-from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.model.evidence import Key, Record
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 # --- command lines -------------------------------------------------------------------------------
@@ -89,8 +87,10 @@ class RevisionTask(Record, frozen=True, tag="revision"):
     """Stand for another revision: run its tests when told, and interleave the samples of its callables."""
 
     takes_times: ClassVar[bool] = True
+    nodes: ClassVar[tuple[str, ...]] = ()
+    """It is told one by one."""
     folder: Path
-    """Where this process leaves what it finds."""
+    """For the files of this process."""
     others: tuple[Path, ...]
     """All working trees of the repository but ``tree``: of none of them anything may be used."""
     tree: Path
@@ -99,21 +99,8 @@ class RevisionTask(Record, frozen=True, tag="revision"):
     """File descriptor of the pipe that says what to do."""
     writing: int
     """File descriptor of the pipe that takes the answers."""
-    named: tuple[str, ...] = ()
-    """Tests that the run was given by name, by node id; of files without one it takes all."""
-    evidence: bool = False
-    """Whether to run all tests first and leave what they run: machine code, launches and arguments."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return self.named
-
-    def takes(self, node_id: str) -> bool:
-        """Whether the run asks for this test."""
-        of_its_file = [one for one in self.named if one.partition("::")[0] == node_id.partition("::")[0]]
-        return not of_its_file or any(
-            node_id == one or node_id.startswith((f"{one}::", f"{one}[")) for one in of_its_file
-        )
+    worker: int | None = None
+    """Number of the pytest-xdist worker that it works for, whose GPU it uses."""
 
 
 ChildTask = ConfirmTask | ProfileTask | RevisionTask
@@ -135,17 +122,8 @@ def read_task(path: Path) -> ChildTask:
 # --- a revision ----------------------------------------------------------------------------------
 
 REVISION_FILE = "revision.json"
-FOUND_FILE = "found.json"
-"""In the folder of the process that runs its tests: what it found."""
 EVIDENCE = ".evidence"
 """Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
-
-
-class UntimedWork(Record, frozen=True):
-    """What would run, where no GPU runs it."""
-
-    identity: Identity
-    cache: CacheMode
 
 
 class Revision(Record, frozen=True):
@@ -156,53 +134,21 @@ class Revision(Record, frozen=True):
     name: str
     """For people: ``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``."""
     archs: tuple[str, ...]
-    """Architectures that its machine code was made for."""
-    lacking: dict[str, str] = msgspec.field(default_factory=dict)
-    """Tests and files that left no evidence, or not all of it, by node id: ``its test failed there: ...``."""
+    """Architectures that its machine code is made for."""
     top: Path = Path()
     """Of the working tree that is compared with it."""
     others: tuple[Path, ...] = ()
     """Working trees of the repository of which its process may use nothing."""
     tree: Path = Path()
     """The worktree that it is checked out in, for as long as the run lasts."""
-    untimed: dict[str, UntimedWork] = msgspec.field(default_factory=dict)
-    """What would run of its workloads where there is no GPU, by ``str`` of their keys."""
-    collected: frozenset[str] = frozenset()
-    """Test files that its own run collected, as in node ids."""
-    root: Path = Path()
-    """pytest's in ``tree``."""
-
-    def launched_by(self, module: str, test: str) -> list[str]:
-        """Names of the workloads that this test would run there on a GPU."""
-        start = f"{module}::{test} ["
-        return [key.removeprefix(start).removesuffix("]") for key in self.untimed if key.startswith(start)]
-
-    def why_lacking(self, key: Key) -> str:
-        """Why the revision has no evidence of a workload that it may well have; empty if nothing speaks for that."""
-        if key.node_id in self.lacking:
-            return self.lacking[key.node_id]
-        return next((why for place, why in self.lacking.items() if is_below(key.node_id, place)), "")
-
-
-class RevisionFound(Record, frozen=True):
-    """What the process found that ran the tests of a revision."""
-
-    tests: tuple[TestEvidence, ...]
-    lacking: dict[str, str]
-    failed: frozenset[str]
-    """Node ids of tests that failed: what they ran is known, and not whether it is right."""
-    device: DeviceFacts | None
-    foreign: tuple[str, ...] = ()
-    """Modules, libraries and files of another working tree that it used, a line each."""
-    collected: frozenset[str] = frozenset()
-    """Test files, as in node ids."""
+    lacking: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why tests that ran by now left no evidence, or not all of it, by node id: ``its test fails there: ...``."""
 
 
 def read_revision(folder: Path) -> Revision | None:
     """What ``folder`` says of the revision whose evidence it holds; None of a folder of baselines."""
     try:
-        return msgspec.json.decode(
-            (folder / REVISION_FILE).read_bytes(), type=Revision, dec_hook=lambda _, text: Path(text)
-        )
+        content = (folder / REVISION_FILE).read_bytes()
+        return msgspec.json.decode(content, type=Revision, dec_hook=lambda _, text: Path(text))
     except (OSError, msgspec.DecodeError):
         return None

@@ -24,7 +24,14 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import harmless
-from pytest_gpuperf.model.task import AS_COMMAND, TASK_FILE, ChildTask, ProfileTask, RevisionTask, write_task
+from pytest_gpuperf.model.task import (
+    AS_COMMAND,
+    TASK_FILE,
+    ChildTask,
+    ProfileTask,
+    RevisionTask,
+    write_task,
+)
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -129,12 +136,13 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
+    if isinstance(task, RevisionTask):
+        return  # it is told which to run
     fixtures = {"gpuperf"} if isinstance(task, ProfileTask) else set[str]()
-    takes = task.takes if isinstance(task, RevisionTask) else set(task.nodes).__contains__
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        fits = takes(item.nodeid) and fixtures <= set(getattr(item, "fixturenames", ()))
+        fits = item.nodeid in task.nodes and fixtures <= set(getattr(item, "fixturenames", ()))
         (kept if fits else dropped).append(item)
     items[:] = kept
     if dropped:

@@ -199,27 +199,3 @@ def broken_by(item: pytest.Item, run: Run, problem: BaseException | None) -> Bas
         f"The kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'",
     ]
     return pytest.fail.Exception("\n".join(lines), pytrace=False)
-
-
-def memory_words(run: Run, problem: BaseException | None) -> str:
-    """The holders, the largest first, where ``problem`` says that the GPU's memory is full; else empty."""
-    device = run.opened
-    # CuPy's and PyTorch's errors are called so, the driver's says so
-    full = type(problem).__name__ == "OutOfMemoryError" or "cudaErrorMemoryAllocation" in str(problem)
-    if device is None or not full:
-        return ""
-    memory = device.memory()
-    holders = {
-        "this process's arrays in CuPy's pool": memory.arrays,
-        "kept by CuPy's pool for reuse": memory.unused,
-        "reserved by PyTorch in this process": memory.torch,
-        "other processes": memory.others,
-    }
-    known = sum(holders.values())
-    holders["contexts, modules and what else is not known"] = max(memory.total - memory.free - known, 0)
-    rows = [f"{_gib(size):>8} GiB  {what}" for what, size in sorted(holders.items(), key=lambda one: -one[1]) if size]
-    return "\n".join([f"{_gib(memory.free)} GiB of {_gib(memory.total)} GiB are free", *rows])
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f}"

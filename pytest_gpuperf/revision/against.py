@@ -1,124 +1,261 @@
-"""Comparing with another revision: what its tests run takes the place of the baselines.
+"""Comparing with another revision: its process runs each test beside this one, and what that runs stands for baselines.
 
-``revision.server`` is what its process does.
+Both go on side by side until a test here uses the GPU or is judged; then it waits for the revision's process, which has
+no work in flight from there on.  ``revision.server`` is what that process does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import hashlib
 import shutil
+from collections.abc import Collection, Generator, Iterable
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import unpacked
-from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision, RevisionFound, UntimedWork
+from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
-from pytest_gpuperf.read_options import from_root
-from pytest_gpuperf.revision.process import RevisionProcess, keep_running, places_there
+from pytest_gpuperf.results import TestsFound, may_measure
+from pytest_gpuperf.revision.process import NotPaired, give_up, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import OtherSideLost
+from pytest_gpuperf.timing.process_opponent import OtherSideLost, TestEnded
 
-NOTHING = RevisionFound(tests=(), lacking={}, failed=frozenset(), device=None)
-
-
-def begin(config: pytest.Config, options: Options) -> Options:
-    """Run the revision's tests and put what they run on record beside its worktree: the options that name the folder.
-
-    Raises ``pytest.UsageError`` for a revision that is none, and where its tests cannot run.
-    """
-    worker = Run(config, options)
-    try:
-        revision = check_out(config, options.against, worker.targets)
-        progress_of(config)(f"running the tests of {revision.name}")
-        found = _evidence(config, worker, revision)
-    except (RevisionError, OtherSideLost) as problem:
-        raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
-    lacking = found.lacking
-    if found.foreign:  # nothing that it ran is known to be its own
-        why = f"it used a file that is not its own: {found.foreign[0]}"
-        lacking, found = dict.fromkeys(found.collected, why), msgspec.structs.replace(found, tests=())
-    folder = revision.tree.with_suffix(EVIDENCE)  # this process's own, as the worktree is
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    BaselineStore(folder).write(_update(found))
-    untimed = {
-        str(work.key): UntimedWork(identity=work.identity, cache=work.cache)
-        for test in found.tests
-        for work in test.workloads
-        if work.identity is not None and work.cache is not None
-    }
-    revision = msgspec.structs.replace(revision, lacking=lacking, collected=found.collected, untimed=untimed)
-    write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
-    return Options(**{**vars(options), "baselines": folder})
+ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+"""Exit statuses of a run that came to its end."""
 
 
-def _evidence(config: pytest.Config, worker: Run, revision: Revision) -> RevisionFound:
-    """What the revision's tests run, by a process that goes on for the callables of this one.
+class RevisionBaselines(BaselineStore):
+    """What the tests of a revision ran so far, in memory, and in the folder for other processes."""
 
-    A controller of pytest-xdist ends it: each worker starts its own at its first callable.
-    Raises ``OtherSideLost`` with the last lines of its output.
-    """
-    if places_there(config, revision) is None:
-        return NOTHING
-    alone = not config.pluginmanager.hasplugin("dsession")
-    held = alone and worker.has_gpu  # then this process holds the GPU for both
-    with worker.device.lock() if held else contextlib.nullcontext():
-        environ = worker.child_environment() if held else os.environ
-        process = RevisionProcess(config, revision, environ, _named(config), evidence=True)
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._code: dict[str, bytes] = {}
+        self._unwritten: dict[str, Update] = {}
+
+    def add(self, node_id: str, update: Update) -> None:
+        """Take what one more test ran."""
+        for place, (new, _) in update.by_file().items():
+            self._loaded[place] = merged(self._loaded.get(place, {}), new)
+            self._tests.pop(place, None)
+        self._profiles, self._places = {}, None
+        self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
+        self._unwritten[node_id] = update
+
+    def paths(self) -> Iterable[str]:
+        return [layout.record_file(*place) for place, records in self._loaded.items() if records]
+
+    def content(self, path: str) -> bytes | None:  # noqa: ARG002 all is in memory
+        return None
+
+    def cubin(self, sha256: str) -> bytes:
+        return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
+
+    def leave(self, changed: Collection[str]) -> None:
+        """Write what is not in the folder yet, with the machine code of ``changed`` tests: packing it takes long."""
+        new, self._unwritten = self._unwritten, {}
+        whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
+        BaselineStore(self.root).write(Update(
+            static={place: record for one in whole for place, record in one.static.items()},
+            time={place: record for one in whole for place, record in one.time.items()},
+            cubins=[cubin for one in whole for cubin in one.cubins],
+        ))  # fmt: skip
+
+
+class Against:
+    """A plugin of every process of such a run; the controller of pytest-xdist asks for what has no test here alone."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_worker = hasattr(config, "workerinput")
+        self._known: set[str] = set()
+        self.changed: set[str] = set()
+        """Tests that have other machine code than the revision."""
+        self._test = ""
+        """Node id of the test that runs here, if it may measure something."""
+        self._broken = ""
+        """Why the revision's process has not come to its tests."""
+
+    @property
+    def _run(self) -> Run:
+        return stash.run_of(self._config)
+
+    @property
+    def _revision(self) -> Revision:
+        revision = self._run.revision
+        assert revision is not None
+        return revision
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Start the revision's process, which imports and collects beside this one.  Raises ``pytest.UsageError``."""
+        config = self._config
+        if not self._is_worker:
+            self._check_out()
+        if not config.pluginmanager.hasplugin("dsession"):
+            self._run.store = RevisionBaselines(self._run.options.baselines)
+            self._run.before_gpu = lambda: self.learn(self._test)
+            with contextlib.suppress(NotPaired, OtherSideLost):  # its first test meets the same
+                process_for(self._run, self._revision)
+
+    def _check_out(self) -> None:
+        """Let the options name the folder for its evidence, beside its worktree."""
+        config, options = self._config, self._config.stash[stash.OPTIONS]
         try:
-            found = process.evidence()
-        except BaseException as problem:
-            why = process.explained(problem) if isinstance(problem, OtherSideLost) else ""
-            last = process.last_lines()
-            process.close(grace_s=0.0)
-            if not why:
-                raise
-            raise OtherSideLost(
-                f"its tests did not come to an end: {why}. The last lines of their run:{last}"
-            ) from None
-    if alone:
-        keep_running(config, process)
-    else:
-        process.close()
-    return found
+            revision = check_out(config, options.against, Run(config, options).targets)
+        except RevisionError as problem:
+            raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
+        places_there(config, revision)
+        progress_of(config)(f"comparing with {revision.name}")
+        folder = revision.tree.with_suffix(EVIDENCE)  # this run's own, as the worktree is
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
+        options = config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
+        config.stash[stash.RUN] = Run(config, options, self._run.results)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Wait until the process has collected.  Raises ``pytest.UsageError`` where it does not, but in a worker."""
+        if self._config.pluginmanager.hasplugin("dsession"):
+            return
+        try:
+            process = process_for(self._run, self._revision)
+        except NotPaired:
+            return
+        try:
+            there = process.tests()
+            (self._run.results.found or TestsFound()).there.update(there)
+        except OtherSideLost as problem:
+            why = f"its tests cannot run: {process.explained(problem)}. Its last lines:{process.last_lines()}"
+            self._broken = f"--gpuperf-against={self._run.options.against}: {why}"
+            give_up(self._config)
+            if not self._is_worker:
+                raise pytest.UsageError(self._broken) from None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        if self._broken and self._test:
+            pytest.fail(self._broken, pytrace=False)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        self._test = item.nodeid if may_measure(item) else ""
+        if self._test and self._test not in self._known and not self._broken:
+            with contextlib.suppress(NotPaired, OtherSideLost):  # who learns of it meets the same
+                process_for(self._run, self._revision).ask(self._test, nextitem.nodeid if nextitem is not None else "")
+        ended = yield
+        self.learn(self._test)
+        return ended
+
+    def learn(self, node_id: str) -> None:
+        """Wait for what the revision's process found of a test, and put it on record."""
+        if not node_id or node_id in self._known or self._broken:
+            return
+        self._known.add(node_id)
+        try:
+            process = process_for(self._run, self._revision)
+        except NotPaired:
+            return
+        try:
+            if process.test != node_id:
+                process.ask(node_id)
+            ended = process.ended()
+        except OtherSideLost as problem:
+            self._revision.lacking[node_id] = process.explained(problem)
+            give_up(self._config)
+        else:
+            assert ended is not None
+            self._take(node_id, ended)
+
+    def _take(self, node_id: str, ended: TestEnded) -> None:
+        run, revision = self._run, self._revision
+        why = f"it used a file that is not its own: {ended.foreign[0]}" if ended.foreign else ended.why
+        if why:
+            revision.lacking[node_id] = why
+        if ended.evidence is None or ended.foreign:  # nothing that it ran is known to be its own
+            return
+        update = _update(ended)
+        if isinstance(run.store, RevisionBaselines):
+            run.store.add(node_id, update)
+        else:
+            run.store.write(update)
+        run.forget_records()
+
+    def learn_rest(self) -> set[str]:
+        """Of tests that have none of their name here, though the run looked for it: their node ids."""
+        found, rest = self._run.results.found or TestsFound(), set[str]()
+        for node_id in sorted(found.there - found.tests):
+            module, _, test = node_id.partition("::")
+            skipped = any(is_below(node_id, place) for place in found.skipped)
+            if skipped or found.lacks(self._config, Key(module=module, test=test, workload="")):
+                rest.add(node_id)
+                self.learn(node_id)
+        return rest
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        found = self._run.results.found
+        if found is not None and exitstatus in ENDED and not self._is_worker:
+            left = found.there - found.tests - self.learn_rest()
+            of = numbered(len(found.there), "test")
+            words = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
+            self._run.outcome.left_out += (words,) if left else ()
+        self.leave_evidence()
+
+    def leave_evidence(self) -> None:
+        """Let other processes read what is known of the revision by now."""
+        if isinstance(self._run.store, RevisionBaselines):
+            self._run.store.leave({*self.changed, self._test})
 
 
-def _named(config: pytest.Config) -> tuple[str, ...]:
-    """Tests that the run was given by name, relative to pytest's root, but those of files that it was given whole."""
-    given = [str(one).partition("::") for one in config.getoption("file_or_dir") or ()]
-    whole = [Path(from_root(config, path)) for path, mark, _ in given if not mark]
-    named = [(from_root(config, path), test) for path, mark, test in given if mark]
-    return tuple(f"{path}::{test}" for path, test in named if not any(map(Path(path).is_relative_to, whole)))
+AGAINST: pytest.StashKey[Against] = pytest.StashKey()
 
 
-def _update(found: RevisionFound) -> Update:
-    """What the revision runs, as an update would record it; its single round says about how long that takes."""
-    cubins = unpacked(found.tests)
+def begin(config: pytest.Config) -> None:
+    """Register the plugin."""
+    config.stash[AGAINST] = Against(config)
+    config.pluginmanager.register(config.stash[AGAINST], "gpuperf-against")
+
+
+def _without_code(update: Update) -> Update:
+    static = {place: msgspec.structs.replace(record, cubin="") for place, record in update.static.items()}
+    times = {place: msgspec.structs.replace(record, cubin="") for place, record in update.time.items()}
+    return Update(static=static, time=times)
+
+
+def _update(ended: TestEnded) -> Update:
+    """What a test of the revision ran, as an update would record it; its single round says how long that takes."""
+    test = ended.evidence
+    assert test is not None
+    cubins = unpacked([test])
     static: dict[tuple[str, str, Key], StaticRecord] = {}
     times: dict[tuple[str, Key], TimeRecord] = {}
-    for test in found.tests:
-        for work in test.workloads:
-            for arch, record in work.static.items():
-                cubin = record.cubin if record.cubin in cubins else ""
-                static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
-            if work.time is not None and found.device is not None and work.key.node_id not in found.failed:
-                cubin = work.time.cubin if work.time.cubin in cubins else ""
-                times[found.device.slug, work.key] = msgspec.structs.replace(
-                    work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
-                )
+    for work in test.workloads:
+        for arch, record in work.static.items():
+            cubin = record.cubin if record.cubin in cubins else ""
+            static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
+        if work.time is not None and test.device is not None and not ended.failed:
+            cubin = work.time.cubin if work.time.cubin in cubins else ""
+            times[test.device.slug, work.key] = msgspec.structs.replace(
+                work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
+            )
     return Update(static=static, time=times, cubins=list(cubins.values()))
 
 
@@ -144,15 +281,8 @@ def reworded(revision: Revision, judgement: Judgement, foreign: str) -> Judgemen
     why = f"this run used a file that is not its own: {foreign}" if foreign else ""
     if not why and judgement.verdict is not Verdict.NEW:
         return judgement
-    why = why or revision.why_lacking(judgement.key) or _left_out(revision, judgement.key.module)
+    why = why or revision.lacking.get(judgement.key.node_id, "")
     if not why:
         return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
     reason = why if foreign else f"{revision.name} has nothing to compare with: {why}"
     return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-
-
-def _left_out(revision: Revision, module: str) -> str:
-    """Why there is nothing of a test file that the revision has; empty if it was collected, or is not there."""
-    if module in revision.collected or not (revision.root / module).is_file():
-        return ""
-    return "its file is there, and its own settings or conftests leave it out"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
 _PLUGIN = os.path.realpath(Path(__file__).parents[1])
 _MAPS = Path("/proc/self/maps")
+_LIBRARY = re.compile(r" r-xp .* (/.*\.so[^/\n]*)$", re.MULTILINE)
 _ENVIRONMENT = "or name an environment of its own with --gpuperf-against-python"
 REMEDIES = {
     "imported": f"install the project by a path that can be turned (pip install -e), {_ENVIRONMENT}",
@@ -42,8 +44,10 @@ class ForeignFiles:
         roots = (tree, tree / "src", root, root / "src", *(Path(os.path.realpath(path)) for path in on_path))
         self._roots = [one for one in roots if one.is_relative_to(tree)]
         self._read: list[str] = []
-        self._checking = False
-        self._checked: dict[tuple[str, str, str], str] = {}
+        self._checking, self._loads = False, False
+        self._modules: set[str] = set()
+        self._checked: set[tuple[str, str, str]] = set()
+        self._found: dict[str, None] = {}
 
     def note_reads(self) -> None:
         """From now on, also check files that this process opens.  There is no end to it but the process's."""
@@ -51,18 +55,26 @@ class ForeignFiles:
         def note(event: str, arguments: tuple[object, ...]) -> None:
             if event == "open" and not self._checking and isinstance(arguments[0], str) and _reads(*arguments[1:3]):
                 self._read.append(arguments[0] if arguments[0].startswith("/") else os.path.realpath(arguments[0]))
+            self._loads |= event == "ctypes.dlopen"
 
         sys.addaudithook(note)
 
     def lines(self) -> tuple[str, ...]:
         """Why this process does not run this side's own code, a line for each file; empty if it does."""
         self._checking = True
-        used = [("imported", file, name) for name, file in imported().items()]
-        used += [("loaded", file, "") for file in _libraries()] + [("read", file, "") for file in self._read]
+        new = [name for name in list(sys.modules) if name not in self._modules]
+        used = [("imported", file, name) for name, file in imported(new).items()]
+        used += [("read", file, "") for file in self._read]
+        if new or self._loads:  # a look at the libraries takes a millisecond
+            used += [("loaded", file, "") for file in _libraries()]
         self._read.clear()
-        self._checked |= {one: self._obstacle(*one) for one in dict.fromkeys(used) if one not in self._checked}
-        self._checking = False
-        return tuple(filter(None, dict.fromkeys(self._checked.values())))
+        for one in dict.fromkeys(used):
+            if one not in self._checked and (obstacle := self._obstacle(*one)):
+                self._found[obstacle] = None
+        self._modules.update(new)
+        self._checked.update(used)
+        self._checking = self._loads = False
+        return tuple(self._found)
 
     def _obstacle(self, how: str, path: str, module: str) -> str:
         """What is wrong with one file; empty for nothing."""
@@ -125,8 +137,7 @@ def _reads(mode: object, flags: object) -> bool:
 def _libraries() -> set[str]:
     """Shared libraries that this process has loaded; none where the system does not tell."""
     with contextlib.suppress(OSError):
-        words = (line.split(maxsplit=5) for line in _MAPS.read_text(errors="surrogateescape").splitlines())
-        return {fields[5] for fields in words if len(fields) == 6 and ".so" in os.path.basename(fields[5])}  # noqa: PTH119
+        return set(_LIBRARY.findall(_MAPS.read_text(errors="surrogateescape")))
     return set()
 
 

@@ -90,9 +90,9 @@ def installed_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(os.path.realpath, folders)))
 
 
-def imported() -> dict[str, str]:
-    """File of every module that this process has imported, those of this plugin aside."""
-    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+def imported(names: Iterable[str]) -> dict[str, str]:
+    """Files of modules of these names that this process has imported, those of this plugin aside."""
+    files = ((name, getattr(sys.modules.get(name), "__file__", None)) for name in names)
     apart = (OWN, "__main__")
     return {name: file for name, file in files if isinstance(file, str) and name.partition(".")[0] not in apart}
 

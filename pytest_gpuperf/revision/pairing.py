@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
     modules = {node_id.partition("::")[0] for node_id in worker.results.so_far.tests}
     of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
     names = {path.name for path in python}
-    loaded = {Path(os.path.realpath(file)) for file in imported().values() if Path(file).name in names}
+    loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values() if Path(file).name in names}
     return not (loaded & python) <= of_other_tests
 
 
@@ -147,7 +148,7 @@ def start_early(worker: Run, task: ChildTask) -> None:
     callables = [key for key, record in records if record is not None and not record.identity.code]
     with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
         if callables:
-            process_for(worker, revision_for(worker, callables[0])).begin(callables[0].node_id)
+            process_for(worker, revision_for(worker, callables[0])).ask(callables[0].node_id, pairs=True)
 
 
 # --- in the process of the other revision --------------------------------------------------------

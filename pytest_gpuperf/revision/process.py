@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import functools
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import FOUND_FILE, TASK_FILE, Revision, RevisionFound, RevisionTask, write_task
+from pytest_gpuperf.model.task import TASK_FILE, Revision, RevisionTask, write_task
 from pytest_gpuperf.process.children import (
     LOG_LINES,
     RunningChild,
@@ -31,14 +28,20 @@ from pytest_gpuperf.process.children import (
     own_options,
 )
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
-from pytest_gpuperf.revision.worktree import renamed_since
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import Left, Link, OtherSideLost, Quit, Ready, Resume, RunTest, TestEnded
+from pytest_gpuperf.timing.process_opponent import (
+    Link,
+    OtherSideLost,
+    Quit,
+    Ready,
+    Resume,
+    RunTest,
+    Started,
+    TestEnded,
+)
 
-EVIDENCE_S = 4 * 3600.0
-"""Bound of all tests of a revision, whose kernels are compiled: it is there for hangs alone."""
-START_S = 300.0
-"""For its start, imports and collection included, and for a test to reach its workload, compilation included."""
+ANSWER_S = 3600.0
+"""Bound of its start, imports and collection included, and of a test, compilation included: for hangs alone."""
 GRACE_S = 10.0
 """For its end."""
 
@@ -50,33 +53,33 @@ class NotPaired(Exception):
 class RevisionProcess:
     """One revision's process; it waits at a workload in the middle of a test, or between two tests."""
 
-    def __init__(
-        self, config: pytest.Config, revision: Revision, environ: Mapping[str, str], named: tuple[str, ...] = (), *,
-        evidence: bool = False,
-    ) -> None:  # fmt: skip
-        """Start it, with ``evidence`` to run all tests, or those that are ``named``, before any that it is told to.
-
-        Raises ``OtherSideLost`` if it cannot be started, and ``pytest.UsageError`` as ``_command`` does.
-        """
+    def __init__(self, run: Run, revision: Revision) -> None:
+        """Start it.  Raises ``OtherSideLost`` if it cannot be, and ``pytest.UsageError`` as ``places_there`` does."""
+        config = run.config
         self.commit = revision.commit
-        self._scratch = scratch_folder("gpuperf-revision-")
-        self._folder = Path(self._scratch.name)
-        self._log = self._folder / "log"
-        self._test = ""
+        self.test = ""
         """Node id of the test that it is in; empty between two."""
+        self.pairs = False
+        """Whether it stops at the callables of that test."""
+        self.lost = False
+        """A test has left it without a GPU."""
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
+        self._started: Started | None = None
+        self._scratch = scratch_folder("gpuperf-revision-")
+        folder = Path(self._scratch.name)
+        self._log = folder / "log"
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
         """For the samples of the workload at which it waits."""
         task = RevisionTask(
-            folder=self._folder, others=revision.others, tree=revision.tree, named=named, evidence=evidence,
-            reading=to_write[0], writing=to_read[1],
+            folder=folder, others=revision.others, tree=revision.tree, reading=to_write[0], writing=to_read[1],
+            worker=run.number,
         )  # fmt: skip
         start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
         try:
             self._child = RunningChild(
-                _command(config, revision, task), start if start.is_dir() else revision.tree, self._log, environ,
+                _command(config, revision, task), start if start.is_dir() else revision.tree, self._log, os.environ,
                 (task.reading, task.writing),
             )  # fmt: skip
         except OSError as problem:
@@ -86,50 +89,54 @@ class RevisionProcess:
             os.close(task.reading)
             os.close(task.writing)
 
-    def evidence(self) -> RevisionFound:
-        """What its tests run.  Raises ``OtherSideLost``."""
-        self.link.receive(Left, EVIDENCE_S)
-        return msgspec.json.decode((self._folder / FOUND_FILE).read_bytes(), type=RevisionFound)
+    def tests(self) -> frozenset[str]:
+        """Node ids of its tests that may measure something, once it has collected.  Raises ``OtherSideLost``."""
+        if self._started is None:
+            self._started = self.link.receive(Started, ANSWER_S)
+        return self._started.tests
+
+    def ask(self, node_id: str, following: str = "", *, pairs: bool = False) -> None:
+        """Let it run a test, and stop at its callables if ``pairs``.  Raises ``OtherSideLost``."""
+        self.ended()
+        self.link.send(RunTest(node_id=node_id, following=following, pairs=pairs))
+        self.test, self.pairs = node_id, pairs
+
+    def ended(self) -> TestEnded | None:
+        """How its test ends, which has no work in flight then and holds no arrays.  Raises ``OtherSideLost``."""
+        found: Ready | TestEnded | None = None
+        while self.test:
+            found = self._next()
+        return found if isinstance(found, TestEnded) else None
 
     def arrive(self, key: Key) -> Ready:
         """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
-        self.begin(key.node_id)
+        if self.test != key.node_id:
+            self.ask(key.node_id, pairs=True)
         found: Ready | TestEnded = self._at or self._next()
         while isinstance(found, Ready):
             if found.workload == key.workload:
                 return found
             found = self._next()
-        raise NotPaired(found.why or "its test passes there and does not reach this workload")
-
-    def begin(self, node_id: str) -> None:
-        """Let it run a test, if that is not the one that it is in.  Raises ``OtherSideLost``."""
-        if self._test != node_id:
-            self.leave()
-            self.link.send(RunTest(node_id=node_id))
-            self._test = node_id
-
-    def leave(self) -> None:
-        """Let it end its test: it has no work in flight then, and holds no arrays.  Raises ``OtherSideLost``."""
-        while self._test:
-            self._next()
+        raise NotPaired(found.why or "its test does not reach this workload there")
 
     def _next(self) -> Ready | TestEnded:
         """The next workload of its test, or how that ends."""
+        self.tests()
         if self._at is not None:
             self.link.send(Resume())
             self._at = None
-        found: Ready | TestEnded = self.link.receive(Ready | TestEnded, START_S)
+        found: Ready | TestEnded = self.link.receive(Ready | TestEnded, ANSWER_S)
         if isinstance(found, TestEnded):
-            self._test = ""
+            self.test, self.lost = "", found.last
         else:
             self._at = found
         return found
 
-    def close(self, grace_s: float = GRACE_S) -> None:
+    def close(self) -> None:
         """End it."""
         with contextlib.suppress(OtherSideLost):
             self.link.send(Quit())
-        self._child.end(0.0 if self._test else grace_s)
+        self._child.end(0.0 if self.test or self._started is None else GRACE_S)
         self.link.close()
         self._scratch.cleanup()
 
@@ -150,35 +157,32 @@ class RevisionProcess:
 RUNNING: pytest.StashKey[RevisionProcess] = pytest.StashKey()
 
 
-def keep_running(config: pytest.Config, process: RevisionProcess) -> None:
-    """Let it be this process's partner until the end of the run."""
-    config.stash[RUNNING] = process
-    config.add_cleanup(functools.partial(give_up, config))
-
-
-def process_for(worker: Run, revision: Revision) -> RevisionProcess:
+def process_for(run: Run, revision: Revision) -> RevisionProcess:
     """This process's partner, started at its first use.  Raises ``OtherSideLost`` and ``NotPaired``."""
-    config = worker.config
-    if RUNNING in config.stash and config.stash[RUNNING].commit != revision.commit:
+    config = run.config
+    running = config.stash.get(RUNNING, None)
+    if running is not None and (running.lost or running.commit != revision.commit):
         give_up(config)
     if RUNNING not in config.stash:
         if places_there(config, revision) is None:
             raise NotPaired(f"{revision.name} has none of these test files")
-        keep_running(config, RevisionProcess(config, revision, worker.child_environment()))
+        config.stash[RUNNING] = RevisionProcess(run, revision)
+        config.add_cleanup(functools.partial(give_up, config))
     return config.stash[RUNNING]
 
 
 def leave_test(config: pytest.Config) -> None:
-    """Let the partner end its test, at the end of this process's: it holds no memory then."""
-    if RUNNING in config.stash:
+    """Let the partner end a test in which it is paired, at the end of this process's: it holds no memory then."""
+    running = config.stash.get(RUNNING, None)
+    if running is not None and running.pairs:
         try:
-            config.stash[RUNNING].leave()
+            running.ended()
         except OtherSideLost:
             give_up(config)
 
 
 def give_up(config: pytest.Config) -> None:
-    """End the partner; the next callable starts another one."""
+    """End the partner; its next use starts another one."""
     if RUNNING in config.stash:
         process = config.stash[RUNNING]
         del config.stash[RUNNING]
@@ -207,29 +211,20 @@ def places_there(config: pytest.Config, revision: Revision) -> list[str] | None:
 
     Raises ``pytest.UsageError`` for a place outside of the repository.
     """
-    given = given_places(config)
-    found = list(dict.fromkeys(place for one in given for place in _place_there(config, revision, one)))
+    given = [config.invocation_params.dir / place.partition("::")[0] for place in given_places(config)]
+    there = [revision.tree / _inside(config, revision, place) for place in given]
+    found = [str(place) for place in dict.fromkeys(there) if place.exists()]
     return None if given and not found else found
 
 
-def _place_there(config: pytest.Config, revision: Revision, place: str) -> list[str]:
-    """Where the worktree has a file or folder, under this name or what git says that was renamed."""
-    given = config.invocation_params.dir / place.partition("::")[0]
+def _inside(config: pytest.Config, revision: Revision, given: Path) -> Path:
+    """A place as seen from the top of the working tree; links inside of it are kept."""
     start = config.invocation_params.dir
-    seen = (given, start.resolve() / os.path.relpath(given, start), given.resolve())  # links inside of it are kept
+    seen = (given, start.resolve() / os.path.relpath(given, start), given.resolve())
     paths = [path for path in map(Path, map(os.path.normpath, seen)) if path.is_relative_to(revision.top)]
-    inside = next((path.relative_to(revision.top) for path in (*filter(Path.exists, paths), *paths)), None)
-    if inside is None:
+    if not paths:
         raise pytest.UsageError(
-            f"{place} lies outside of the repository {revision.top}, so --gpuperf-against has no other revision of it: "
+            f"{given} lies outside of the repository {revision.top}, so --gpuperf-against has no other revision of it: "
             "start pytest in the repository that the tests belong to"
         )
-    if (revision.tree / inside).exists():
-        return [str(revision.tree / inside)]
-    origins = sorted(renamed_since(revision.top, revision.tree).items())
-    patterns = config.getini("python_files")
-    return [
-        str(revision.tree / was)
-        for name, was in origins
-        if name == inside or (inside in name.parents and any(fnmatch.fnmatch(was.name, one) for one in patterns))
-    ]
+    return next(filter(Path.exists, paths), paths[0]).relative_to(revision.top)

@@ -88,17 +88,9 @@ def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revisi
     tree = held.enter_context(worktree_of(root, commit))
     config.add_cleanup(held.close)
     return Revision(
-        commit=commit, name=described(top, commit), archs=archs, top=top, tree=tree, root=tree / root.relative_to(top),
+        commit=commit, name=described(top, commit), archs=archs, top=top, tree=tree,
         others=tuple(one for one in working_trees(top) if one != tree),
     )  # fmt: skip
-
-
-def renamed_since(top: Path, tree: Path) -> dict[Path, Path]:
-    """Tracked files of the working tree ``top`` that the worktree ``tree`` has under other names: those, by today's."""
-    commit = os.fsdecode(run_git(tree, "rev-parse", "HEAD").stdout).strip()
-    told = run_git(top, "diff", "--find-renames", "--diff-filter=R", "--name-status", "--no-relative", "-z", commit)
-    words = os.fsdecode(told.stdout).split("\0")  # R100, the old name, the new one; and so on
-    return {Path(new): Path(old) for old, new in zip(words[1::3], words[2::3], strict=False)}
 
 
 @contextlib.contextmanager
@@ -109,7 +101,7 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     Raises ``RevisionError``.
     """
     repository = repository_of(folder)
-    place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
+    place = default_folder() / ".worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
     with contextlib.ExitStack() as held:
         try:
             make_private(default_folder())

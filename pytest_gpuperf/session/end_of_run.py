@@ -12,14 +12,12 @@ from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
-from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
-from pytest_gpuperf.results import Results
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
@@ -27,7 +25,7 @@ from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
 from pytest_gpuperf.update.accept import accept, records_removed, removed_line
 
 EXIT_NOTHING_MEASURED = 10
-"""A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
+"""A gated run gathered no evidence at all."""
 
 
 def finish(session: pytest.Session) -> None:
@@ -46,10 +44,9 @@ def finish(session: pytest.Session) -> None:
         if outcome.problem or any(one.refused for one in outcome.recorded):
             _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(run)
-    passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    outcome.nothing = _nothing_measured(run, passed=passed)
-    if outcome.nothing and passed:
-        session.exitstatus = EXIT_NOTHING_MEASURED
+    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        outcome.nothing = _nothing_measured(run)
+        session.exitstatus = EXIT_NOTHING_MEASURED if outcome.nothing else session.exitstatus
     note_missing(session, run, outcome)
     if outcome.missing:
         _end_with(session, pytest.ExitCode.TESTS_FAILED)
@@ -130,17 +127,12 @@ def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> Non
         reporter.write_line(f"ERROR: {problem}", red=True)
 
 
-def _nothing_measured(run: Run, *, passed: bool) -> str:
-    """Why this run may not be called a success although its tests passed; empty if it may.
-
-    Where tests are red too, one line for what each of them says.
-    """
+def _nothing_measured(run: Run) -> str:
+    """Why this run may not be called a success although its tests passed; empty if it may."""
     options, results = run.options, run.results
-    compared_nothing = _compared_nothing(results) if options.open == "fail" and options.update is None else ""
     works = [work for one in results.evidence for work in one.workloads]
-    gathered = results.gathered_anything if options.gates else any(work.counters for work in works)
-    if compared_nothing or gathered or not passed:
-        return compared_nothing
+    if results.gathered_anything if options.gates else any(work.counters for work in works):
+        return ""
     if not results.tests_run:
         return "nothing was measured: no test ran. A gate that selects nothing is always green: check paths and -k"
     tests = numbered(results.tests_run, "test", "ran and has no", "ran and have no")
@@ -151,13 +143,3 @@ def _nothing_measured(run: Run, *, passed: bool) -> str:
         f"nothing was measured: {tests} kernel or time to judge{' without a GPU' if needs_gpu else ''}. To do: "
         f"let it call cuda_kernel(...) or gpuperf(...), {PUT_BEHIND}, or leave --gpuperf out"
     )
-
-
-def _compared_nothing(results: Results) -> str:
-    """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
-    silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
-    reasons = [judgement.reason for judgement in results.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
-    if not reasons or any(judgement.verdict not in silent for judgement in results.judgements):
-        return ""
-    why = f"no workload could be compared with its record: {reasons[0]}"
-    return f"{why}. A gate without a comparison would always be green."

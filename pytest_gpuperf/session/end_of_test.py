@@ -15,7 +15,7 @@ from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
+from pytest_gpuperf.process.gpu_fault import broken_by
 from pytest_gpuperf.report.failures import severity, signature
 from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
@@ -40,41 +40,37 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     for fixture in filter(None, (one.record for one in stash.shared_fixtures_of(item))):
         test.shared_kernels += fixture.kernels
         test.cubins |= fixture.cubins
-    test.whole = problem is None and not test.subtest_stopped and run.options.gates and run.has_gpu
     loss = broken_by(item, run, problem)
     if loss is not None:
-        problem, test.whole = loss, False
-        run.gpu_lost = item.nodeid
-    test.memory = memory_words(run, problem)
+        problem, run.gpu_lost = loss, item.nodeid
     stopped = problem is not None and stops_early(item, problem)
     if problem is not None and stopped:
         _note_early_stop(run, test, problem)
     leave_test(item.config)
-    failed_by_pytest = isinstance(problem, pytest.fail.Exception) and not isinstance(problem, SKIPS)
-    _settle_pending(item, run, test, cut_short=failed_by_pytest)  # a fault too: nothing can be confirmed then
+    failed = problem is not None and not stopped and not isinstance(problem, SKIPS)
+    _settle_pending(item, run, test, cut_short=failed and isinstance(problem, pytest.fail.Exception))  # or by a fault
+    whole = problem is None and not test.subtest_stopped
+    test.whole = whole and run.options.gates and run.has_gpu
     unreadable = ""
     if run.options.active:
         from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
 
-        early = stopped or test.subtest_stopped
-        unreadable = judge_test.judge_test(item.config, run, test, stopped=early, whole=problem is None and not early)
-    if problem is not None and not stopped and not isinstance(problem, SKIPS):
-        if type(problem).__module__.startswith("pytest_gpuperf."):
+        unreadable = judge_test.judge_test(run, test, stopped=stopped or test.subtest_stopped, whole=whole)
+    if problem is not None and failed:
+        if _is_ours(problem):
             said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header
-            test.red_signature, test.red_by_error = f"{type(problem).__name__}: {said}", True
+            test.red_signature = f"{type(problem).__name__}: {said}"
         raise without_our_frames(item, problem)
     if unreadable:
         raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
-    failed = exit_policy.failures(test.judgements, run.options)
-    if failed:
-        test.red_signature, test.severity = signature(failed, test.advice), severity(failed)
-        raise PerformanceRegression(_message(failed, run, test))
+    red = exit_policy.failures(test.judgements, run.options)
+    if red:
+        test.red_signature, test.severity = signature(red, test.advice), severity(red)
+        raise PerformanceRegression(_message(red, run, test))
     if problem is not None and not stopped:
         raise problem
-    if test.status == "static only":
-        raise pytest.skip.Exception(harmless(f"static only: {test.reason}"))
-    if phase == "setup":  # there is no test to run without its fixture
-        raise pytest.skip.Exception(harmless(f"checked only: {problem}"))
+    if test.status == "static only" or phase == "setup":  # there is no test to run without its fixture
+        raise pytest.skip.Exception(harmless(f"{test.status}: {test.reason}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
@@ -92,8 +88,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
         test = stash.record_of(item)
         test.subtest_stopped = True
         _note_early_stop(stash.run_of(item.config), test, problem)
-        report.outcome = "skipped"
-        report.longrepr = (*_place_of(item), f"{test.status}: {test.reason}")
+        report.outcome, report.longrepr = "skipped", (*_place_of(item), f"{test.status}: {test.reason}")
 
 
 def _place_of(item: pytest.Item) -> tuple[str, int]:
@@ -102,14 +97,13 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 
 def _settle_pending(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
-    if not run.suspects:
-        return
-    from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
+    if run.suspects:
+        from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
 
-    if cut_short:
-        confirm.give_up(run, test)
-    else:
-        confirm.confirm(item, run, test)
+        if cut_short:
+            confirm.give_up(run, test)
+        else:
+            confirm.confirm(item, run, test)
 
 
 def stops_early(item: pytest.Item, problem: BaseException) -> bool:
@@ -137,12 +131,16 @@ def _note_early_stop(run: Run, test: TestRecord, problem: BaseException) -> None
         test.stop("checked only", str(problem))
 
 
+def _is_ours(problem: BaseException) -> bool:
+    return type(problem).__module__.startswith("pytest_gpuperf.")
+
+
 def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
     """An error of ours about the input ends at the line of the test or fixture: the way here says nothing.
 
     Errors of other modules keep their whole traceback, and so does a bug of ours.
     """
-    if not type(problem).__module__.startswith("pytest_gpuperf."):
+    if not _is_ours(problem):
         return problem
     frame = problem.__traceback__
     own = {str(item.path), *(str(one.file) for one in stash.shared_fixtures_of(item))}
@@ -188,11 +186,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> None:
     """What else a failed test shows: a test that failed by its own assertion, what the gate would have said."""
-    if test.memory:
-        report.sections.append(("gpuperf: memory of the GPU", test.memory))
     if test.red_signature:
         report.gpuperf_red, report.gpuperf_severity = test.red_signature, test.severity  # type: ignore[attr-defined]
-        report.gpuperf_error = test.red_by_error  # type: ignore[attr-defined]
     failed = exit_policy.failures(test.judgements, run.options)
     text = _message(failed, run, test) if failed else ""
     if text and report.longrepr is not None and text not in str(report.longrepr):

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 
 import msgspec
-import pytest
 
+from pytest_gpuperf.advise.advisor import proven_causes, weigh
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.lookup import move_command, of_same_kernel, origin_of
+from pytest_gpuperf.baselines.lookup import (
+    move_command,
+    of_same_kernel,
+    origin_of,
+    static_baseline,
+    under_recorded_launch,
+)
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
+from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
+from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
 from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
-from pytest_gpuperf.revision.against import reworded
+from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session.static_gate import in_order, judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
 
-EXPLAINED = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
-"""Verdicts on changed code.  Where nothing that gates got worse, advice may know of something that did."""
+MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
+"""Verdicts on changed code: an estimate of the whole may outrank them, and proven causes add to them."""
+EXPLAINED = frozenset({Verdict.SLOWER, *MAY_CHANGE})
+"""Where nothing that gates got worse, advice may know of something that did."""
 
 
-def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str:
+def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str:
     """Static judgements of a test that ``stopped`` early or ran to its end, ``whole``, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
-    options = run.options
+    options, revision, against = run.options, run.revision, run.config.stash.get(AGAINST, None)
+    if against is not None:
+        against.learn(test.node_id)
     try:
+        estimates = Estimates(run.store, test.cubins, run.compile_cache)
         if options.gates and not whole:  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):
@@ -43,15 +57,19 @@ def judge_test(config: pytest.Config, run: Run, test: TestRecord, *, stopped: bo
         if isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
         if options.gates:
-            _judge_static(run, test)
-            _name_origins(config, run, test, whole=whole)
-            if run.revision is not None:
-                foreign = next(iter(foreign_files_of(config).lines()), "")
+            for workload in list(test.workloads.values()):
+                unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
+                test.unrecorded |= unrecorded & test.cubins.keys()
+                test.add(in_order(run, judge_static(run, workload, test, estimates)))
+            _name_origins(run, test, whole=whole)
+            if against is not None and test.unrecorded:
+                against.changed.add(test.node_id)
+            if revision is not None:
+                foreign = next(iter(foreign_files_of(run.config).lines()), "")
                 for work in list(test.workloads.values()):
-                    judgements = tuple(reworded(run.revision, one, foreign) for one in work.judgements)
-                    test.add(msgspec.structs.replace(work, judgements=judgements))
+                    test.add(_judged(work, [reworded(revision, one, foreign) for one in work.judgements]))
         if not options.is_child:
-            explain_test(run, test)
+            explain_test(run, test, estimates)
     except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
     return ""
@@ -66,32 +84,72 @@ def _is_on_record(run: Run, test: TestRecord, kernel: CompiledKernel) -> bool:
     )
 
 
-def _judge_static(run: Run, test: TestRecord) -> None:
-    estimates = Estimates(run.store, test.cubins, run.compile_cache)
-    for workload in list(test.workloads.values()):
-        unrecorded = unrecorded_cubins(run.store, workload, updates=run.options.update is not None)
-        test.unrecorded |= unrecorded & test.cubins.keys()
-        test.add(in_order(run, judge_static(run, workload, test.workloads.values(), estimates)))
+def _judged(work: WorkloadEvidence, judgements: Iterable[Judgement]) -> WorkloadEvidence:
+    return msgspec.structs.replace(work, judgements=tuple(judgements))
 
 
-def explain_test(run: Run, test: TestRecord) -> None:
+def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: Estimates) -> WorkloadEvidence:
+    """The workload with its static judgements put before the others, those on changed code weighed."""
+    store, key, compiler, workloads = run.store, work.key, work.toolchain, test.workloads.values()
+    judged: dict[str, Judgement] = {}
+    for arch, record in work.static.items():
+        old = static_baseline(store, arch, compiler, work, workloads)
+        if old is None:
+            judged[arch] = missing_static(key, arch, compiler, store.compilers(arch, key))
+        else:
+            launched = under_recorded_launch(record, old, arch)
+            judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
+    changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE]
+    comparison = WorkloadComparison(store, estimates, work, compiler, workloads, None)
+    if changed:
+        estimates.prepare(comparison.compared(arch) for arch in changed)
+    for arch in changed:
+        before, after = comparison.sides(arch)
+        is_price = any(one.direction == "worse" and one.what in LOCAL for one in judged[arch].changes)
+        cured = proven_causes(after, before) if is_price else ()  # local memory may have been the price of a cure
+        judged[arch] = weighed(judged[arch], weigh(before, after), proven_causes(before, after), cured)
+    return _judged(work, [*judged.values(), *work.judgements])
+
+
+def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
+    """The workload with what its measured time outranks as notes, and a slower time with what the code differs in."""
+    if not run.has_gpu:
+        return work
+    here = run.device.facts.arch
+    judgements = weighed_by_time(work.judgements, here)
+    code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
+    return _judged(work, [
+        msgspec.structs.replace(one, changes=code) if one.kind == "time" and one.verdict is Verdict.SLOWER else one
+        for one in judgements
+    ])  # fmt: skip
+
+
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold.
+
+    A run that ``updates`` may have to put back one that is on record and lost.
+    """
+    found = set()
+    for arch, record in workload.static.items():
+        old = store.static(arch, workload.key, workload.toolchain)
+        held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
+        if old is None or not held or (updates and not store.has_cubin(old.cubin)):
+            found.add(record.cubin)
+    return found
+
+
+def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     """Name the causes of what changed in this test; of every workload, and its state, if the run asks for it.
 
     Raises ``BaselineError``.
     """
-    asked = [
-        work
-        for work in test.workloads.values()
-        if run.options.explain or any(judgement.verdict in EXPLAINED for judgement in work.judgements)
-    ]
-    if not asked:
-        return
+    workloads = test.workloads.values()
+    asked = [one for one in workloads if run.options.explain or any(j.verdict in EXPLAINED for j in one.judgements)]
     compiler = toolchain() if any(work.static for work in asked) else ""
-    facts = run.device.facts if run.has_gpu else None
-    store, workloads = run.store, test.workloads.values()
-    estimates = Estimates(store, test.cubins, run.compile_cache)
+    facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [
-        WorkloadComparison(store, estimates, work, compiler if work.static else "", workloads, facts) for work in asked
+        WorkloadComparison(run.store, estimates, work, compiler if work.static else "", workloads, facts)
+        for work in asked
     ]
     for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
         test.add(msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, run.measured_peaks)))
@@ -100,7 +158,7 @@ def explain_test(run: Run, test: TestRecord) -> None:
 # --- renamed workloads --------------------------------------------------------------------------------
 
 
-def _name_origins(config: pytest.Config, run: Run, test: TestRecord, *, whole: bool) -> None:
+def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
     """Tell of every NEW workload of this test which record without a test has its machine code.
 
     ``whole``: the test ran to its end, so that records of its own that it did not reach count too.  A comparison with
@@ -111,20 +169,28 @@ def _name_origins(config: pytest.Config, run: Run, test: TestRecord, *, whole: b
     found = run.results.found
     if not fresh or found is None:
         return
+    if AGAINST in run.config.stash:
+        run.config.stash[AGAINST].learn_rest()
     gone = {
         key: records
         for key, records in run.records.items()
-        if found.lacks(config, key) or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
+        if found.lacks(run.config, key)
+        or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
     }
     target = run.device.facts.slug if run.has_gpu else ""
     for work in fresh:
         static = {(arch, work.toolchain): record for arch, record in work.static.items()}
         records = WorkloadRecords(static, {target: work.time} if work.time is not None else {})
         origin = origin_of(work.key, records, gone)
+        near = of_same_kernel(work.key, records, gone) if origin is None and run.revision is not None else []
         if origin is not None:
-            test.add(_renamed(work, origin, gone[origin], is_revision=run.revision is not None))
-        elif run.revision is not None and (near := of_same_kernel(work.key, records, gone)):
-            test.add(_not_comparable(work, near))
+            judge = functools.partial(_of_origin, work, origin, gone[origin], is_revision=run.revision is not None)
+            work = msgspec.structs.replace(work, was=origin)
+        elif near:
+            judge = functools.partial(_of_another, near)
+        else:
+            continue
+        test.add(_judged(work, [judge(one) if _is_new(one) else one for one in work.judgements]))
 
 
 def _is_new(one: Judgement) -> bool:
@@ -132,34 +198,24 @@ def _is_new(one: Judgement) -> bool:
     return one.verdict is Verdict.NEW and one.kind not in BESIDE
 
 
-def _judged(work: WorkloadEvidence, judge: Callable[[Judgement], Judgement]) -> WorkloadEvidence:
-    """The workload with the judgements that are NEW judged again."""
-    judgements = tuple(judge(one) if _is_new(one) else one for one in work.judgements)
-    return msgspec.structs.replace(work, judgements=judgements)
-
-
-def _not_comparable(work: WorkloadEvidence, origins: Sequence[Key]) -> WorkloadEvidence:
+def _of_another(origins: Sequence[Key], one: Judgement) -> Judgement:
     """A kernel of the same name went with its test, and this is other code: it may be a regression under a new name."""
     names = first_of([str(one) for one in origins], 2)
     reason = f"it has the kernel of {names}, which is gone, and other machine code: rename it in a change of its own"
-    return _judged(work, lambda one: msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=reason))
+    return msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
 
-def _renamed(work: WorkloadEvidence, origin: Key, records: WorkloadRecords, *, is_revision: bool) -> WorkloadEvidence:
+def _of_origin(
+    work: WorkloadEvidence, origin: Key, records: WorkloadRecords, one: Judgement, *, is_revision: bool
+) -> Judgement:
     """Equal code that is launched alike cannot have regressed; without a time of the origin that is not known."""
-    reason = f"was {origin}, with the same machine code"
-    timed = any(
-        work.identity is not None and work.identity.same_execution(one.identity) for one in records.times.values()
-    )
-    codes = {(arch, record.profile.code_hash) for (arch, _), record in records.static.items()}
-
-    def judge(one: Judgement) -> Judgement:
-        if not is_revision:
-            remedy = f"run `{move_command(origin, work.key)}` to take its record along"
-            return msgspec.structs.replace(one, reason=f"{reason}: {remedy}", renamed=True)
-        record = work.static.get(one.target)
-        same = timed if one.kind == "time" else record and (one.target, record.profile.code_hash) in codes
-        verdict = Verdict.UNCHANGED if same else Verdict.NOT_COMPARABLE
-        return msgspec.structs.replace(one, verdict=verdict, reason=reason)
-
-    return msgspec.structs.replace(_judged(work, judge), was=origin)
+    reason, record, identity = f"was {origin}, with the same machine code", work.static.get(one.target), work.identity
+    if not is_revision:
+        remedy = f"run `{move_command(origin, work.key)}` to take its record along"
+        return msgspec.structs.replace(one, reason=f"{reason}: {remedy}", renamed=True)
+    if one.kind == "time":
+        same = identity is not None and any(identity.same_execution(old.identity) for old in records.times.values())
+    else:
+        codes = {(arch, old.profile.code_hash) for (arch, _), old in records.static.items()}
+        same = record is not None and (one.target, record.profile.code_hash) in codes
+    return msgspec.structs.replace(one, verdict=Verdict.UNCHANGED if same else Verdict.NOT_COMPARABLE, reason=reason)

@@ -17,6 +17,7 @@ from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.options import Options
@@ -73,7 +74,7 @@ class Seen:
         self._cut_short = session.exitstatus != pytest.ExitCode.OK
         evidence, places = self._results.evidence, run.store.places()
         self._models = found.models | {one.device.slug for one in evidence if one.device is not None}
-        self._targets = {*run.expected_archs, *self._models}
+        self._targets = {*_expected_archs(run), *self._models}
         self._has_gpu = bool(self._models) or run.options.require_gpu
         self.recorded = {(key, at): record for at, of in places for (key, _), record in run.store.load(at, of).items()}
         self._works = {work.key: work for one in evidence for work in one.workloads}
@@ -143,6 +144,15 @@ class Seen:
     def _skipped(self, reason: str) -> tuple[MissingCause, str]:
         needs_gpu = _GPU_WORDS.search(reason) is not None and not self._has_gpu
         return MissingCause.NEEDED_GPU if needs_gpu else MissingCause.SKIPPED, reason
+
+
+def _expected_archs(run: Run) -> Sequence[str]:
+    """Architectures whose records this run should come to: its targets, and those that kernels name themselves.
+
+    Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
+    """
+    here, named = run.native_archs, () if run.options.archs else run.store.archs()
+    return (*run.targets, *(one for one in named if plain(one) == one or not here or plain(one) in here))
 
 
 _GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)

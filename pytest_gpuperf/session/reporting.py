@@ -22,7 +22,6 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups, error_lines
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision import against
-from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import collect_counters, end_of_run
 
 
@@ -37,21 +36,31 @@ def begin(config: pytest.Config, options: Options) -> None:
         config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
         config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
+    if options.against and not options.is_child and _runs_tests(config):
+        against.begin(config)
     if options.active and not hasattr(config, "workerinput"):
-        reporting = Reporting(config, options)
+        reporting = Reporting(config)
         config.pluginmanager.register(reporting, "gpuperf-reporting")
         config.pluginmanager.register(reporting.messages, "gpuperf-messages")
+
+
+def _runs_tests(config: pytest.Config) -> bool:
+    asked = config.option
+    return not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
 
 
 class Reporting:
     """A plugin of the process that reports."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.options = options
         self.messages = Messages()
-        asked = config.option
-        self._runs_tests = not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
+        self._runs_tests = _runs_tests(config)
+
+    @property
+    def options(self) -> Options:
+        """A comparison with a revision names another folder of baselines at the session's start."""
+        return self.config.stash[stash.OPTIONS]
 
     def pytest_report_header(self) -> str:
         return harmless(terminal.header(self.options))
@@ -60,9 +69,6 @@ class Reporting:
     def pytest_sessionstart(self) -> None:
         if self.options.ncu and self._runs_tests and self.config.pluginmanager.hasplugin("dsession"):
             raise pytest.UsageError("--gpuperf-ncu: Nsight Compute counts in one process: leave -n out, or give -n 0")
-        if self.options.against and not self.options.is_child and self._runs_tests:
-            self.options = self.config.stash[stash.OPTIONS] = against.begin(self.config, self.options)
-            self.config.stash[stash.RUN] = Run(self.config, self.options, stash.run_of(self.config).results)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and self._runs_tests:

@@ -20,7 +20,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.rounds import LONG_NS, UNDROPPED_NS, Workload
+from pytest_gpuperf.timing.rounds import LONG_NS, UNDROPPED_NS, Clock, Workload
 
 WANTED_BLOCKS = 28
 """Blocks for which the budget has to have room: a clear case late in a run takes about as many."""
@@ -38,6 +38,11 @@ _MIDDLE_HALF_OF_FIVE = 0.99
 PAIRS_A_CALL = 4
 """Pairs of launches below 10 ms that a timer takes in one call, so that the pause ahead of it is hidden by one launch
 that does not count."""
+BURST_S = 2.0
+"""Least time for which a sustained slot keeps the GPU busy.  Its first half does not count: an H200 lets a kernel draw
+725 W for 0.75 to 0.9 s before it lowers the clock."""
+MOST_BURST = 20_000
+"""Most samples of a sustained slot."""
 Sides = tuple[Workload, Workload]
 """The baseline, and the candidate."""
 
@@ -137,6 +142,21 @@ def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Sam
     blocks = blocks_of(orders, times, timer.tick_ns)
     middle_half = float(np.ptp(np.quantile([block.r for block in blocks], [0.25, 0.75])))
     return middle_half / _MIDDLE_HALF_OF_FIVE, np.concatenate([block.candidate for block in blocks])
+
+
+def sustained_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:
+    """The plan of sustained slots: each keeps the GPU busy with one side for two seconds or more.
+
+    Kernels that interleave after a few samples share one clock, so what one of them costs by drawing more power slows
+    both.  A sustained slot runs at the clock that its own power draw leaves it.
+    """
+    samples = 30
+    for _ in range(2):  # the second try runs at the clocks of sustained work
+        began = clock()
+        timer.measure([side.slot(samples) for side in sides], sides[0].cache)
+        each_s = (clock() - began) / (2 * samples)
+        samples = min(max(math.ceil(BURST_S / max(each_s, 1e-9)), 2), MOST_BURST)
+    return Plan("ABBA", samples - samples // 2, dropped=samples // 2)
 
 
 # --- the other side ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_pr
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, plan
+from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, plan, sustained_plan
 from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
 
 BUDGETS = 4.0
@@ -33,18 +33,20 @@ class Compared:
 
 def compare(
     device: Device, opponent: Opponent, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
-    budget_s: float, session: str = "", clock: Clock = time.perf_counter,
+    budget_s: float, sustained: bool = False, session: str = "", clock: Clock = time.perf_counter,
 ) -> Compared:  # fmt: skip
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
 
     Blocks that all say the same go on until they decide: a kernel sixteen times as slow does not stay undecided because
     it takes longer.  Those that speak for a claim have four budgets.  ``duration_ns`` is about what the longer
-    side takes.  The caller holds the GPU's lock.  Raises what the timer and the opponent raise.
+    side takes; ``sustained`` slots take two seconds.  The caller holds the GPU's lock.  Raises what the timer and the
+    opponent raise.
     """
     start, coin, timer = clock(), random.Random(seed), opponent.timer
     if duration_ns * 1e-9 < WARM_UP_S / 10:
         warm_up(timer, opponent.sides[1], clock=clock)
-    laid_out = plan(timer, opponent.sides, limits, duration_ns, budget_s)
+    sides = opponent.sides
+    laid_out = sustained_plan(timer, sides, clock) if sustained else plan(timer, sides, limits, duration_ns, budget_s)
     blocks: list[Block] = []
     disturbed: list[str] = []
     began, call, before = clock(), 0, device.state()
@@ -54,17 +56,18 @@ def compare(
     ):  # fmt: skip
         opponent.place(call, coin)
         orders = laid_out.draw(coin)
-        times = timer.measure(laid_out.slots(orders, opponent.sides), opponent.sides[0].cache)
+        times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
         blocks += blocks_of(orders, times, timer.tick_ns)
         after = device.state()
-        disturbed += disturbances(before, after, pauses_ns=timer.pauses_ns)
+        disturbed += () if sustained else disturbances(before, after, pauses_ns=timer.pauses_ns)  # clocks change by it
         before = after
         call += 1
     opponent.leave()
+    remarks = (*opponent.remarks, *(("in sustained slots",) if sustained else ()), *dict.fromkeys(disturbed))
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     comparison = Comparison(
         r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,
-        time_ns=math.exp(float(np.mean(centres))), remarks=(*opponent.remarks, *dict.fromkeys(disturbed)),
+        time_ns=math.exp(float(np.mean(centres))), remarks=remarks,
         seconds=clock() - start,
     )  # fmt: skip
     return Compared(comparison, _rounds(blocks, session))

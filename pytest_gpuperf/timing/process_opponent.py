@@ -18,6 +18,7 @@ import msgspec
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.rounds import Workload
@@ -44,10 +45,21 @@ def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
 # --- messages --------------------------------------------------------------------------------------
 
 
+class Started(Record, frozen=True, tag="started"):
+    """The first message of the other process: it can run tests now."""
+
+    tests: frozenset[str]
+    """Node ids of those that may measure something."""
+
+
 class RunTest(Record, frozen=True, tag="run"):
-    """Asks the other side to run a test; it answers ``Ready`` at each callable, and ``TestEnded``."""
+    """Asks the other side to run a test; it answers ``TestEnded``."""
 
     node_id: str
+    following: str = ""
+    """The test that is likely to be asked for next: what it shares with this one stays set up."""
+    pairs: bool = False
+    """Whether it is to stop at each callable, by ``Ready``, on the GPU that this side holds."""
 
 
 class Measure(Record, frozen=True, tag="measure"):
@@ -62,10 +74,6 @@ class Measure(Record, frozen=True, tag="measure"):
 
 class Resume(Record, frozen=True, tag="resume"):
     """Lets the other side go on with its test."""
-
-
-class Left(Record, frozen=True, tag="left"):
-    """The other side has run all its tests, and left what they run in its folder."""
 
 
 class Quit(Record, frozen=True, tag="quit"):
@@ -91,12 +99,20 @@ class RemoteSamples(Record, frozen=True, tag="samples"):
 
 
 class TestEnded(Record, frozen=True, tag="ended"):
-    """The test is over."""
+    """The test is over, and nothing of it is in flight."""
 
     __test__ = False
 
     why: str
-    """Its failure or the reason of its skip; empty if it passed."""
+    """Its failure or the reason of its skip; empty if it passed, and if there is no such test."""
+    failed: bool = False
+    """What it ran is known, and not whether that is right."""
+    evidence: TestEvidence | None = None
+    """What it ran, with the machine code of it."""
+    foreign: tuple[str, ...] = ()
+    """As of ``Ready``."""
+    last: bool = False
+    """The process ends, for the test has left it without a GPU."""
 
 
 Kind = TypeVar("Kind")

@@ -21,7 +21,7 @@ from pytest_gpuperf.model.time_record import CacheMode, Round, mean_time_ns
 from pytest_gpuperf.timing import samples as stats
 
 SAMPLES = 30
-LEAST_SAMPLES = 5
+LEAST_SAMPLES = 3
 WARM_UP_S = 0.25
 """Bound of the warm-up; it ends earlier when two batches in a row agree."""
 _WARM_UP_BATCH = 5
@@ -29,8 +29,6 @@ LONG_NS = 1e6
 """Launches from this length on are timed one by one."""
 UNDROPPED_NS = 1e7
 """Of launches from this length on no sample is dropped: their first is like the others."""
-FEW_SAMPLES = 3
-"""The least of a round of launches that take five times as long as that."""
 _SETTLED = 0.005
 OUTLIERS_ALLOWED = 0.10
 CLOCK_CHANGE_ALLOWED = 0.01
@@ -81,16 +79,14 @@ def take_rounds(
 ) -> Rounds:  # fmt: skip
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where ``budget_s`` is short.
 
-    At least five samples are taken per round, whatever they take; three if ``duration_ns``, about what a sample takes,
-    is 50 ms or more.  Raises ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what
-    is no time.
+    At least three samples are taken per round, whatever they take; ``duration_ns`` is about what one takes.  Raises
+    ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()
     long = duration_ns >= UNDROPPED_NS
     cost_s = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock, one_by_one=long)
-    least = FEW_SAMPLES if duration_ns >= 5 * UNDROPPED_NS else LEAST_SAMPLES
     affordable = int((budget_s - (clock() - start)) / (cost_s * count)) - 1 if cost_s > 0 else samples
-    size = max(min(samples, affordable), min(samples, least))  # each round takes one more, which is dropped
+    size = max(min(samples, affordable), min(samples, LEAST_SAMPLES))  # each round takes one more, which is dropped
     slot = workload.slot(size, dropped=0 if long else 1)
     rounds: list[Round] = []
     disturbed: list[str] = []

@@ -21,7 +21,7 @@ from pytest_gpuperf.model.verdict import BESIDE
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.results import Results
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.update.select import recorded_times, wanted_static, with_counters, with_figures
+from pytest_gpuperf.update.select import recorded_times, wanted_static, with_figures
 
 
 def accept(worker: Run, book: Results, removed: Collection[tuple[str, Key]] | None = None) -> list[Recorded]:
@@ -61,18 +61,17 @@ def _put_beside(
     store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, taken: dict[tuple[str, Key], TimeRecord]
 ) -> list[Recorded]:
     """Records that stay, with the counters and the figures that they get; a ``taken`` one gets its figures here."""
-    added: dict[tuple[str, Key], TimeRecord] = {}
     found = []
     for work in (work for test in accepted for work in test.workloads):
-        for kinds, put in ((("counters",), with_counters), (BESIDE, with_figures)):
-            judged = [one for one in work.judgements if one.kind in kinds]
-            place = (judged[0].target if judged else "", work.key)
-            if not judged or (place in taken and put is with_counters):  # which came with its time
-                continue
-            one = put(work, judged, options, taken.get(place) or added.get(place) or store.time(*place))
-            if one is not None and isinstance(one.after, TimeRecord):
-                (taken if place in taken else added)[place] = one.after
-            found += [one] if one is not None and place not in taken else []
+        targets = [one.target for one in work.judgements if one.kind == "counters" or one.kind in BESIDE]
+        if not targets:
+            continue
+        place = (targets[0], work.key)
+        one = with_figures(work, options, taken.get(place) or store.time(*place), timed=place in taken)
+        if one is not None and place not in taken:
+            found.append(one)
+        elif one is not None and isinstance(one.after, TimeRecord):
+            taken[place] = one.after
     return found
 
 

@@ -6,7 +6,7 @@ unless it is asked for by name: one that followed every SAME would drift by a fr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -113,48 +113,42 @@ def recorded_times(accepted: Iterable[TestEvidence], options: Options) -> list[R
 
 
 def with_figures(
-    work: WorkloadEvidence, judged: Sequence[Judgement], options: Options, before: TimeRecord | None
+    work: WorkloadEvidence, options: Options, before: TimeRecord | None, *, timed: bool = False
 ) -> Recorded | None:
-    """Put the figures that this update takes by these judgements on ``before``, whose rounds stay as they are.
+    """Put this run's counters and secondary metrics on ``before``, whose rounds stay as they are.
 
-    None if it takes none.
+    One that was just ``timed`` has its counters already.  Secondary metrics are put there if this update takes their
+    verdicts.  Counters take the place of those on record if it takes theirs; else those are added that the record
+    lacks.  Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there
+    is nothing to write.
     """
-    names = [BESIDE_FIELDS[one.kind] for one in judged if takes(one, options)]  # type: ignore[index]
-    if not names or work.beside is None:
+    counted = next((one for one in work.judgements if one.kind == "counters" and work.counters and not timed), None)
+    beside = [one for one in work.judgements if one.kind in BESIDE_FIELDS and work.beside and takes(one, options)]
+    if counted is None and not beside:
         return None
+    recorded = Recorded(key=work.key, target=(counted or beside[0]).target, before=before)
     if before is None:
-        refused = "it needs a time on record, and this one has none"
-        return Recorded(key=work.key, target=judged[0].target, refused=refused)
-    taken = Beside(**{name: getattr(work.beside, name) for name in names})
-    after = msgspec.structs.replace(before, beside=updated(before.beside, taken))
-    return Recorded(key=work.key, target=judged[0].target, before=before, after=after)
+        return msgspec.structs.replace(recorded, refused="it needs a time on record, and this one has none")
+    after = before
+    if beside:
+        names = [BESIDE_FIELDS[one.kind] for one in beside]  # type: ignore[index]
+        taken = Beside(**{name: getattr(work.beside, name) for name in names})
+        after = msgspec.structs.replace(after, beside=updated(before.beside, taken))
+    if counted is not None and (other := _other_work(work, before)):
+        if takes(counted, options):
+            why = f"{other}: --update-baselines=all records its time as well"
+            return msgspec.structs.replace(recorded, refused=why)
+    elif counted is not None:
+        known, new = Counts.of(before), Counts.of(work)
+        counts = replaced(known, new) if takes(counted, options) else replaced(new, known)
+        after = msgspec.structs.replace(after, counters=counts.values, counter_ranges=counts.ranges)
+    return None if after == before else msgspec.structs.replace(recorded, after=after)
 
 
-def with_counters(
-    work: WorkloadEvidence, judged: Sequence[Judgement], options: Options, before: TimeRecord | None
-) -> Recorded | None:
-    """Put this run's counters on ``before``, whose rounds stay as they are.
-
-    They take the place of those on record if this update takes their verdict; else those are added that it lacks.
-    Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there is
-    nothing to write.
-    """
-    if not work.counters:
-        return None
-    replace, other = takes(judged[0], options), ""
-    refused = Recorded(key=work.key, target=judged[0].target, before=before)
-    if before is None:
-        return msgspec.structs.replace(refused, refused="counters need a time on record, and this one has none")
+def _other_work(work: WorkloadEvidence, before: TimeRecord) -> str:
+    """Why counters of this run are not those of the time on record; empty if they are."""
     if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
-        other = "the code on record is another"
-    elif work.time is not None and work.time.cache != before.cache:
-        other = f"the time on record is of a {before.cache} L2"
-    if other:
-        why = f"{other}: --update-baselines=all records its time as well"
-        return msgspec.structs.replace(refused, refused=why) if replace else None
-    known, new = Counts.of(before), Counts.of(work)
-    counts = replaced(known, new) if replace else replaced(new, known)
-    if counts == known:
-        return None
-    after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
-    return msgspec.structs.replace(refused, after=after)
+        return "the code on record is another"
+    if work.time is not None and work.time.cache != before.cache:
+        return f"the time on record is of a {before.cache} L2"
+    return ""

@@ -20,6 +20,7 @@ from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirm
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
+from pytest_gpuperf.revision.against import AGAINST
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
@@ -111,6 +112,8 @@ def _in_another_process(
 def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
+    if AGAINST in item.config.stash:
+        item.config.stash[AGAINST].leave_evidence()
     worker.give_memory_back()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time

@@ -38,6 +38,7 @@ from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
+from pytest_gpuperf.workload.aa_test import draw_aa_test
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.figures import measure_figures
@@ -77,8 +78,10 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
+    timed = Timed(take(work, 1, 0.0)) if passed_over else _gate_time(work)
     taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
+    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
+        draw_aa_test(work)
     if taken.rounds:
         check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
@@ -155,7 +158,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
         opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
             device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, session=worker.session.id,
+            budget_s=request.budget_s, sustained=request.sustained, session=worker.session.id,
         )  # fmt: skip
     except NotLaunched as error:
         problem = str(error)

@@ -57,11 +57,11 @@ def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
     if not worker.options.active:
         run_and_check(worker, request)
         return None, NOT_COUNTED
+    worker.hold_gpu()
     key, times = book.workloads[request.name].key, worker.options.times
     baseline = worker.store.time(worker.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
     worker.recorded_ns = max((one.midmean for one in rounds), default=0.0)
-    worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU

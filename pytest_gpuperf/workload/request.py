@@ -32,9 +32,10 @@ class Request:
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
-    """Of the blocks that decide."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
+    sustained: bool = False
+    """Whether the kernel and its baseline each run for seconds at a time."""
     inputs: Callable[[int], Any] | None = None
     """Makes the inputs of a run from a seed."""
     outputs: tuple[Any, ...] = ()

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from evidence_tree import read_evidence
 
@@ -31,6 +32,8 @@ def need_numba() -> None:
                 importlib.import_module(name)
         except ImportError as problem:
             pytest.skip(f"needs Numba: {problem}")
+    if not hasattr(numpy, "row_stack"):  # Numba looks it up when it first compiles
+        pytest.skip(f"needs a Numba that knows NumPy {numpy.__version__}: it has no row_stack")
 
 
 @pytest.fixture(scope="module")

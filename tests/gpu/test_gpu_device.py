@@ -84,18 +84,6 @@ def test_a_kernel_is_loaded_launched_and_right(cuda_device: CudaDevice, gpu: Gpu
     assert launch.identity().arguments[2:] == ("float64=0.5", f"int32={n}")
 
 
-def test_every_load_is_a_module_of_its_own(cuda_device: CudaDevice, gpu: Gpu) -> None:
-    text = '__device__ int calls; extern "C" __global__ void count(int* out) { *out = ++calls; }'
-    kernel = compiled(cuda_device, "count", text)
-    out = gpu.zeros(1, "int32")
-    launch = kernel.launch(grid=1, block=1, args=(out,))
-    launch()
-    launch()
-    assert int(gpu.to_host(out)[0]) == 2
-    launch.run_with(cuda_device.load(kernel.binary))
-    assert int(gpu.to_host(out)[0]) == 1
-
-
 def test_shared_memory_beyond_48_kb_is_granted(cuda_device: CudaDevice, gpu: Gpu) -> None:
     words = cuda_device.facts.shared_bytes_per_block_optin // 4
     source = gpu.random(words, "int32", seed=2, low=-(2**31), high=2**31)
@@ -167,26 +155,6 @@ def test_comparisons_run_on_the_gpu_and_say_where(gpu: Gpu) -> None:
         gpu.assert_equal(negative, gpu.zeros(2))
 
 
-def test_work_goes_to_a_stream_that_can_be_captured(cuda_device: CudaDevice, gpu: Gpu) -> None:
-    import cupy
-
-    assert cupy.cuda.get_current_stream().ptr == cuda_device.stream.ptr != 0
-    with cuda_device.current():
-        pass
-    assert cupy.cuda.get_current_stream().ptr == cuda_device.stream.ptr
-    numbers = gpu.full(4, 1.0)
-    launch = compiled(cuda_device, "scale").launch(grid=1, block=4, args=(numbers, numbers, 2.0, 4))
-    launch()
-    cuda_device.flush_l2()
-    cuda_device.stream.begin_capture()
-    launch()
-    launch()
-    graph = cuda_device.stream.end_capture()
-    assert gpu.to_host(numbers).tolist() == [2] * 4
-    graph.launch(cuda_device.stream)
-    assert gpu.to_host(numbers).tolist() == [8] * 4
-
-
 def test_the_flush_empties_the_l2(cuda_device: CudaDevice) -> None:
     import cupy
 
@@ -241,20 +209,6 @@ def test_a_worker_stays_on_the_callers_gpu(cuda_device: CudaDevice, form: str) -
     found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry}, capture_output=True,
                            text=True, check=True).stdout.split()  # fmt: skip
     assert found == [cuda_device.facts.uuid, "0", entry]
-
-
-def test_unused_memory_is_given_back_and_live_arrays_stay(cuda_device: CudaDevice, gpu: Gpu) -> None:
-    import cupy
-
-    pool = cupy.get_default_memory_pool()
-    kept = gpu.random(1000, seed=1)
-    expected = gpu.to_host(kept)
-    gone = gpu.empty(1 << 24)
-    del gone
-    before = pool.total_bytes()
-    cuda_device.release_unused()
-    assert pool.total_bytes() <= before - (1 << 26)
-    np.testing.assert_array_equal(gpu.to_host(kept), expected)
 
 
 def test_peaks_do_not_depend_on_the_caller_s_stream(cuda_device: CudaDevice) -> None:

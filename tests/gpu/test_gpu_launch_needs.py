@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import random
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.timing.cubin_opponent import MovingBuffers
 
 pytestmark = pytest.mark.gpu
 
@@ -100,38 +98,6 @@ def test_blocks_of_a_cluster_know_their_rank(cuda_device: CudaDevice, gpu: Gpu) 
     to = gpu.zeros(8, dtype="uint32")
     compiled(cuda_device, "ranks", GRID_WIDE).launch(8, 32, (to,), cluster=4)()
     gpu.assert_equal(to, np.array([64, 65, 66, 67] * 2, dtype="uint32"))
-
-
-SAMPLED = """
-extern "C" __global__ void fetched(cudaTextureObject_t from, float* to)
-{
-    to[threadIdx.x] = tex1Dfetch<float>(from, threadIdx.x) + tex1Dfetch<float>(from, -1);
-}
-"""
-
-
-def test_a_texture_object_of_the_user_is_passed_by_value(cuda_device: CudaDevice, gpu: Gpu) -> None:
-    cupy = pytest.importorskip("cupy")
-    values, to = gpu.array(np.arange(64, dtype="float32")), gpu.empty(64)
-    runtime, texture = cupy.cuda.runtime, cupy.cuda.texture
-    channels = texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
-    resource = texture.ResourceDescriptor(
-        runtime.cudaResourceTypeLinear, arr=values, chDesc=channels, sizeInBytes=values.nbytes
-    )
-    made = texture.TextureObject(resource, texture.TextureDescriptor())
-    kernel = compiled(cuda_device, "fetched", SAMPLED)
-    for handle in (made, int(made.ptr).to_bytes(8, "little")):
-        to[:] = -1
-        launch = kernel.launch(1, 64, (handle, to))
-        launch()
-        gpu.assert_equal(to, np.arange(64, dtype="float32"))
-    moving, remark = MovingBuffers.of(cuda_device, launch)
-    assert moving is not None, remark
-    moved = moving.moved(random.Random(1))
-    values += 1  # is not moved
-    moved()
-    gpu.assert_equal(moved.arguments[1], np.arange(1, 65, dtype="float32"))
-    gpu.assert_equal(to, np.arange(64, dtype="float32"))
 
 
 TILES = """

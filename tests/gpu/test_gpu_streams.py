@@ -75,19 +75,6 @@ def test_a_backward_pass_of_pytorch_is_timed_whole(cuda_device: CudaDevice, cupt
         assert median(cupti, step) == pytest.approx(median(cupti, in_this_thread), rel=0.05)
 
 
-def test_work_on_the_default_stream_comes_behind_the_flush(
-    cuda_device: CudaDevice, cupti: Timer, scaling: Callable[[], Any]
-) -> None:
-    import cupy
-
-    def on_the_default_stream() -> None:
-        with cupy.cuda.Stream.null:
-            scaling()
-
-    with cuda_device.current():
-        assert median(cupti, on_the_default_stream) == pytest.approx(median(cupti, scaling), rel=0.05)
-
-
 def spinning(cycles: int) -> Callable[[], None]:
     """A kernel of so many cycles, on a stream that waits for no other."""
     import cupy

@@ -20,7 +20,7 @@ import numpy as np
 
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
@@ -216,9 +216,6 @@ class SimulatedGpu:
 
     def is_idle(self) -> bool:
         return not self.endless
-
-    def memory(self) -> DeviceMemory:
-        return DeviceMemory(total=80 << 30, free=30 << 30, arrays=40 << 30, unused=1 << 30)
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         """It has no memory of its own; see ``simulated_memory``."""

@@ -64,5 +64,5 @@ def test_test_of_an_unchanged_kernel_enters_fewer(
 ) -> None:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "nothing compiled before"))
     modules = modules_entered(recorded, passed=1)
-    assert "session/static_gate.py" in modules
+    assert "session/judge_test.py" in modules
     assert len(modules) <= MOST_UNCHANGED

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.compile.adapters.handed import unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
-from pytest_gpuperf.compile.nvrtc import NVCC
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.machine_code.symbols import named_alike
+from pytest_gpuperf.compile.source import NVCC, KernelSource
 
 _HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
 """Headers that CuPy puts before the kernels that it writes itself."""
@@ -42,12 +43,8 @@ class CupyCode(NamedTuple):
 
 def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     """Read a ``RawKernel``, or the kernel ``name`` of a ``RawModule``.  Raises ``UnsupportedKernel``."""
-    is_module = hasattr(kernel, "get_function") and hasattr(kernel, "code")
-    state = _state_in_module(kernel, name) if is_module else _state(kernel, name)
-    called = state["name"]
-    if state.get("jitify"):
-        raise UnsupportedKernel(f"{called}: it is compiled with Jitify, which CuPy 15 drops: leave jitify= out")
-    cooperative = bool(state["enable_cooperative_groups"])
+    state = _state(kernel, name)
+    called, cooperative = state["name"], bool(state["enable_cooperative_groups"])
     if state["code"] is None:
         path = str(state["file_path"])
         if Path(path).suffix == ".ptx":
@@ -56,46 +53,38 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
                 "architecture (ptxas -arch=sm_90), and take the cubins with from_cubin"
             )
         return CupyCode(called, path=path, cooperative=cooperative)
+    expressions = tuple(state["name_expressions"] or ())
+    expression = next((one for one in expressions if named_alike(one, [called])), None)
+    if expression is None and expressions and called.startswith("_Z"):  # a function of a module has its symbol alone
+        raise UnsupportedKernel(
+            f"{called}: which instance it is cannot be told: give the module and the name expression, "
+            f"from_cupy(module, {expressions[0]!r})"
+        )
     text = _translated(state["code"]) if state["translate_cucomplex"] else state["code"]
     first, last = _folders(kernel)
     defaults = _FOR_NVCC if state["backend"] == NVCC else ()
-    options = (*first, *defaults, *state["options"], *last)
-    expressions = tuple(state["name_expressions"] or ())
-    if expressions and called.startswith("_Z"):
-        raise UnsupportedKernel(
-            f"{called}: a function of a RawModule knows no name expression of its own: give the module and that, "
-            f"from_cupy(module, {expressions[0]!r})"
-        )
     source = KernelSource(
-        text=text, name=called, options=options, name_expression=called if called in expressions else None,
-        compiler=state["backend"],
+        text=text, name=expression or called, options=(*first, *defaults, *state["options"], *last),
+        name_expression=expression, compiler=state["backend"],
     )  # fmt: skip
-    return CupyCode(called, source, options=tuple(state["options"]), cooperative=cooperative)
+    return CupyCode(source.name, source, options=tuple(state["options"]), cooperative=cooperative)
 
 
 def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
-    """What CuPy was given for a ``RawKernel``."""
+    """What CuPy was given for a kernel.  A module does not tell whether it translates ``cuComplex.h``: it is not."""
+    if hasattr(kernel, "get_function") and hasattr(kernel, "code"):
+        if name is None:
+            raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
+        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name, "translate_cucomplex": False}
     if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
-        raise UnsupportedKernel(
-            f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}. Give "
-            "gpuperf a function that launches it with CuPy; its time is then compared without pairs"
+        raise unsupported(
+            f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}",
+            "CuPy",
         )
     if name is not None:
         raise UnsupportedKernel(f"{kernel.name}: a RawKernel has its name; name={name!r} is for a RawModule")
     state: Mapping[str, Any] = kernel.__getstate__()
     return state
-
-
-def _state_in_module(module: Any, name: str | None) -> Mapping[str, Any]:
-    if name is None:
-        raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
-    if module.code is not None and _INCLUDES_CUCOMPLEX.search(module.code):
-        raise UnsupportedKernel(
-            f"{name}: its module includes cuComplex.h, and a RawModule does not tell whether it translates that: "
-            f'make it RawKernel(code, "{name}", translate_cucomplex=...), or hand over module.get_function("{name}"), '
-            "which needs a GPU"
-        )
-    return {key: getattr(module, key) for key in _TOLD_BY_MODULE} | {"name": name, "translate_cucomplex": False}
 
 
 def _translated(code: str) -> str:

@@ -14,7 +14,7 @@ from pytest_gpuperf.compile.adapters.handed import Handed, library
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 
-_KEEP = 'cute.compile(..., options="--keep-cubin --dump-dir FOLDER")'
+_KEEP = 'cute.compile(..., options="--keep-cubin --dump-dir FOLDER"), with a FOLDER that is there'
 _SYMBOL = re.compile(r"kernel_cutlass_(.+?)(?:_(?:tensor|ptr|Tiled|Copy|Ptr|None|object|Shape|Layout)\S*)?_\d+")
 
 
@@ -25,9 +25,14 @@ def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
     """
     several = compiled if isinstance(compiled, Sequence) and not isinstance(compiled, str) else (compiled,)
     cubins: dict[str, list[bytes]] = {}
-    symbols: list[str] = []
+    symbols = [symbol] if symbol else []
     for one in several:
-        cubin = _cubin(one)
+        cubin = getattr(one, "__cubin__", None)
+        if not isinstance(cubin, bytes) or not cubin:  # a text is the path of a file that it could not write
+            raise UnsupportedKernel(
+                f"from_cute takes what cute.compile(...) returned with its machine code, not {type(one).__name__} "
+                f"with {cubin!r}: {_KEEP}"
+            )
         found = read_cubin(cubin)
         if found.arch in cubins:
             raise UnsupportedKernel(f"from_cute was given two kernels for {found.arch}: give one for each")
@@ -35,25 +40,11 @@ def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
         symbols += found.kernels
     if not cubins:
         raise UnsupportedKernel("from_cute was given an empty list: give what cute.compile returned")
-    called = symbol or symbols[0]
+    called = readable(symbols[0])
     return Handed(
-        cubins, symbol, f"{readable(called)}, compiled by the CuTe DSL", name=name or readable(called),
+        cubins, symbol, f"{called}, compiled by the CuTe DSL", name=name or called,
         compiler=library("cutlass-dsl", "nvidia-cutlass-dsl"),
     )  # fmt: skip
-
-
-def _cubin(compiled: Any) -> bytes:
-    """The bytes that the library kept.  A text in their place is the path of a file that it could not write."""
-    if not hasattr(compiled, "__cubin__"):
-        raise UnsupportedKernel(
-            f"from_cute takes what cute.compile(...) returned, not {type(compiled).__name__}: {_KEEP}"
-        )
-    kept = compiled.__cubin__
-    if isinstance(kept, str):
-        raise UnsupportedKernel(f"{kept}: the CuTe DSL could not write its cubin there: make the folder first")
-    if not kept:
-        raise UnsupportedKernel(f"the CuTe DSL did not keep the cubin of this function: {_KEEP}")
-    return bytes(kept)
 
 
 def readable(symbol: str) -> str:

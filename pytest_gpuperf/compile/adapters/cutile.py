@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library
+from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 
@@ -32,21 +32,19 @@ def read_cutile(kernel: Any, signature: Any, architectures: Sequence[str], name:
             f"{type(kernel).__name__} and {type(signature).__name__}"
         )
     arguments = tuple(_argument(str(place), one) for place, one in enumerate(signature.parameters, start=1))
-    cubins = {arch: [_exported(export, kernel, signature, arch)] for arch in architectures}
+    cubins = {}
+    for arch in architectures:
+        content = io.BytesIO()
+        try:
+            export(kernel, [signature], content, gpu_code=arch, output_format="cubin")
+        except Exception as problem:  # of a compiler that is not this package's
+            raise UnsupportedKernel(f"cuTile cannot compile the kernel for {arch}: {problem}") from problem
+        cubins[arch] = [content.getvalue()]
     symbol = next(iter(read_cubin(cubins[architectures[0]][0]).kernels))
     return Handed(
         cubins, "", "the cubin of cuTile", arguments, compiler=library("cutile", "cuda-tile"),
         name=name or symbol.partition(_MANGLED)[0],
     )  # fmt: skip
-
-
-def _exported(export: Any, kernel: Any, signature: Any, arch: str) -> bytes:
-    content = io.BytesIO()
-    try:
-        export(kernel, [signature], content, gpu_code=arch, output_format="cubin")
-    except Exception as problem:  # of a compiler that is not this package's
-        raise UnsupportedKernel(f"cuTile cannot compile the kernel for {arch}: {problem}") from problem
-    return content.getvalue()
 
 
 def _argument(place: str, constraint: Any) -> FunctionArgument:
@@ -56,10 +54,7 @@ def _argument(place: str, constraint: Any) -> FunctionArgument:
     if kind == "ScalarConstraint":
         return FunctionArgument(place, ((_c_type(constraint.dtype), ""),))
     if kind != "ArrayConstraint":
-        raise UnsupportedKernel(
-            f"argument {place} of the cuTile kernel is a {kind}: Give gpuperf a function that calls cuda.tile.launch; "
-            "its time is then compared without pairs"
-        )
+        raise unsupported(f"argument {place} of the cuTile kernel is a {kind}", "cuTile")
     index = (_c_type(constraint.index_dtype), "")
     return FunctionArgument(place, ((f"{_c_type(constraint.dtype)}*", ""), *([index] * (2 * constraint.ndim))))
 

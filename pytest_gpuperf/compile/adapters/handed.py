@@ -13,7 +13,6 @@ from pytest_gpuperf.compile.machine_code.binary import cubin_with, ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
-POINTER_BYTES = 8
 OWN_ARCH = ""
 """In the place of an architecture: that of the cubin itself."""
 C_TYPES = {
@@ -65,37 +64,37 @@ class Handed(NamedTuple):
     """The assembler's, by architecture, where it is known."""
 
 
+def unsupported(why: str, library: str) -> UnsupportedKernel:
+    """The error of a kernel that its own library alone can compile or launch, with the remedy."""
+    return UnsupportedKernel(
+        f"{why}. Give gpuperf a function that launches it with {library}; its time is then compared without pairs"
+    )
+
+
 def binary_for(handed: Handed, arch: str) -> KernelBinary:
     """The kernel for one of the architectures of its cubins, its parameters named and typed as its arguments are.
 
     Raises ``UnsupportedKernel`` where those are others than the machine code's, and as ``ready_made``.
     """
     cubins = handed.cubins[arch]
-    symbol = handed.symbol or _only_kernel(cubins[0], handed.place)
     place = f"{handed.place} for {arch}" if arch else handed.place
-    cubin = cubins[0] if len(cubins) == 1 else cubin_with(cubins, symbol, place)
+    symbol = handed.symbol or _only_kernel(cubins[0], place)
     made = ready_made(
-        cubin, symbol, place=place, name=handed.name,
-        source=handed.source, compiler=handed.compiler, log=handed.logs.get(arch, ""), arch=arch,
+        cubin_with(cubins, symbol, place), symbol, place=place, name=handed.name, source=handed.source,
+        compiler=handed.compiler, log=handed.logs.get(arch, ""), arch=arch,
     )  # fmt: skip
-    made = msgspec.structs.replace(made, config=handed.config)
-    return made if handed.arguments is None else _with_parameters(made, handed.arguments, handed.scratch_pointers)
-
-
-def _with_parameters(made: KernelBinary, arguments: Sequence[FunctionArgument], scratch_pointers: int) -> KernelBinary:
-    own = [parameter for argument in arguments for parameter in argument.parameters]
-    told = [*own, *[("void*", "scratch memory")] * scratch_pointers]
-    hidden = made.parameters[len(own) :]
-    if len(told) != len(made.parameters) or any(one.size != POINTER_BYTES for one in hidden):
-        raise UnsupportedKernel(
-            f"{made.name}: its machine code takes {len(made.parameters)} parameters, and its arguments make "
-            f"{len(told)}. Give gpuperf a function that launches it; its time is then compared without pairs"
+    parameters = made.parameters
+    if handed.arguments is not None:
+        told = [parameter for argument in handed.arguments for parameter in argument.parameters]
+        told += [("void*", "scratch memory")] * handed.scratch_pointers
+        if len(told) != len(parameters):
+            why = f"its machine code takes {len(parameters)} parameters, and its arguments make {len(told)}"
+            raise unsupported(f"{made.name}: {why}", handed.compiler.partition(" ")[0])
+        parameters = tuple(
+            Parameter(offset=one.offset, size=one.size, type=c_type, name=name)
+            for one, (c_type, name) in zip(parameters, told, strict=True)
         )
-    named = (
-        Parameter(offset=one.offset, size=one.size, type=c_type, name=name)
-        for one, (c_type, name) in zip(made.parameters, told, strict=True)
-    )
-    return msgspec.structs.replace(made, parameters=tuple(named))
+    return msgspec.structs.replace(made, config=handed.config, parameters=parameters)
 
 
 def _only_kernel(cubin: bytes, place: str) -> str:

@@ -24,6 +24,7 @@ from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed
 from pytest_gpuperf.compile.adapters.triton import CHOICES, configuration_text
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.formatting import numbered
 
 _CACHES = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}
 """Variables that say where, and the folder of each in the temporary one."""
@@ -67,28 +68,21 @@ def read_inductor(folder: Path) -> tuple[Handed, ...]:
             f"libraries, or PyTorch's caches are turned off. {_TIMED}"
         )
     chosen = dict(_chosen(folder))
-    return tuple(_handed(_launched(cubins, chosen, defined[name]), chosen) for name, cubins in found.items())
+    kernels = []
+    for name, cubins in found.items():
+        best = [cubin for cubin in cubins if cubin.parent.name in chosen] if len(cubins) > 1 else cubins
+        if defined[name] > 1 or len(best) != 1:
+            raise UnsupportedKernel(
+                f"from_torch: {name} was compiled {len(cubins)} times, for {numbered(defined[name], 'graph')}, and it "
+                "is not known which of them is launched: compile the function to one graph, by torch.compile(..., "
+                "fullgraph=True) and without a backward pass, by PyTorch 2.9 to 2.15 with its usual caches of "
+                f"autotuning. {_TIMED}"
+            )
+        kernels.append(_handed(best[0], chosen.get(best[0].parent.name, "")))
+    return tuple(kernels)
 
 
-def _launched(cubins: list[Path], chosen: Mapping[str, str], definitions: int) -> Path:
-    """The one of the cubins of one name that is launched."""
-    name = cubins[0].stem
-    if definitions > 1:
-        raise UnsupportedKernel(
-            f"from_torch: {definitions} kernels are called {name}, one per graph that the function was compiled to: "
-            f"compile it to one, by torch.compile(..., fullgraph=True) and without a backward pass. {_TIMED}"
-        )
-    best = [cubin for cubin in cubins if cubin.parent.name in chosen] if len(cubins) > 1 else cubins
-    if len(best) != 1:
-        raise UnsupportedKernel(
-            f"from_torch: {name} was compiled {len(cubins)} times, and PyTorch does not say which of them it launches: "
-            "PyTorch 2.9 to 2.15 do, unless their autotuning caches or coordinate descent are set otherwise. "
-            f"{_TIMED}"
-        )
-    return best[0]
-
-
-def _handed(cubin: Path, chosen: Mapping[str, str]) -> Handed:
+def _handed(cubin: Path, config: str) -> Handed:
     try:
         facts = msgspec.json.decode(cubin.with_suffix(".json").read_bytes())
         name, shared_bytes, threads = facts["name"], facts["shared"], facts["num_warps"] * facts["target"]["warp_size"]
@@ -98,7 +92,7 @@ def _handed(cubin: Path, chosen: Mapping[str, str]) -> Handed:
         ) from problem
     return Handed(
         {OWN_ARCH: [cubin.read_bytes()]}, name, f"the cubin of {name}", threads=threads, shared_bytes=shared_bytes,
-        compiler=f"triton {facts.get('triton_version', '')}".strip(), config=chosen.get(cubin.parent.name, ""),
+        compiler=f"triton {facts.get('triton_version', '')}".strip(), config=config,
     )  # fmt: skip
 
 
@@ -111,6 +105,4 @@ def _chosen(folder: Path) -> Iterator[tuple[str, str]]:
             continue
         place = best.get("triton_cache_hash")
         if isinstance(place, str):
-            constants = [name for name in best if name.isupper()]
-            told = {name: best[name] for name in (*constants, *CHOICES) if best.get(name) is not None}
-            yield place, configuration_text(told, constants)
+            yield place, configuration_text({name: best[name] for name in best if name.isupper() or name in CHOICES})

@@ -8,11 +8,11 @@ metadata, null where none is needed.  What only Triton's own launcher can do is 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 
 _C_TYPES = {
@@ -21,13 +21,8 @@ _C_TYPES = {
     "fp32": "float", "fp64": "double",
 }  # fmt: skip
 """Triton's names of types whose values are known to C++; others, such as ``bf16``, go by their size alone."""
-_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion")
-"""Options that change the machine code of one source."""
 CHOICES = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of every ``triton.Config``, in the order in which they stand behind the kernel's own constants."""
-_USUAL = {"num_ctas": 1}
-"""Options at these values, others at 0, do nothing and are not told: one Triton has them and another one lacks them."""
-_REMEDY = "Give gpuperf a function that launches it with Triton; its time is then compared without pairs"
 
 
 def read_triton(compiled: Any, config: Any = None) -> Handed:
@@ -44,10 +39,12 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
     name, backend = metadata.name, metadata.target.backend
     if "cubin" not in asm:
         raise UnsupportedKernel(f"{name}: Triton compiled it for {backend}, and there is no cubin in it")
-    types = _types(src)
-    constants = dict(_constants(src))
+    constants = _constants(src)
+    types = {
+        one: "constexpr" if one in constants else src.signature.get(one, "constexpr") for one in src.fn.arg_names
+    }  # constants may lack in the signature
     for obstacle in _obstacles(metadata, types):
-        raise UnsupportedKernel(f"{name} cannot be launched without Triton: {obstacle}. {_REMEDY}")
+        raise unsupported(f"{name} cannot be launched without Triton: {obstacle}", "Triton")
     return Handed(
         cubins={OWN_ARCH: [bytes(asm["cubin"])]},
         symbol=name,
@@ -58,24 +55,17 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
         shared_bytes=metadata.shared,
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
-        source=f"{src.hash()} {[getattr(metadata, option, None) for option in _OPTIONS]}",
+        source=f"{src.hash()} {[getattr(metadata, option, None) for option in (*CHOICES, 'enable_fp_fusion')]}",
     )
 
 
-def _constants(src: Any) -> Iterator[tuple[str, Any]]:
+def _constants(src: Any) -> dict[str, Any]:
     """Values that were compiled in, by name: they are keyed by name, by position or by a path of positions."""
-    for number, name in enumerate(src.fn.arg_names):
-        for key in (name, number, (number,)):
-            if key in src.constants:
-                yield name, src.constants[key]
-                break
-
-
-def _types(src: Any) -> dict[str, Any]:
-    """Types of the function's parameters by name, in their order; constants may lack in the signature."""
-    constants = dict(_constants(src))
     return {
-        name: "constexpr" if name in constants else src.signature.get(name, "constexpr") for name in src.fn.arg_names
+        name: src.constants[key]
+        for number, name in enumerate(src.fn.arg_names)
+        for key in (name, number, (number,))
+        if key in src.constants
     }
 
 
@@ -116,7 +106,13 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
     """
     if config is None:
         return ""
-    chosen = _chosen(config)
+    told = config.all_kwargs() if callable(getattr(config, "all_kwargs", None)) else config
+    if not isinstance(told, Mapping) or not told:
+        raise BadArgument(
+            f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config, which an autotuned kernel "
+            'has once it was called, or the like by name: {"BLOCK": 1024, "num_warps": 4}'
+        )
+    chosen = {str(name): value for name, value in told.items() if value is not None}
     for name, value in chosen.items():
         compiled = constants[name] if name in constants else getattr(metadata, name, None)
         # Triton adds the warps of a specialised kernel's partitions to those that were asked for
@@ -125,25 +121,11 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
                 f"from_triton: config has {name}={value!r}, and {kernel} was compiled with {compiled!r}: the autotuner "
                 "keeps the best_config of its last call alone, so read it right after the call that compiled this"
             )
-    return configuration_text(chosen, constants.keys())
+    return configuration_text(chosen)
 
 
-def configuration_text(chosen: Mapping[str, Any], constants: Collection[str]) -> str:
-    """What was ``chosen``: ``constants`` of the kernel itself by name, then options that do something."""
-    own = sorted(name for name in chosen if name in constants)
-    options = [*CHOICES, *sorted(chosen.keys() - set(own) - set(CHOICES))]
-    told = [*own, *(name for name in options if chosen.get(name, 0) != _USUAL.get(name, 0))]
-    return ", ".join(f"{name}={chosen[name]}" for name in told if name in chosen)
-
-
-def _chosen(config: Any) -> dict[str, Any]:
-    """By name, without options that were left to Triton."""
-    found = config if isinstance(config, Mapping) else None
-    if found is None and callable(getattr(config, "all_kwargs", None)):
-        found = config.all_kwargs()
-    if not isinstance(found, Mapping) or not found:
-        raise BadArgument(
-            f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config, which an autotuned kernel "
-            'has once it was called, or the like by name: {"BLOCK": 1024, "num_warps": 4}'
-        )
-    return {str(name): value for name, value in found.items() if value is not None}
+def configuration_text(chosen: Mapping[str, Any]) -> str:
+    """What was ``chosen``: constants by name, then options.  What does nothing is left out: not every Triton has it."""
+    names = [*sorted(chosen.keys() - set(CHOICES)), *(name for name in CHOICES if name in chosen)]
+    told = (name for name in names if chosen[name] and (name, chosen[name]) != ("num_ctas", 1))
+    return ", ".join(f"{name}={chosen[name]}" for name in told)

@@ -5,7 +5,6 @@ Instructions are read by nvdisasm, but for machine code whose hash is on record:
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from pytest_gpuperf.compile.machine_code.sass import (
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, parameter_types, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
+from pytest_gpuperf.compile.source import hash_of_source
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary, StaticProfile
 
@@ -179,7 +179,7 @@ def ready_made(
         cubin=cubin,
         name=name or readable(symbol),
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
-        source_hash=hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest() if source else "",
+        source_hash=hash_of_source(source) if source else "",
     )
 
 

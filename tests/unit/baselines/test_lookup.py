@@ -1,4 +1,4 @@
-"""Which static record a workload is compared with, also where its name does not lead to it."""
+"""Which static record a workload is compared with, also where its name does not lead to it; and what was renamed."""
 
 from __future__ import annotations
 
@@ -7,28 +7,35 @@ from pathlib import Path
 import msgspec
 import pytest
 from baseline_samples import NVRTC, make_key, make_static
+from record_samples import identity_of, records_of
 
-from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline
+from pytest_gpuperf.baselines.lookup import (
+    move_command,
+    of_same_kernel,
+    records_stood_for,
+    renamed_workloads,
+    static_baseline,
+)
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.time_record import WorkloadRecords
 
-ARCH = "sm_90"
-KERNEL = make_static().kernel
+ARCH, K = "sm_90", make_static().kernel
 
 
-def static(code: str, kernel: str = KERNEL) -> StaticRecord:
+def static(code: str, kernel: str = K) -> StaticRecord:
     record = make_static()
     return msgspec.structs.replace(
         record, kernel=kernel, profile=msgspec.structs.replace(record.profile, code_hash=code * 64)
     )
 
 
-def workload(name: str, record: StaticRecord | None, *, launched: bool = False) -> WorkloadEvidence:
-    return WorkloadEvidence(
-        key=make_key(workload=name), static={} if record is None else {ARCH: record}, toolchain=NVRTC, launched=launched
-    )
+def workload(name: str, code: str, *, launched: bool = False) -> WorkloadEvidence:
+    """Without a ``code`` a callable."""
+    records = {ARCH: static(code)} if code else {}
+    return WorkloadEvidence(key=make_key(workload=name), static=records, toolchain=NVRTC, launched=launched)
 
 
 @pytest.fixture
@@ -36,82 +43,113 @@ def store(tmp_path: Path) -> BaselineStore:
     return BaselineStore(tmp_path)
 
 
-def found(store: BaselineStore, work: WorkloadEvidence, *others: WorkloadEvidence) -> StaticRecord | None:
-    return static_baseline(store, ARCH, NVRTC, work, [work, *others])
+def on_record(store: BaselineStore, records: dict[str, str]) -> None:
+    """Codes by the workloads' names; of another kernel after a colon."""
+    static_of = {name: static(*code.split(":")) for name, code in records.items()}
+    store.write(Update(static={(ARCH, NVRTC, make_key(workload=name)): one for name, one in static_of.items()}))
 
 
-def on_record(store: BaselineStore, **records: StaticRecord) -> None:
-    store.write(Update(static={(ARCH, NVRTC, make_key(workload=name)): one for name, one in records.items()}))
-
-
-def test_a_launched_workload_has_the_record_of_its_name(store: BaselineStore) -> None:
-    on_record(store, mine=static("a"), other=static("b"))
-    assert found(store, workload("mine", static("b"), launched=True)) == static("a")
-    assert found(store, workload("new", static("b"), launched=True)) is None
-
-
-def test_a_workload_without_machine_code_for_the_architecture_has_the_record_of_its_name(store: BaselineStore) -> None:
-    on_record(store, mine=static("a"))
-    assert found(store, workload("mine", None)) == static("a")
-
-
-def test_the_same_code_counts_more_than_the_name(store: BaselineStore) -> None:
-    on_record(store, **{KERNEL: static("a"), f"{KERNEL} [-DX]": static("b")})
-    assert found(store, workload(KERNEL, static("b"))) == static("b")
-
-
-def test_changed_code_is_compared_with_the_record_of_its_name(store: BaselineStore) -> None:
-    on_record(store, **{"a first one": static("a"), KERNEL: static("b")})
-    assert found(store, workload(KERNEL, static("c"))) == static("b")
-
-
-def test_a_kernel_whose_launch_was_not_reached_has_the_record_of_its_workload(store: BaselineStore) -> None:
-    on_record(store, fast=static("a"))
-    assert found(store, workload(KERNEL, static("b"))) == static("a")
-
-
-def test_records_of_other_kernels_are_not_taken(store: BaselineStore) -> None:
-    on_record(store, other=static("a", kernel="another"))
-    assert found(store, workload(KERNEL, static("a"))) is None
-
-
-def test_a_changed_option_leads_to_the_record_that_is_left(store: BaselineStore) -> None:
-    on_record(store, **{f"{KERNEL} [-DX=1]": static("a"), f"{KERNEL} [-DY]": static("b")})
-    changed, kept = workload(f"{KERNEL} [-DX=2]", static("c")), workload(f"{KERNEL} [-DY]", static("b"))
-    assert found(store, changed, kept) == static("a")
-    assert found(store, kept, changed) == static("b")
-
-
-def test_a_record_whose_name_or_code_another_workload_has_is_not_left(store: BaselineStore) -> None:
-    on_record(store, **{KERNEL: static("a")})
-    new = workload(f"{KERNEL} [-DX]", static("b"))
-    assert found(store, new, workload(KERNEL, static("c"))) is None
-    assert found(store, new, workload("mine", static("a"), launched=True)) is None
-
-
-def test_a_record_of_ones_own_name_whose_code_another_workload_has_is_not_its_own(store: BaselineStore) -> None:
-    on_record(store, **{KERNEL: static("a"), "old": static("b")})
-    other = workload(f"{KERNEL} [-DX]", static("a"))
-    assert found(store, workload(KERNEL, static("c")), other) == static("b")
-
-
-def test_a_callable_of_the_name_stands_for_no_machine_code(store: BaselineStore) -> None:
-    on_record(store, **{KERNEL: static("a")})
-    callable_of_the_name = workload(KERNEL, None, launched=True)
-    assert found(store, workload(f"{KERNEL} [kernel]", static("b")), callable_of_the_name) == static("a")
+@pytest.mark.parametrize(
+    ("records", "work", "others", "expected"),
+    [
+        pytest.param({"mine": "a", "other": "b"}, ("mine", "b", True), [], "a", id="a launched one has its name's"),
+        pytest.param({"mine": "a"}, ("new", "a", True), [], None, id="or none"),
+        pytest.param({"mine": "a"}, ("mine", ""), [], "a", id="without machine code its name's"),
+        pytest.param({K: "a", f"{K} [-DX]": "b"}, (K, "b"), [], "b", id="code counts more than the name"),
+        pytest.param({"first": "a", K: "b"}, (K, "c"), [], "b", id="changed code has its name's"),
+        pytest.param({"fast": "a"}, (K, "b"), [], "a", id="its launch was not reached"),
+        pytest.param({"other": "a:another"}, (K, "a"), [], None, id="another kernel"),
+        pytest.param(
+            {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DX=2]", "c"), [("k [-DY]", "b")], "a", id="the one that is left"
+        ),
+        pytest.param(
+            {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DY]", "b"), [("k [-DX=2]", "c")], "b", id="beside it its own"
+        ),
+        pytest.param({K: "a"}, ("new", "b"), [(K, "c")], None, id="another has its name"),
+        pytest.param({K: "a"}, ("new", "b"), [("mine", "a", True)], None, id="another has its code"),
+        pytest.param({K: "a", "old": "b"}, (K, "c"), [("new", "a")], "b", id="another has the code of its name's"),
+        pytest.param({K: "a"}, (f"{K} [kernel]", "b"), [(K, "", True)], "a", id="a callable has no machine code"),
+    ],
+)
+def test_record_that_a_workload_is_compared_with(store, records, work, others, expected) -> None:  # type: ignore[no-untyped-def]
+    """A workload is its name and code, and whether it was launched."""
+    on_record(store, records)
+    mine, *rest = (workload(*one[:2], launched=one[2:] == (True,)) for one in (work, *others))
+    found = static_baseline(store, ARCH, NVRTC, mine, [mine, *rest])
+    assert found == (None if expected is None else static(expected))
 
 
 def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(store: BaselineStore) -> None:
-    on_record(store, fast=static("a"), slow=static("a"), met=static("a"), other=static("b"))
+    on_record(store, {"fast": "a", "slow": "a", "met": "a", "other": "b"})
 
     def stood_for(work: WorkloadEvidence, old: StaticRecord | None) -> list[str]:
-        works = [work, workload("met", static("a"), launched=True)]
+        works = [work, workload("met", "a", launched=True)]
         return [key.workload for key in records_stood_for(store, ARCH, work, old, works)]
 
-    kernel = workload(KERNEL, static("c"))
+    kernel = workload(K, "c")
     assert stood_for(kernel, static("a")) == ["fast", "slow"]
-    assert stood_for(kernel, None) == [KERNEL]
-    assert stood_for(workload("fast", static("c"), launched=True), static("a")) == ["fast"]
-    on_record(store, **{KERNEL: static("a")})
+    assert stood_for(kernel, None) == [K]
+    assert stood_for(workload("fast", "c", launched=True), static("a")) == ["fast"]
+    on_record(store, {K: "a"})
     store.forget()
-    assert stood_for(kernel, static("a")) == [KERNEL]
+    assert stood_for(kernel, static("a")) == [K]
+
+
+# --- renamed workloads ----------------------------------------------------------------------------
+
+
+def key(test: str, workload: str = "k", module: str = "test_a.py") -> Key:
+    return Key(module=module, test=test, workload=workload)
+
+
+SAME, OTHER_CODE, OTHER_BLOCK = records_of(), records_of(code="d1" * 32), records_of(block=(64, 1, 1))
+SEVEN, EIGHT = (records_of(identity=identity_of(f"int32={value}")) for value in (7, 8))
+CALLABLE = records_of(identity=msgspec.structs.replace(identity_of(), code=""), static=False)
+A, B, OF_B = key("test_a"), key("test_b"), key("test_a", module="test_b.py")
+ONE, TWO, THREE = ([key(f"test_{test}[{size}]") for test in "ab"] for size in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("gone", "new", "renamed"),
+    [
+        pytest.param({A: SAME}, {B: SAME}, {B: A}, id="test"),
+        pytest.param({A: SAME, B: SAME}, {OF_B: SAME}, {OF_B: A}, id="file: same name first"),
+        pytest.param({A: SAME}, {key("test_a", "b"): SAME}, {key("test_a", "b"): A}, id="workload"),
+        pytest.param({A: SAME}, {B: OTHER_CODE}, {}, id="other code"),
+        pytest.param({A: SAME}, {B: OTHER_BLOCK}, {}, id="other launch"),
+        pytest.param({A: SEVEN}, {B: EIGHT}, {}, id="other arguments"),
+        pytest.param({A: SEVEN}, {B: SEVEN}, {B: A}, id="same arguments"),
+        pytest.param({A: CALLABLE}, {B: CALLABLE}, {}, id="callable"),
+        pytest.param(
+            {one[0]: SAME for one in (ONE, TWO, THREE)}, {THREE[1]: SAME, TWO[1]: SAME},
+            {THREE[1]: THREE[0], TWO[1]: TWO[0]}, id="parameters tell equal code apart",
+        ),
+        pytest.param({TWO[0]: SAME}, {ONE[1]: SAME, TWO[1]: SAME}, {ONE[1]: TWO[0]}, id="none moves twice"),
+    ],
+)  # fmt: skip
+def test_renamed_workload(
+    gone: dict[Key, WorkloadRecords], new: dict[Key, WorkloadRecords], renamed: dict[Key, Key]
+) -> None:
+    assert renamed_workloads(gone, new) == renamed
+
+
+def test_kernel_of_same_name_is_found_near_by() -> None:
+    """In its module, and in another one under the same names."""
+    far = key("test_c", module="test_b.py")
+    moved = key("test_b", module="test_b.py")
+    assert of_same_kernel(B, OTHER_CODE, {A: SAME, moved: SAME, far: SAME}) == [A, moved]
+    assert of_same_kernel(B, WorkloadRecords({}, {}), {A: WorkloadRecords({}, {})}) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (A, B, "test_a.py::test_a test_a.py::test_b"),
+        (A, OF_B, "test_a.py test_b.py"),
+        (key("test_a[1]"), key("test_b[1]"), "test_a.py::test_a test_a.py::test_b"),
+        (key("test_a[1]"), key("test_a[2]"), "'test_a.py::test_a[1]' 'test_a.py::test_a[2]'"),
+        (A, key("test_a", "b"), "'test_a.py::test_a [k]' 'test_a.py::test_a [b]'"),
+    ],
+)
+def test_move_command_takes_along_what_was_renamed_alike(old: Key, new: Key, words: str) -> None:
+    assert move_command(old, new) == f"gpuperf baselines mv {words}"

@@ -19,7 +19,7 @@ BESIDE = Beside(memory_bytes=4096, host=make_host_time())
 
 def after(old: Records, update: Update) -> Records:
     ((_, part),) = update.by_file().items()
-    return merged(old, part)
+    return merged(old, *part)
 
 
 def recorded(old: Records, record: TimeRecord) -> Records:
@@ -53,23 +53,10 @@ def test_rounds_are_in_the_order_of_their_sessions() -> None:
 )
 def test_rounds_of_equal_work_are_joined(changes: dict[str, object], sessions: int) -> None:
     first, second = make_session(1), make_session(2)
-    old = recorded(NONE, make_time(first, counters={"dram": 5.0}))
-    new = recorded(old, make_time(second, **changes))[NAME]
-    assert len({entry.session for entry in new.rounds}) == sessions
-    assert new.counters == ({"dram": 5.0} if set(changes) <= {"timer"} else {})
-
-
-def test_new_counters_join_those_on_record() -> None:
-    first, second = make_session(1), make_session(2)
     old = recorded(NONE, make_time(first, counters={"dram": 5.0, "inst": 6.0}))
-    new = recorded(old, make_time(second, counters={"inst": 7.0}))
-    assert new[NAME].counters == {"dram": 5.0, "inst": 7.0}
-
-
-def test_a_recording_without_figures_keeps_those_on_record() -> None:
-    session = make_session()
-    old = recorded(NONE, make_time(session, beside=BESIDE))
-    assert recorded(old, make_time(session, identity=OTHER))[NAME].beside == old[NAME].beside
+    new = recorded(old, make_time(second, counters={"inst": 7.0}, **changes))[NAME]
+    assert len({entry.session for entry in new.rounds}) == sessions
+    assert new.counters == ({"dram": 5.0, "inst": 7.0} if set(changes) <= {"timer"} else {"inst": 7.0})
 
 
 def test_figures_take_the_place_of_their_kind_alone() -> None:
@@ -79,6 +66,7 @@ def test_figures_take_the_place_of_their_kind_alone() -> None:
     new = recorded(old, given)[NAME]
     assert (new.counters, new.rounds) == ({"dram": 6.0}, old[NAME].rounds)
     assert new.beside == msgspec.structs.replace(BESIDE, memory_bytes=8192, accuracy=1.5)
+    assert recorded(old, make_time(session, identity=OTHER))[NAME].beside == old[NAME].beside
 
 
 def test_a_round_of_a_session_that_the_update_lacks_is_refused() -> None:

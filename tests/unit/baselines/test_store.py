@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from baseline_samples import (
     time_update,
 )
 
+from pytest_gpuperf.baselines import cubin_store
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
 from pytest_gpuperf.baselines.merging import Update
@@ -26,6 +28,7 @@ from pytest_gpuperf.baselines.store import Baselines, BaselineStore
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 FILE = "sm_90/example_suite/test_transpose.jsonl"
+SWELLS = lzma.compress(bytes(64 << 20), lzma.FORMAT_ALONE, filters=cubin_store._FILTERS)
 
 
 @pytest.fixture
@@ -86,13 +89,6 @@ def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> Non
     assert store.compilers("sm_90", make_key(workload="naive")) == ()
 
 
-def test_targets_are_architectures_by_number_then_gpu_models(store: BaselineStore) -> None:
-    archs = ("sm_120", "sm_90", "sm_100f", "sm_80")
-    store.write(time_update(make_session()))
-    store.write(Update(static={(arch, NVRTC, make_key()): make_static() for arch in archs}))
-    assert store.targets() == ("sm_80", "sm_90", "sm_100f", "sm_120", H200)
-
-
 def test_recording_unchanged_evidence_changes_no_byte(store: BaselineStore, root: Path) -> None:
     for update in (static_update(), time_update(make_session())):
         store.write(update)
@@ -108,13 +104,8 @@ def test_an_update_rewrites_its_own_workload_only(store: BaselineStore, root: Pa
     assert store.write(static_update(make_static(registers=40), key=other)) == [root / FILE]
     assert store.static("sm_90", other, NVRTC) == make_static(registers=40)
     assert store.static("sm_90", make_key(), NVRTC) == make_static()
-
-
-def test_files_are_read_once_and_again_after_a_write(store: BaselineStore, root: Path) -> None:
-    store.write(static_update())
-    assert store.static("sm_90", make_key(), NVRTC) == make_static()
     (root / FILE).unlink()
-    assert store.static("sm_90", make_key(), NVRTC) == make_static()
+    assert store.static("sm_90", make_key(), NVRTC) == make_static(), "it is read once"
     store.forget()
     assert store.static("sm_90", make_key(), NVRTC) is None
 
@@ -123,18 +114,14 @@ def test_removed_records_go_with_their_machine_code(store: BaselineStore, root: 
     session, other = make_session(), make_key(module="test_other.py")
     store.write(time_update(session))
     store.write(static_update(key=other))
+    store.write(Update(cubins=[b"another"]))
+    assert len(stored_cubins(root)) == 2, "an update that removes nothing keeps unused machine code"
+    store.write(Update(removed=[]))
+    assert list(stored_cubins(root).values()) == [SHA]
     store.write(Update(removed=[(H200, make_key())]))
     assert sorted(contents(root)) == ["manifest.json", "sm_90/test_other.jsonl"]
     assert not (root / "cubins").exists()
     assert stored_cubins(root) == {}
-
-
-def test_an_update_that_removes_nothing_keeps_unused_machine_code(store: BaselineStore, root: Path) -> None:
-    store.write(time_update(make_session()))
-    store.write(Update(cubins=[b"another"]))
-    assert len(stored_cubins(root)) == 2
-    store.write(Update(removed=[]))
-    assert list(stored_cubins(root).values()) == [SHA]
 
 
 @pytest.mark.parametrize(
@@ -168,11 +155,15 @@ def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -
 
 def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
     store.write(static_update())
+    for arch in ("sm_120", "sm_100f"):
+        store.write(Update(static={(arch, NVRTC, make_key()): make_static()}))
+    store.write(time_update(make_session()))
     for name in ("README.jsonl", "Notes/test_x.jsonl", "sm_90/notes.txt", "sm_90/.jsonl", "sm_80/readme.txt"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text("hello")
     store.forget()
-    assert (store.targets(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
+    assert store.targets() == ("sm_90", "sm_100f", "sm_120", H200), "architectures by number, then GPU models"
+    assert store.keys("sm_90") == (make_key(),)
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -183,7 +174,7 @@ def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
     [
         (CUBIN, "cannot be read"), (compressed(CUBIN)[:-1], "it is cut off"),
         (compressed(CUBIN) + b"x", "something follows its end"), (compressed(b"another"), "does not match the name"),
-        (compressed(bytes(64 << 20)), "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
+        (SWELLS, "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
     ],
     ids=["plain", "cut", "more", "another", "swells", "large"],
 )  # fmt: skip
@@ -198,15 +189,12 @@ def test_altered_machine_code_is_refused_and_replaced_by_an_update(
     assert store.cubin(SHA) == CUBIN
 
 
-def test_missing_machine_code_is_named_with_the_remedy(store: BaselineStore) -> None:
+def test_machine_code_that_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
     with pytest.raises(MissingCubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)
-
-
-@pytest.mark.parametrize("name", ["", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"])
-def test_only_a_sha256_names_a_cubin(store: BaselineStore, name: str) -> None:
-    with pytest.raises(CubinError, match="is no SHA-256"):
-        store.cubin(name)
+    for name in ("", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"):
+        with pytest.raises(CubinError, match="is no SHA-256"):
+            store.cubin(name)
 
 
 # --- a folder that anybody may have made ---------------------------------------------------------

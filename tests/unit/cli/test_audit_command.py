@@ -66,11 +66,6 @@ def unwrapped(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def test_the_same_wheel_twice_has_no_difference(audit: Audit) -> None:
-    one = release("a", built())
-    assert audit(one, "--against", one) == (0, "6 UNCHANGED\n")
-
-
 def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit: Audit) -> None:
     old, new = release("a", built()), release("b", built(LARGE), "1.1")
     status, said = audit(new, "--against", old)
@@ -81,32 +76,30 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
 
 
-def test_bare_cubins_of_a_wheel_are_compared(audit: Audit) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "status", "words"),
+    [
+        ([TEXT], [TEXT], 0, "6 UNCHANGED"), ([LARGE], [TEXT], 0, "BETTER on sm_80, sm_90: stack frame 24 -> 0 bytes"),
+        ([TEXT], [TEXT, "-DFACTOR=*2.0f"], 0, "4 SAME, 2 UNCHANGED"),
+        ([TEXT], [TEXT, "-DFACTOR=*2.1"], 1, "instructions: fp64 0 ->"),
+    ],
+    ids=["the same", "better", "other code with equal figures", "a double that appears"],
+)  # fmt: skip
+def test_two_builds_are_compared(audit: Audit, old: list[str], new: list[str], status: int, words: str) -> None:
+    found, said = audit(release("b", built(*new)), "--against", release("a", built(*old)))
+    assert (found, words in unwrapped(said)) == (status, True)
+
+
+def test_files_that_are_no_wheels_are_compared_whatever_their_names(audit: Audit) -> None:
     def cubins(text: str) -> dict[str, bytes]:
         return {f"p/{arch}.cubin": cubin_of(text, "copy", arch, "-DFACTOR=", "-DNEW=5") for arch in ARCHS}
 
-    old, new = release("a", cubins(TEXT)), release("b", cubins(LARGE))
-    status, said = audit(new, "--against", old)
-    assert status == 1
-    assert "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
-
-
-def test_the_other_way_round_it_is_better_and_passes(audit: Audit) -> None:
-    status, said = audit(release("b", built()), "--against", release("a", built(LARGE)))
-    assert status == 0
-    assert "BETTER on sm_80, sm_90: stack frame 24 -> 0 bytes" in unwrapped(said)
-
-
-def test_other_code_with_equal_figures_is_counted_alone(audit: Audit) -> None:
-    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.0f"))
-    assert audit(new, "--against", old) == (0, "4 SAME, 2 UNCHANGED\n")
-
-
-def test_a_double_that_appears_is_seen_in_the_instructions(audit: Audit) -> None:
-    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
-    status, said = audit(new, "--against", old)
-    assert status == 1
-    assert "instructions: fp64 0 ->" in unwrapped(said)
+    status, said = audit(release("b", cubins(LARGE)), "--against", release("a", cubins(TEXT)))
+    assert (status, "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)) == (1, True)
+    Path("old.so").write_bytes(built())
+    Path("new.so").write_bytes(built(LARGE))
+    status, said = audit("new.so", "--against", "old.so")
+    assert (status, said.startswith("new.so\n")) == (1, True)
 
 
 def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +176,6 @@ def test_architectures_and_files_that_came_and_went_are_named_once(audit: Audit)
         "p/c.so for sm_90: new, with 3 kernels",
         "3 UNCHANGED",
     ]
-
-
-def test_two_libraries_of_different_names_are_compared_with_each_other(audit: Audit) -> None:
-    Path("old.so").write_bytes(built())
-    Path("new.so").write_bytes(built(LARGE))
-    status, said = audit("new.so", "--against", "old.so")
-    assert status == 1
-    assert said.startswith("new.so\n")
 
 
 def test_a_comparison_of_nothing_does_not_pass(audit: Audit) -> None:

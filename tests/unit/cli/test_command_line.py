@@ -55,45 +55,21 @@ def test_help_names_every_argument_in_capitals_and_begins_with_a_verb():
     assert first["history"] == "show"
 
 
-def test_doctor_is_content_without_a_gpu(found, capsys):
-    found += [
-        ProbeResult("static", "NVRTC", "ok", "13.0.88"),
-        ProbeResult("time", "driver", "missing", "none", required=True),
-    ]
-    assert command_line.main(["doctor"]) == 0
-    assert "Can be measured here: static yes, time no" in capsys.readouterr().out
-
-
-def test_doctor_is_not_content_without_a_compiler(found, capsys):
-    found.append(ProbeResult("static", "NVRTC", "missing", "not installed", "install it", required=True))
-    assert command_line.main(["doctor"]) == 1
-    assert "-> install it" in capsys.readouterr().out
-
-
-def test_doctor_speaks_json(found, capsys):
+@pytest.mark.parametrize(
+    ("area", "status", "says"),
+    [("time", 0, "Can be measured here: static yes, time no"), ("static", 1, "-> install it")],
+)
+def test_doctor_is_content_without_a_gpu_and_not_without_a_compiler(found, capsys, area, status, says):
     found.append(ProbeResult("static", "NVRTC", "ok", "13.0.88"))
-    assert command_line.main(["doctor", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["findings"][0]["name"] == "NVRTC"
+    found.append(ProbeResult(area, "it", "missing", "none", "install it", required=True))
+    assert command_line.main(["doctor"]) == status
+    assert says in capsys.readouterr().out
 
 
 def test_doctor_examines_the_real_machine_whatever_it_lacks(capsys):
     assert command_line.main(["doctor", "--json"]) in (0, 1)
     document = json.loads(capsys.readouterr().out)
     assert {finding["area"] for finding in document["findings"]} == {"static", "time", "counters"}
-
-
-@pytest.mark.parametrize("there", [False, True], ids=["nothing", "a file"])
-def test_baselines_of_a_folder_that_does_not_exist_are_refused(tmp_path, monkeypatch, capsys, there):
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "baselnes"
-    if there:
-        folder.touch()
-    assert command_line.main(["baselines", "--baselines", str(folder)]) == 1
-    written = capsys.readouterr()
-    assert written.err == (
-        f"gpuperf baselines: there is no folder {folder}: name that of the baselines with --baselines DIR\n"
-    )
-    assert written.out == ""
 
 
 @pytest.mark.parametrize("lines", [1, 10_000], ids=["flushed at the end", "more than a pipe holds"])

@@ -188,7 +188,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ran: list[str] = []
     real = compiler.compile_cubin
 
-    def counted(program: nvrtc_module.Program, arch: str) -> nvrtc_module.Compiled:
+    def counted(program: KernelSource, arch: str) -> nvrtc_module.Compiled:
         ran.append(arch)
         return real(program, arch)
 
@@ -432,7 +432,7 @@ def test_an_architecture_without_limits_is_refused_before_compiling(compiled: li
 
 
 def test_an_architecture_that_this_compiler_lacks_lists_those_it_has() -> None:
-    program = nvrtc_module.Program(TEXT, "k.cu", "k.cu", ())
+    program = KernelSource(TEXT, "copy")
     with pytest.raises(UnknownArchitecture, match="to this NVRTC; known: sm_75"):
         nvrtc_module.compile_cubin(program, "sm_50")
 

@@ -10,7 +10,7 @@ from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
 from pytest_gpuperf.compile.machine_code import sass
-from pytest_gpuperf.compile.nvrtc import Compiled, Program
+from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 
@@ -52,9 +52,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     ran: list[str | None] = []
     real = compiler.compile_cubin
 
-    def counted(program: Program, arch: str) -> Compiled:
-        ran.append(program.expression)
-        return real(program, arch)
+    def counted(source: KernelSource, arch: str) -> Compiled:
+        ran.append(source.expression)
+        return real(source, arch)
 
     monkeypatch.setattr(compiler, "compile_cubin", counted)
     return ran

@@ -6,8 +6,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.compiler_options import INCLUDE, PRE_INCLUDE, accepted, values, without_folders
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import INCLUDE, PRE_INCLUDE, KernelSource, values, without_folders
 
 TEXT = 'extern "C" __global__ void work(float* x) { for (int i = 0; i < TILE; i++) x[i] *= 2; }'
 
@@ -47,12 +46,12 @@ def test_headers_that_are_included_first_are_found(given: list[str]) -> None:
 )  # fmt: skip
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(option: str) -> None:
     with pytest.raises(BadOption, match=r"cannot be used here: \w+"):
-        accepted([option])
+        KernelSource("", "k", options=(option,)).check_options()
 
 
 @pytest.mark.parametrize("option", ["-rdc=false", "-DARCH=3", "-DOPTF", "-G", "--something-new=7"])
 def test_other_options_are_passed_on(option: str) -> None:
-    assert accepted([option]) == (option,)
+    KernelSource("", "k", options=(option,)).check_options()
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_what_is_no_signature_is_refused(signature: Any) -> None:
 def test_arguments_that_are_no_arrays_or_numbers_are_refused(kind: str) -> None:
     signature = RecordedSignature("cutile-scale-1.7.0")
     signature.parameters = (*signature.parameters[:1], type(kind, (), {})())
-    with pytest.raises(UnsupportedKernel, match=f"argument 2 .* is a {kind}: Give gpuperf a function that calls"):
+    with pytest.raises(UnsupportedKernel, match=f"argument 2 .* is a {kind}. Give gpuperf a function that launches it"):
         read_cutile(SimpleNamespace(), signature, ["sm_90"])
 
 

@@ -12,7 +12,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
 from pytest_gpuperf.compile.machine_code.binary import ready_made
-from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -197,7 +197,7 @@ def test_a_function_that_is_nowhere_defined_is_told() -> None:
 def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
     declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
     text = declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);")
-    unlinked = compile_cubin(Program(text, "a.cu", "a.cu", ("--relocatable-device-code=true",)), "sm_90").cubin
+    unlinked = compile_cubin(KernelSource(text, "work", options=("--relocatable-device-code=true",)), "sm_90").cubin
     with pytest.raises(BadCubin, match=r"^a\.cubin: it is not linked, it lacks cudaLaunchDeviceV2_ptsz: kernels that"):
         ready_made(unlinked, "work", place="a.cubin")
 

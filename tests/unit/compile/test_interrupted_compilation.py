@@ -13,14 +13,15 @@ from pytest_gpuperf.compile.toolkit import leave_interrupts_alone, nvrtc_binding
 
 COMPILING = """
 import os, signal, sys, threading
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import compile_cubin
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 nvrtc_bindings()
 
 def compiled(body=""):
-    compile_cubin(Program('extern "C" __global__ void k() {' + body + "}", "k.cu", "k.cu", ()), "sm_90")
+    compile_cubin(KernelSource('extern "C" __global__ void k() {' + body + "}", "k"), "sm_90")
 """
 LONG = """
 many = ";" * 8_000_000

@@ -72,7 +72,7 @@ def test_a_compiler_without_its_builtins(monkeypatch: pytest.MonkeyPatch) -> Non
     failed = (bindings.nvrtcResult.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE,)
     monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda *_: failed)
     with pytest.raises(ToolchainMissing, match="libnvrtc-builtins"):
-        nvrtc.compile_cubin(nvrtc.Program("", "k.cu", "k.cu", ()), "sm_90")
+        nvrtc.compile_cubin(KernelSource("", "k"), "sm_90")
 
 
 def test_without_a_finder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,6 @@ class FakeCupy:
             runtimeGetVersion=lambda: 13020,
             driverGetVersion=lambda: 12040,
             deviceSynchronize=self._synchronize,
-            memGetInfo=lambda: (30 << 30, 80 << 30),
             streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
         )
         self.unfinished: dict[int, int] = {}

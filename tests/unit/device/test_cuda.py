@@ -17,12 +17,11 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.device import cuda, facts
+from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.facts import Nvml, read_facts
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
-from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -178,19 +177,6 @@ def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
     device.release_unused()
     assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
-
-
-def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda_of_torch = SimpleNamespace(
-        is_initialized=lambda: True, memory_reserved=lambda: 4 << 30,
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
-    monkeypatch.setattr(facts, "strangers", lambda pids: [pid for pid in pids if pid == 1])
-    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11"))
-    cupy.held = 1 << 30
-    memory = use.now()
-    assert memory.torch >> 30 == 4
-    assert memory.others == 2 << 30
 
 
 @pytest.mark.parametrize("imported", [True, False])

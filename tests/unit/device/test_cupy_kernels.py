@@ -78,17 +78,23 @@ def test_a_template_of_a_module_is_known_by_its_name_expression(version: str) ->
     assert compile_kernel(source, "sm_90").name == "copy<int>"
 
 
+def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() -> None:
+    """A RawModule of CuPy 14 gives it the symbol for a name, and the name expressions of the whole module."""
+    expressions = ["copy<int>", "copy< float >"]
+    code = read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=expressions))
+    assert code.source is not None
+    assert (code.name, code.source.expression) == ("copy< float >", "copy< float >")
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: read_cupy(raw("scale", jitify=True)), "scale: it is compiled with Jitify, which CuPy 15 drops"),
         (lambda: read_cupy(raw("scale"), "other"), "a RawKernel has its name; name='other' is for a RawModule"),
         (
-            lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<float>"])),
-            "give the module and that, from_cupy\\(module, 'copy<float>'\\)",
+            lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
+            "give the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
         ),
         (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
-        (lambda: read_cupy(module("complex"), "conj"), r"translate_cucomplex=\.\.\.\), or hand over module.get_fun"),
         (lambda: read_cupy(module("ptx"), "scale"), "the PTX kernels/scale.ptx of it, .* with from_cubin"),
         (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED}"),
         (lambda: read_cupy(print), "not builtin_function_or_method"),

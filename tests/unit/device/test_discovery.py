@@ -102,7 +102,6 @@ def test_a_driver_too_old_for_cupys_cuda() -> None:
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (0, "lists no GPU"),
         (FakeError("cudaErrorNoDevice: no CUDA-capable device is detected"), "CUDA does not start (cudaErrorNoDevice"),
         (FakeError("cudaErrorSystemNotReady"), "CUDA does not start (cudaErrorSystemNotReady)"),
     ],

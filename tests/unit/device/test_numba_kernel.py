@@ -171,7 +171,7 @@ def test_signatures_that_are_no_types_or_too_few_are_refused(numba: NumbaCuda) -
     dispatcher = numba.dispatcher("axpy")
     with pytest.raises(UnsupportedKernel, match=r"its signature is 'void\(float32\)': .* of Numba's types"):
         read_numba(dispatcher, "void(float32)", ["sm_90"])
-    with pytest.raises(UnsupportedKernel, match="axpy takes 3 arguments, and its signature has 2"):
+    with pytest.raises(UnsupportedKernel, match=r"axpy takes 3 arguments, and its signature is \("):
         read_numba(dispatcher, numba.signature("axpy")[:2], ["sm_90"])
     with_return = NumbaType(name="none(...)", args=numba.signature("axpy"))
     assert len(read_numba(dispatcher, with_return, ["sm_90"]).arguments or ()) == 3
@@ -182,10 +182,5 @@ def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: Numb
     ptx["sm_90"] = ptx["sm_90"].replace("\tret;", "\tcall.uni sync, ();\n\tret;").replace(
         ".visible .entry", ".extern .func sync ();\n.visible .entry"
     )  # fmt: skip
-    with pytest.raises(UnsupportedKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*g{UNPAIRED[1:]}"):
+    with pytest.raises(UnsupportedKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*{UNPAIRED}"):
         kernel_of(numba, "axpy")
-
-
-def test_a_variant_of_an_architecture_is_refused_with_the_plain_one(numba: NumbaCuda) -> None:
-    with pytest.raises(UnsupportedKernel, match=r'sm_90a is a variant, .* from_numba\(\.\.\., arch="sm_90"\)'):
-        read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), ["sm_90a"])

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import INSTALL, Ncu
 from pytest_gpuperf.doctor.findings import HostMachine
 
 
@@ -30,15 +27,15 @@ class FakeNvml(ModuleType):
     def __init__(self, *, count: int = 1, cuda: int = 13000, mig: int | None = 0, pids: tuple[int, ...] | None = ()):
         super().__init__("pynvml")
         self.count, self.cuda, self.mig, self.pids = count, cuda, mig, pids
-        self.fails: dict[str, str] = {}
+        self.fails = ""
         self.open = 0
 
-    def _may_fail(self, name: str) -> None:
-        if name in self.fails:
-            raise NVMLError(self.fails[name])
+    def __getattribute__(self, name: str) -> object:
+        if name.startswith("nvml") and name == self.fails:
+            raise NVMLError("Driver Not Loaded")
+        return super().__getattribute__(name)
 
     def nvmlInit(self) -> None:
-        self._may_fail("nvmlInit")
         self.open += 1
 
     def nvmlShutdown(self) -> None:
@@ -48,11 +45,9 @@ class FakeNvml(ModuleType):
         return "580.95.05"
 
     def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
-        self._may_fail("nvmlSystemGetCudaDriverVersion_v2")
         return self.cuda
 
     def nvmlDeviceGetCount(self) -> int:
-        self._may_fail("nvmlDeviceGetCount")
         return self.count
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
@@ -85,12 +80,16 @@ class FakeMachine(HostMachine):
         self.versions: dict[str, str] = {}
         self.modules: dict[str, ModuleType | Exception] = {}
         self.files: dict[str, str] = {}
-        self.profiler: Ncu | CountersUnavailable = CountersUnavailable("no ncu", INSTALL)
-        self.variables: dict[str, str] = {}
 
-    def install(self, distribution: str, version: str, module: str | None = None) -> None:
+    def install(self, distribution: str, version: str, module: str) -> None:
         self.versions[distribution] = version
-        self.modules[module or distribution] = types.ModuleType(module or distribution)
+        self.modules[module] = types.ModuleType(module)
+
+    def plug(self, **facts: object) -> FakeNvml:
+        """Plug GPUs into it."""
+        nvml = FakeNvml(**facts)  # type: ignore[arg-type]
+        self.modules["pynvml"] = nvml
+        return nvml
 
     def version(self, distribution: str) -> str | None:
         return self.versions.get(distribution)
@@ -101,30 +100,10 @@ class FakeMachine(HostMachine):
             raise found
         return found
 
-    def read(self, path: str) -> str | None:
-        return self.files.get(path)
-
-    def environ(self, name: str) -> str | None:
-        return self.variables.get(name)
-
-    def ncu(self) -> Ncu:
-        if isinstance(self.profiler, CountersUnavailable):
-            raise self.profiler
-        return self.profiler
+    def read(self, path: str) -> str:
+        return self.files.get(path, "")
 
 
 @pytest.fixture
 def machine() -> FakeMachine:
     return FakeMachine()
-
-
-@pytest.fixture
-def gpu_machine(machine: FakeMachine) -> tuple[FakeMachine, Callable[..., FakeNvml]]:
-    """A machine, and a way to plug GPUs into it."""
-
-    def plug(**facts: object) -> FakeNvml:
-        nvml = FakeNvml(**facts)  # type: ignore[arg-type]
-        machine.modules["pynvml"] = nvml
-        return nvml
-
-    return machine, plug

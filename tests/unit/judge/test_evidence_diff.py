@@ -52,6 +52,10 @@ def test_code_without_a_figure_that_differs_is_told_with_none() -> None:
     assert code_changes(static_of(), static_of(code=OTHER)) == []
 
 
+def test_figures_that_were_edited_beside_the_hash_of_their_code_are_told() -> None:
+    assert code_changes(static_of(), static_of(registers=32)) == ["registers 40 -> 32 (occupancy holds)"]
+
+
 def test_the_grid_and_the_kernels_name_are_figures_of_a_launch() -> None:
     assert code_changes(static_of(grid=(8, 1, 1)), static_of(grid=(16, 1, 1), kernel="scale2")) == [
         "kernel scale -> scale2", "grid 8x1x1 -> 16x1x1",
@@ -144,6 +148,10 @@ def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     diff = compare_evidence(before, after, RULES)
     changes = [str(change) for change in diff.workloads[0].code[0].changes]
     assert changes == [f"compiler {NVRTC} -> nvrtc 13.2.51", "registers 40 -> 48 (occupancy holds)"]
+    before[KEY].static.update({("sm_80", NVRTC): static_of(), ("sm_90", "nvrtc 12.9.41"): static_of()})
+    after[KEY].static[("sm_80", NVRTC)] = static_of(code=OTHER)
+    (workload,) = compare_evidence(before, after, RULES).workloads
+    assert [one.arch for one in workload.code] == ["sm_80"], "which of two compilers it replaces is not known"
 
 
 def test_every_change_says_of_which_kernel_architecture_compiler_and_gpu_it_is() -> None:

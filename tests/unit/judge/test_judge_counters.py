@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.counters import Conditions, Counts, Metric, compare_counters, not_counted, widened
+from pytest_gpuperf.judge.counters import (
+    Conditions,
+    Counts,
+    Metric,
+    compare_counters,
+    not_counted,
+    replaced,
+    summed_up,
+    widened,
+)
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
@@ -42,6 +51,19 @@ def test_one_sector_more_is_worse_and_one_less_is_better():
     assert worse.reason == "the counters got worse: load sectors"
     assert str(worse.changes[0]) == "load sectors 100 -> 101 sectors (+1.00 %)"
     assert judge({**BASE, "sectors": 99.0}).verdict is Verdict.BETTER
+
+
+def test_takes_are_summed_up_and_newer_counts_replace_older_ones():
+    counts = summed_up([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}, {"a": 2.0}])
+    assert counts == Counts({"a": 2.0, "b": 2.0}, {"a": (1.0, 3.0)})
+    newer = Counts({"a": 5.0, "c": 1.0}, {"c": (1.0, 2.0)})
+    assert replaced(counts, newer) == Counts({"a": 5.0, "b": 2.0, "c": 1.0}, {"c": (1.0, 2.0)})
+    assert replaced(newer, counts) == Counts({"a": 2.0, "b": 2.0, "c": 1.0}, {"a": (1.0, 3.0), "c": (1.0, 2.0)})
+
+
+@pytest.mark.parametrize(("old", "new"), [({}, BASE), (BASE, {})])
+def test_notes_are_kept_where_nothing_is_compared(old, new):
+    assert judge(new, old, notes=["two kernels"]).notes == ("two kernels",)
 
 
 def test_worse_wins_over_better():

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from judge_samples import KEY
 from record_samples import identity_of, time_of
 
 from pytest_gpuperf.judge.counters import Metric
@@ -22,7 +21,7 @@ def differ(
     old: TimeRecord, new: TimeRecord, *rules: Metric, code_told: bool = False, gpu: str = H200
 ) -> tuple[RunDiff, ...]:
     before, after = (WorkloadRecords({}, {gpu: one}) for one in (old, new))
-    return run_diffs(KEY, before, after, rules, code_told=code_told)
+    return run_diffs(before, after, rules, code_told=code_told)
 
 
 def told(old: TimeRecord, new: TimeRecord, **more: Any) -> list[str]:
@@ -96,11 +95,13 @@ def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_
     (run,) = differ(time_of(counters=old), time_of(counters=new), SECTORS, CYCLES)
     assert (run.gpu, run.times_ns, run.ratio) == (H200, None, 1.0)
     assert [str(change) for change in run.conditions] == ["counters gone -> came, too"]
-    assert [change.what for change in run.counters] == ["own.a", "own.b", "sectors", "own.d"]
+    assert [(change.what, change.direction) for change in run.counters] == [
+        ("own.a", "neutral"), ("own.b", "neutral"), ("sectors", "worse"), ("own.d", "neutral"),
+    ]  # fmt: skip
 
 
 def test_gpus_that_differ_have_a_line_each_and_others_none() -> None:
     old = WorkloadRecords({}, {"b": time_of(100.0), "a": time_of(100.0), "c": time_of(), "gone": time_of()})
     new = WorkloadRecords({}, {"b": time_of(150.0), "a": time_of(200.0), "c": time_of(), "came": time_of()})
-    found = run_diffs(KEY, old, new, [], code_told=False)
+    found = run_diffs(old, new, [], code_told=False)
     assert [(run.gpu, round(run.ratio, 6)) for run in found] == [("a", 2.0), ("b", 1.5)]

@@ -70,12 +70,11 @@ def test_a_figure_without_a_record_is_new() -> None:
 
 @pytest.mark.parametrize(("kind", "words"), [("accuracy", "error"), ("memory", "device memory")])
 def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: BesideEvidence, words: str) -> None:
-    found = not_asked_for(KEY, "nvidia-h200", kind)
     asked = {"accuracy": "accuracy=", "memory": "measure=('memory',)"}[kind]
-    assert found.verdict is Verdict.NOT_MEASURED
-    assert found.reason == (
-        f"its {words} is on record and the test does not ask for it: give {asked} again, or record it anew"
-    )
+    assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
+        key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
+        reason=f"its {words} is on record and the test does not ask for it: give {asked} again, or record it anew",
+    )  # fmt: skip
 
 
 # --- host times ----------------------------------------------------------------------------------
@@ -114,7 +113,8 @@ def test_both_processes_have_to_agree(
 
 def test_a_loss_is_shown_with_both_times() -> None:
     found, alone, gain = host(8000, 7000), host(8000, 4200), host(1000, 4000)
-    assert (found.kind, found.reason) == ("host", "host time got worse")
+    assert (found.key, found.target, found.kind) == (KEY, "nvidia-h200", "host")
+    assert found.reason == "host time got worse"
     assert str(found.changes[0]) == "host time 4 us -> 8 us (+100.0 %)"
     assert (alone.reason, alone.changes[0].direction) == ("worse in one process, and x1.050 in the next", "neutral")
     assert (gain.reason, gain.changes[0].direction) == ("", "neutral")
@@ -127,5 +127,6 @@ def test_a_record_of_another_machine_is_not_compared(cpu: str, made_by: str, is_
     found = incomparable(KEY, "nvidia-h200", RECORD, HostTime(ratios=(1.0,), time_ns=1.0, cpu=cpu, made_by=made_by))
     assert (found is not None) is is_other
     if found is not None:
+        assert (found.key, found.target, found.kind) == (KEY, "nvidia-h200", "host")
         assert found.verdict is Verdict.INCONCLUSIVE
         assert "record it on this machine with pytest --update-baselines=all" in found.reason

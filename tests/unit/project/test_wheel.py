@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import subprocess
 import zipfile
 
 from documented_commands import METADATA, ROOT
 
-from pytest_gpuperf.cli.examples_command import IMPORT
-
 WHEEL = METADATA["tool"]["hatch"]["build"]["targets"]["wheel"]
 LEFT_OUT = [one.lstrip("/") for one in WHEEL["exclude"]]
+IMPORT = re.compile(r"^[ \t]*(?:from|import) (\w+)", re.MULTILINE)
 MOST_BYTES = 1_475_000
 """Of 1.5 MB, the licence and the metadata being 15 KB more."""
 

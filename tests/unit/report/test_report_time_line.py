@@ -11,7 +11,7 @@ from pytest_gpuperf.model.verdict import TimeFigures
 def test_a_paired_line_has_blocks_and_evidence() -> None:
     figures = TimeFigures(
         before_ns=51_200.0, after_ns=52_275.0, ratio=1.021, interval=(1.018, 1.024), tolerance=0.005, method="paired",
-        blocks=23, confirm_blocks=10, log_e=math.log(7e5), log_e_needed=math.log(5e5), record_ratio=1.03,
+        blocks=23, confirm_blocks=10, log_e=math.log(7e5), log_e_needed=math.log(5e5),
     )  # fmt: skip
     assert time_line(figures) == (
         "x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  "

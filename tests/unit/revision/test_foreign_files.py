@@ -10,8 +10,6 @@ from types import ModuleType
 import pytest
 from git_samples import commit
 
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import REVISION_FILE, Revision, RevisionTask, read_revision
 from pytest_gpuperf.revision import foreign_files, imports
 from pytest_gpuperf.revision.foreign_files import ForeignFiles
 from pytest_gpuperf.revision.imports import enter
@@ -52,7 +50,7 @@ def foreign(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str
     """Why a process in the worktree does not run its own code, with these modules imported and this file read."""
     top, tree = sides
     files = {name.replace("__", "."): file.format(top=top, tree=tree) for name, file in modules.items()}
-    monkeypatch.setattr(foreign_files, "imported", lambda: files)
+    monkeypatch.setattr(foreign_files, "imported", lambda _: files)
     found = ForeignFiles(tree, (), (top,), tree)
     found.note_reads()
     if read:
@@ -94,40 +92,10 @@ def test_the_content_of_a_file_of_another_working_tree_decides(
     assert all(said in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("named", "node", "takes"),
-    [
-        ((), "test_a.py::test_b", True),
-        ((".",), "test_a.py::test_b", True),
-        (("test_a.py",), "test_a.py::test_b", True),
-        (("test_a.py::test_b",), "test_a.py::test_b[1]", True),
-        (("test_a.py::test_b",), "test_a.py::test_bc", False),
-        (("test_a.py::TestC",), "test_a.py::TestC::test_b", True),
-        (("test_a.py::test_b",), "folder/test_a.py::test_b", True),
-        (("test_a.py::test_b",), "test_c.py::test_c", True),
-        (("test_a.py::test_b", "test_a.py::test_d"), "test_a.py::test_d", True),
-    ],
-)
-def test_the_revision_runs_what_the_run_was_given(named: tuple[str, ...], node: str, *, takes: bool) -> None:
-    task = RevisionTask(folder=Path(), others=(), tree=Path(), reading=3, writing=4, named=named)
-    assert task.takes(node) is takes
-
-
-def test_a_revision_says_why_it_lacks_something(tmp_path: Path) -> None:
-    assert read_revision(tmp_path) is None
-    (tmp_path / REVISION_FILE).write_text(
-        '{"commit":"a","name":"a","archs":[],"lacking":{"m.py":"why","n.py::t":"how"}}'
-    )
-    found = read_revision(tmp_path)
-    assert isinstance(found, Revision)
-    keys = [Key(module=module, test="t", workload="w") for module in ("m.py", "n.py", "o.py")]
-    assert [found.why_lacking(key) for key in keys] == ["why", "how", ""]
-
-
 def test_the_plugins_own_source_is_of_neither_side(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """In the plugin's own repository the working tree has the code that both processes run."""
     source = Path(foreign_files.__file__)
-    monkeypatch.setattr(foreign_files, "imported", dict)
+    monkeypatch.setattr(foreign_files, "imported", lambda _: {})
     found = ForeignFiles(sides[1], (), (source.parents[2],), sides[1])
     found.note_reads()
     source.read_bytes()

@@ -1,9 +1,10 @@
-"""The two ends of a revision's process: which messages pass, without the process itself."""
+"""The server of a revision's process: what it answers to requests, without the process itself."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,70 +12,129 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.device.lock import HELD_VARIABLE
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.results import Ended, Results
 from pytest_gpuperf.revision import server
 from pytest_gpuperf.revision.server import RevisionServer
-from pytest_gpuperf.timing.process_opponent import Left, Link, OtherSideLost, Quit, RunTest, TestEnded
+from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
+
+KERNELS = (WorkloadEvidence(key=Key(module="m.py", test="test_early", workload="work")),)
 
 
 class Served:
-    """A server in a thread, of two tests that note when they run."""
+    """A server in a thread; its tests note when they run, and end as ``ends`` says."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, evidence: bool) -> None:
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ran: list[str] = []
+        self.ends: dict[str, Ended] = {}
         self.breaks = ""
         """The test that loses the GPU."""
-        self.state = SimpleNamespace(gpu_lost="", link=None, results=None, give_memory_back=lambda: None)
+        self.results = Results()
+        facts = SimpleNamespace(facts=SimpleNamespace(uuid="GPU-1"))
+        self.state = SimpleNamespace(gpu_lost="", link=None, results=self.results, opened=None, device=facts)
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
-        task = RevisionTask(
-            folder=tmp_path, others=(), tree=tmp_path, reading=to_write[0], writing=to_read[1], evidence=evidence
-        )
-        config: Any = SimpleNamespace(stash=pytest.Stash(), hook=SimpleNamespace(pytest_runtest_protocol=self.run))
-        monkeypatch.setattr(server, "foreign_files_of", lambda _: SimpleNamespace(note_reads=lambda: None))
-        monkeypatch.setattr(server, "leave_evidence", lambda *_: self.ran.append("evidence"))
+        task = RevisionTask(folder=tmp_path, others=(), tree=tmp_path, reading=to_write[0], writing=to_read[1])
+        config: Any = SimpleNamespace(rootpath=tmp_path, hook=SimpleNamespace(pytest_runtest_protocol=self.run))
+        foreign = SimpleNamespace(note_reads=lambda: None, lines=lambda: ())
+        monkeypatch.setattr(server, "foreign_files_of", lambda _: foreign)
         monkeypatch.setattr(stash, "run_of", lambda _: self.state)
-        items = [SimpleNamespace(nodeid=name, config=config) for name in ("a", "b")]
-        session: Any = SimpleNamespace(items=items, shouldstop=False, shouldfail=False)
+        left = SimpleNamespace(teardown_exact=lambda item: self.ran.append(f"leave for {item.nodeid}"))
+        session: Any = SimpleNamespace(_setupstate=left)
+        names = ("m.py::test_a", "m.py::test_b", "m.py::test_early")
+        session.items = [
+            SimpleNamespace(nodeid=name, config=config, session=session, fixturenames=["gpuperf"]) for name in names
+        ]
+        session.items.append(SimpleNamespace(nodeid="m.py::test_plain", config=config, session=session))
         self.server = RevisionServer(config, task)
         self.thread = threading.Thread(target=self.server.pytest_runtestloop, args=(session,))
         self.thread.start()
+        assert self.link.receive(Started, 10.0) == Started(tests=frozenset(names))
 
     def run(self, item: Any, nextitem: Any) -> None:
+        following = nextitem.nodeid if nextitem is not None else None
+        self.ran.append(f"{item.nodeid}, then {following}, held {os.environ.get(HELD_VARIABLE, '')}")
         self.state.gpu_lost = item.nodeid if item.nodeid == self.breaks else ""
-        self.ran.append(f"{item.nodeid}, then {nextitem.nodeid if nextitem is not None else None}")
+        self.results.ends[item.nodeid] = self.ends.get(item.nodeid, Ended("passed"))
+        module, _, test = item.nodeid.partition("::")
+        early = test == "test_early"
+        self.results.by_test[item.nodeid] = TestEvidence(
+            module=module, test=test, status="static only" if early else "complete", workloads=KERNELS if early else ()
+        )
 
-    def asked(self, node_id: str) -> str:
-        self.link.send(RunTest(node_id=node_id))
-        return str(self.link.receive(TestEnded, 10.0).why)
+    def asked(self, test: str, **request: Any) -> TestEnded:
+        self.link.send(RunTest(node_id=f"m.py::{test}", **request))
+        ended: TestEnded = self.link.receive(TestEnded, 10.0)
+        return ended
 
 
-def test_all_tests_run_once_before_any_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served(tmp_path, monkeypatch, evidence=True)
-    assert served.link.receive(Left, 10.0) == Left()
-    assert served.ran == ["a, then b", "b, then None", "evidence"]
-    assert served.asked("b") == ""
-    assert served.asked("c") == "there is no such test"
-    assert served.ran[3:] == ["b, then None"]
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    made = Served(tmp_path, monkeypatch)
+    yield made
+    made.link.close()
+    made.thread.join(10.0)
+    assert not made.thread.is_alive()  # a process whose partner is gone ends
+
+
+def test_a_test_runs_when_it_is_asked_for_and_its_evidence_is_the_answer(served: Served) -> None:
+    ended = served.asked("test_a", following="m.py::test_b")
+    assert (ended.why, ended.evidence) == ("", TestEvidence(module="m.py", test="test_a"))
+    assert served.state.link is None  # it is to stop at no callable
+    served.asked("test_b", pairs=True)
+    assert served.state.link is not None
+    assert served.ran == [
+        "leave for m.py::test_a", "m.py::test_a, then m.py::test_b, held ",
+        "leave for m.py::test_b", "m.py::test_b, then None, held GPU-1",
+    ]  # fmt: skip
+    assert HELD_VARIABLE not in os.environ
     served.link.send(Quit())
     served.thread.join(10.0)
     assert not served.thread.is_alive()
 
 
-def test_without_evidence_only_tests_that_are_asked_for_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served(tmp_path, monkeypatch, evidence=False)
-    assert served.asked("a") == ""
-    assert served.ran == ["a, then None"]
-    served.breaks = "b"
-    assert served.asked("b") == ""
-    served.thread.join(10.0)  # it has lost its GPU, so that another process is to be started
-    assert not served.thread.is_alive()
+@pytest.mark.parametrize(
+    ("test", "end", "why", "failed"),
+    [
+        ("test_a", Ended("failed", "assert 1 == 2"), "its test fails there: assert 1 == 2", True),
+        ("test_a", Ended("skipped", "no GPU"), "its test is skipped there: no GPU", False),
+        ("test_a", Ended("xfailed", "bug 7"), "its test was expected to fail there, and did: bug 7", False),
+        ("test_early", Ended("skipped", "static only: no driver"), "", False),
+    ],
+)
+def test_why_a_test_left_no_evidence(served: Served, test: str, end: Ended, why: str, *, failed: bool) -> None:
+    served.ends[f"m.py::{test}"] = end
+    ended = served.asked(test)
+    assert (ended.why, ended.failed) == (why, failed)
 
 
-def test_a_process_whose_partner_is_gone_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = Served(tmp_path, monkeypatch, evidence=False)
-    served.link.close()
+def test_why_there_is_no_such_test(served: Served, tmp_path: Path) -> None:
+    found = served.results.so_far
+    found.tests, found.modules, found.failed = {"n.py::test_c"}, {"m.py", "n.py"}, {"broken.py"}
+    found.skipped = {"old.py": "too old"}
+    (tmp_path / "ignored.py").touch()
+    for node_id, why in {
+        "m.py::test_none": "", "gone.py::test_d": "", "broken.py::test_d": "its file could not be collected there",
+        "old.py::test_d": "its file skips itself there: too old",
+        "n.py::test_c": "its test is left out there, by settings or hooks",
+        "ignored.py::test_d": "its file is there, and its own settings or conftests leave it out",
+    }.items():  # fmt: skip
+        served.link.send(RunTest(node_id=node_id))
+        assert served.link.receive(TestEnded, 10.0) == TestEnded(why=why)
+    assert served.ran == []
+
+
+def test_a_process_that_has_lost_its_gpu_says_so_and_ends(served: Served) -> None:
+    served.breaks = "m.py::test_b"
+    assert not served.asked("test_a").last
+    assert served.asked("test_b").last
     served.thread.join(10.0)
     assert not served.thread.is_alive()
+
+
+def test_a_partner_that_is_gone_is_an_error() -> None:
     with pytest.raises(OtherSideLost):
         Link(os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)).send(Quit())

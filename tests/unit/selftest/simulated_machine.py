@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.interface import Configuration, LaunchLog, Slot, Timer
-from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceMemory, DeviceState
+from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
@@ -106,9 +106,6 @@ class SimulatedMachine:
 
     def is_idle(self) -> bool:
         return True
-
-    def memory(self) -> DeviceMemory:
-        return DeviceMemory()
 
     def release_unused(self) -> None: ...
 

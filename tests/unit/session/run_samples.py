@@ -46,7 +46,7 @@ def judgement(
 
 
 def figures(**fields: Any) -> TimeFigures:
-    return TimeFigures(**{"ratio": 1.0, "record_ratio": 1.0, **fields})
+    return TimeFigures(**{"ratio": 1.0, **fields})
 
 
 def static_record(code: str = "c0", kernel: str = "copy", cubin: str = "", **fields: Any) -> StaticRecord:
@@ -90,7 +90,6 @@ class Shared(product.Run):
     has_gpu: Any = True
     native_arch: Any = "sm_90"
     targets: Any = ("sm_90",)
-    expected_archs: Any = ("sm_90",)
     revision: Any = None
     opened: Any = None
     measured_peaks: ClassVar[Any] = {}

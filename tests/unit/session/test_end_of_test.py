@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, static_record, workload
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
@@ -19,19 +19,21 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing, StaticOnly, TestRecord
 from pytest_gpuperf.workload import confirm as confirmation
 
 Raised = BaseException | None
+FAILED = pytest.fail.Exception
 
 
 @pytest.fixture(autouse=True)
 def advised(monkeypatch: pytest.MonkeyPatch) -> list[TestRecord]:
-    """Books that causes were looked for in; and the compiler is the one of the samples."""
-    books: list[TestRecord] = []
-    monkeypatch.setattr(judge_test, "explain_test", lambda worker, book: books.append(book) if worker else None)
-    return books
+    """Tests that causes were looked for in."""
+    tests: list[TestRecord] = []
+    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: tests.append(test))
+    return tests
 
 
 @pytest.fixture
@@ -39,17 +41,12 @@ def second(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What became of those that wait for a second process."""
     settled: list[str] = []
 
-    def confirm(item: Any, worker: Any, book: TestRecord) -> None:
-        assert worker == stash.run_of(item.config)
+    def confirm(item: Any, run: Any, test: TestRecord) -> None:
         settled.append("confirmed")
-        stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
-
-    def give_up(state: Any, book: TestRecord) -> None:
-        assert (bool(state.suspects), book.test) == (True, TEST)
-        settled.append("given up")
+        test.add(workload("copy", judgement(Verdict.SLOWER)))
 
     monkeypatch.setattr(confirmation, "confirm", confirm)
-    monkeypatch.setattr(confirmation, "give_up", give_up)
+    monkeypatch.setattr(confirmation, "give_up", lambda run, test: settled.append("given up"))
     return settled
 
 
@@ -57,103 +54,77 @@ def ended(item: Any, problem: Raised = None, phase: Any = "call") -> Raised:
     """What the end of a test raises; None if it passed."""
     try:
         end_of_test.finish(item, problem, phase)
-    except (Exception, pytest.skip.Exception, pytest.fail.Exception) as raised:  # noqa: BLE001 whatever it is
+    except (Exception, pytest.skip.Exception, FAILED) as raised:  # noqa: BLE001 whatever it is
         return raised
     return None
 
 
-def slower_item(run: Run, **marker: Any) -> Any:
-    item = run.item(**marker)
+def slower_item(run: Run) -> Any:
+    item = run.item()
     stash.record_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
     return item
 
 
 # --- outcomes ------------------------------------------------------------------------------------
 
-
-def test_a_test_with_nothing_against_it_passes_and_is_whole(run: Run, advised: list[TestRecord]) -> None:
-    item = run.item()
-    assert ended(item) is None
-    book = stash.record_of(item)
-    assert (book.ended_in, book.whole, book.status) == ("call", True, "complete")
-    assert advised == [book]
-
-
-@pytest.mark.parametrize("phase", ["setup", "call"])
-def test_the_phase_that_ends_a_test_is_noted(run: Run, phase: str) -> None:
-    item = run.item()
-    ended(item, CheckedOnly("no times"), phase)
-    assert stash.record_of(item).ended_in == phase
-
-
-def test_a_test_is_whole_only_if_it_was_gated_to_its_end_on_a_gpu(run: Run, without_gpu: Run) -> None:
-    def whole(process: Run, problem: Raised = None, *, subtest_stopped: bool = False) -> bool:
-        item = process.item()
-        stash.record_of(item).subtest_stopped = subtest_stopped
-        ended(item, problem)
-        return stash.record_of(item).whole
-
-    assert whole(run)
-    assert not whole(run, ValueError())
-    assert not whole(run, subtest_stopped=True)
-    assert not whole(without_gpu)
-    assert not whole(run.with_options(enabled=False, ncu=("full",)))
+WRONG, LATER = AssertionError("wrong"), pytest.skip.Exception("later")
+OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str, bool]] = {
+    # whether it is slower, whether there is a GPU, what it raised; then what is raised, its status, whether it is whole
+    "passed": (False, True, None, None, "complete", True),
+    "passed without a GPU": (False, False, None, None, "complete", False),
+    "failed": (False, True, WRONG, WRONG, "complete", False),
+    "skipped": (False, True, LATER, LATER, "complete", False),
+    "slower": (True, True, None, "copy  SLOWER  on nvidia-h200 (time)", "complete", True),
+    "slower and failed": (True, True, WRONG, WRONG, "complete", False),
+    "slower and skipped": (True, True, LATER, "copy  SLOWER  on nvidia-h200 (time)", "complete", False),
+    "slower and skipped by unittest": (True, True, unittest.SkipTest("x"), "copy  SLOWER  on ", "complete", False),
+    "wanted a time": (False, True, CheckedOnly("no times"), None, "checked only", False),
+    "wanted counters": (False, True, CountersMissing("no counters"), None, "checked only", False),
+    "wanted a GPU": (False, False, StaticOnly("data"), "static only: no driver", "static only", False),
+    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: data", "static only", False),
+}
 
 
-def test_a_regression_fails_the_test_with_the_gates_message(run: Run) -> None:
-    item = slower_item(run)
-    raised = ended(item)
-    assert isinstance(raised, pytest.fail.Exception)
-    assert not raised.pytrace
-    assert str(raised).startswith("copy  SLOWER  on nvidia-h200 (time)")
-
-
-def test_verdicts_of_a_run_that_measures_nothing_are_judged_all_the_same(run: Run, advised: list[TestRecord]) -> None:
-    item = slower_item(run.with_options(enabled=False))
-    assert isinstance(ended(item), pytest.fail.Exception)
-    assert advised == []
-
-
-def test_what_the_test_raised_comes_before_the_gate(run: Run) -> None:
-    problem = AssertionError("wrong")
-    assert ended(slower_item(run), problem) is problem
-
-
-def test_a_skip_of_the_tests_own_does_not_hide_a_regression(run: Run) -> None:
-    assert isinstance(ended(slower_item(run), pytest.skip.Exception("later")), pytest.fail.Exception)
-    for problem in (pytest.skip.Exception("later"), unittest.SkipTest("later")):
-        assert ended(run.item(), problem) is problem
-
-
-@pytest.mark.parametrize("problem", [CheckedOnly("no times here"), CountersMissing("no counters here")])
-def test_a_test_that_wanted_a_time_passes_as_checked_only(run: Run, problem: Exception) -> None:
-    item = run.item()
-    assert ended(item, problem) is None
-    book = stash.record_of(item)
-    assert (book.status, book.reason) == ("checked only", str(problem))
-
-
-@pytest.mark.parametrize("problem", [StaticOnly("needs a GPU: data"), DeviceNeeded("needs a GPU: data")])
-def test_a_test_that_needed_a_gpu_is_skipped_as_static_only(without_gpu: Run, problem: Exception) -> None:
-    item = without_gpu.item()
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_outcome(run: Run, without_gpu: Run, advised: list[TestRecord], case: str) -> None:
+    is_slower, has_gpu, problem, outcome, status, whole = OUTCOMES[case]
+    process = run if has_gpu else without_gpu
+    item = slower_item(process) if is_slower else process.item()
     raised = ended(item, problem)
-    assert isinstance(raised, pytest.skip.Exception)
-    assert str(raised) == "static only: no driver"
-    assert stash.record_of(item).reason == "no driver"
+    if isinstance(outcome, str):
+        assert isinstance(raised, pytest.skip.Exception if status == "static only" else FAILED)
+        assert str(raised).startswith(outcome)
+    else:
+        assert raised is outcome
+    test = stash.record_of(item)
+    assert (test.ended_in, test.status, test.whole) == ("call", status, whole)
+    assert advised == [test]
 
 
-def test_the_reason_is_the_tests_own_where_there_is_a_gpu(run: Run) -> None:
-    assert str(ended(run.item(), DeviceNeeded("needs a GPU: data\nand more"))) == "static only: needs a GPU: data"
+def test_fixture_that_stops_early_skips_its_test(run: Run) -> None:
+    item = run.item()
+    assert str(ended(item, CheckedOnly("no times"), "setup")) == "checked only: no times"
+    assert stash.record_of(item).ended_in == "setup"
+
+
+def test_failed_measurement_fails_a_test_that_caught_it(run: Run) -> None:
+    problem = ValueError("reset")
+    for raised in (None, LATER, CheckedOnly("no times")):
+        item = run.item()
+        stash.record_of(item).note_failure(CheckedOnly("no times"))
+        stash.record_of(item).note_failure(problem)
+        stash.record_of(item).note_failure(WRONG)
+        assert ended(item, raised) is problem
+    assert ended(item, WRONG) is WRONG
 
 
 def test_checked_only_does_not_replace_static_only(without_gpu: Run) -> None:
     item = without_gpu.item()
     stash.record_of(item).stop("static only", "no driver")
     assert str(ended(item, CheckedOnly("no times"))) == "static only: no driver"
-    assert stash.record_of(item).status == "static only"
 
 
-def test_a_missing_driver_ends_a_test_with_kernels_early(run: Run, without_gpu: Run) -> None:
+def test_missing_driver_ends_a_test_with_kernels_early(run: Run, without_gpu: Run) -> None:
     missing = ModuleNotFoundError("No module named 'cupy'", name="cupy")
     assert not end_of_test.stops_early(without_gpu.item(), missing)
     for process, early in ((without_gpu, True), (run, False)):
@@ -161,36 +132,28 @@ def test_a_missing_driver_ends_a_test_with_kernels_early(run: Run, without_gpu: 
         stash.record_of(item).add_compiled("copy", {"sm_90": static_record()}, COMPILER, (), "")
         assert end_of_test.stops_early(item, missing) is early
         assert not end_of_test.stops_early(item, ValueError("another"))
-        assert end_of_test.stops_early(item, CheckedOnly(""))
 
 
 # --- judging -------------------------------------------------------------------------------------
 
 
-def test_kernels_are_judged_and_unknown_machine_code_is_kept(run: Run) -> None:
-    item = run.item()
-    book = stash.record_of(item)
-    book.add(workload("copy", static={"sm_90": static_record(cubin="a", block=(32, 1, 1))}, toolchain=COMPILER))
-    book.add_compiled("scale", {"sm_90": static_record("c1", "scale", cubin="b")}, COMPILER, (), "")
-    book.cubins = {"a": b"machine code"}
+@pytest.mark.parametrize("gates", [True, False])
+def test_kernels_are_judged_and_unknown_machine_code_is_kept(run: Run, gates: bool) -> None:
+    item = run.item() if gates else run.with_options(enabled=False, ncu=("full",)).item()
+    test = stash.record_of(item)
+    test.add(workload("copy", static={"sm_90": static_record(cubin="a", block=(32, 1, 1))}, toolchain=COMPILER))
+    test.add_compiled("scale", {"sm_90": static_record("c1", "scale", cubin="b")}, COMPILER, (), "")
+    test.cubins = {"a": b"machine code"}
     assert ended(item) is None
-    assert {name: [each.verdict for each in work.judgements] for name, work in book.workloads.items()} == {
-        "copy": [Verdict.NEW], "scale": [Verdict.NEW]
-    }  # fmt: skip
-    assert book.unrecorded == {"a"}
+    judged = {name: [each.verdict for each in work.judgements] for name, work in test.workloads.items()}
+    assert judged == ({"copy": [Verdict.NEW], "scale": [Verdict.NEW]} if gates else {"copy": []})
+    assert test.unrecorded == ({"a"} if gates else set())
 
 
-def test_counters_alone_judge_no_machine_code(run: Run, advised: list[TestRecord]) -> None:
-    item = run.with_options(enabled=False, ncu=("full",)).item()
-    stash.record_of(item).add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
-    assert ended(item) is None
-    assert stash.record_of(item).workloads["copy"].judgements == ()
-    assert advised == [stash.record_of(item)]
-
-
-def test_a_child_looks_for_no_causes(run: Run, advised: list[TestRecord]) -> None:
+def test_child_and_plain_run_look_for_no_causes(run: Run, advised: list[TestRecord]) -> None:
     task = ConfirmTask(folder=run.config.rootpath, places=())
     assert ended(run.with_options(task=task).item()) is None
+    assert isinstance(ended(slower_item(run.with_options(enabled=False, task=None))), FAILED)
     assert advised == []
 
 
@@ -199,23 +162,15 @@ class Unreadable:
         raise BaselineError("baselines/sm_90/x.json is no JSON")
 
 
-def test_an_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run: Run) -> None:
+@pytest.mark.parametrize("problem", [None, LATER, CheckedOnly("no times"), WRONG])
+def test_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run: Run, problem: Raised) -> None:
     run.worker.store = Unreadable()
-
-    def item() -> Any:
-        one = run.item()
-        stash.record_of(one).add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
-        return one
-
-    for problem in (None, pytest.skip.Exception("later"), CheckedOnly("no times")):
-        raised = ended(item(), problem)
-        assert isinstance(raised, pytest.fail.Exception)
-        assert (str(raised), raised.pytrace) == ("baselines/sm_90/x.json is no JSON", False)
-    own = AssertionError("wrong")
-    assert ended(item(), own) is own
+    raised = ended(run.item(), problem)
+    assert raised is problem or isinstance(raised, FAILED)
+    assert str(raised) == ("wrong" if problem is WRONG else "baselines/sm_90/x.json is no JSON")
 
 
-# --- confirmation --------------------------------------------------------------------------------
+# --- confirmation, a lost GPU ----------------------------------------------------------------------
 
 
 def wait(run: Run) -> None:
@@ -224,32 +179,41 @@ def wait(run: Run) -> None:
     run.worker.suspects.append(Suspect(judgement(Verdict.SLOWER), identity, lambda found: None, budget_s=1.0))
 
 
-def test_what_is_slower_is_confirmed_before_the_test_is_judged(run: Run, second: list[str]) -> None:
-    wait(run)
-    assert isinstance(ended(run.item()), pytest.fail.Exception)
-    assert second == ["confirmed"]
-
-
 @pytest.mark.parametrize(
     ("problem", "became"),
-    [
-        (pytest.skip.Exception("later"), "confirmed"), (unittest.SkipTest("later"), "confirmed"),
-        (pytest.fail.Exception("wrong"), "given up"), (AssertionError("wrong"), "confirmed"),
-        (CheckedOnly("no times"), "confirmed"),
-    ],
+    [(None, "confirmed"), (LATER, "confirmed"), (FAILED("wrong"), "given up"), (WRONG, "confirmed"),
+     (CheckedOnly("no times"), "confirmed")],
 )  # fmt: skip
-def test_only_a_test_that_was_failed_on_purpose_is_not_confirmed(
+def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
     run: Run, second: list[str], problem: Raised, became: str
 ) -> None:
     wait(run)
-    ended(run.item(), problem)
+    raised = ended(run.item(), problem)
     assert second == [became]
+    assert isinstance(raised, FAILED | AssertionError)
 
 
-def test_what_still_waits_when_a_test_is_reported_is_given_up(run: Run, second: list[str]) -> None:
+def test_waiting_workload_is_given_up_when_its_test_is_reported(run: Run, second: list[str]) -> None:
     wait(run)
     end_of_test.attach(run.item(), report())
     assert second == ["given up"]
+
+
+def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run) -> None:
+    item = run.item()
+    launches = SimpleNamespace(last=["copy"])
+    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
+    raised = ended(item, CheckedOnly("no times"))
+    assert isinstance(raised, FAILED)
+    assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
+    assert (stash.record_of(item).whole, run.worker.gpu_lost) == (False, item.nodeid)
+
+
+def test_process_of_another_revision_is_left(run: Run) -> None:
+    left: list[str] = []
+    run.config.stash[RUNNING] = SimpleNamespace(pairs=True, ended=lambda: left.append("the test"))
+    ended(run.item())
+    assert left == ["the test"]
 
 
 # --- errors of ours ------------------------------------------------------------------------------
@@ -266,14 +230,6 @@ def raised_by(code: str, name: str) -> BaseException:
     raise AssertionError("it raises")
 
 
-def frames(problem: BaseException) -> list[str]:
-    found, frame = [], problem.__traceback__
-    while frame is not None:
-        found.append(frame.tb_frame.f_code.co_name)
-        frame = frame.tb_next
-    return found
-
-
 CODE = """
 from pytest_gpuperf.device.device_errors import LaunchError
 def f(): g()
@@ -281,132 +237,104 @@ def g():
     try: raise KeyError
     except KeyError as cause: raise LaunchError("too many threads") from cause
 """
+BUG = "def f(): g()\ndef g(): raise ValueError"
 
 
-def test_an_error_about_the_tests_input_ends_at_the_tests_line(run: Run) -> None:
-    item, problem = run.item(), raised_by(CODE, "pytest_gpuperf.device.launch")
-    item.path = __file__
-    assert frames(problem) == ["raised_by", "f", "g"]
+@pytest.mark.parametrize(
+    ("code", "module", "path", "is_cut"),
+    [
+        (CODE, "pytest_gpuperf.device.launch", __file__, True),
+        (BUG, "pytest_gpuperf.device.launch", __file__, False),
+        (CODE, "users_own", __file__, False),
+        (CODE, "pytest_gpuperf.device.launch", "/elsewhere/test_x.py", False),
+    ],
+)
+def test_error_about_the_tests_input_ends_at_its_line(
+    run: Run, code: str, module: str, path: str, is_cut: bool
+) -> None:
+    item, problem = run.item(), raised_by(code, module)
+    item.path = path
     assert ended(item, problem) is problem
-    assert isinstance(problem, LaunchError)
-    assert frames(problem)[-1] == "raised_by"
-    assert problem.__cause__ is None
-    assert problem.__suppress_context__
-
-
-def test_other_errors_keep_their_whole_way(run: Run) -> None:
-    item = run.item()
-    item.path = __file__
-    bug = raised_by("def f(): g()\ndef g(): raise ValueError", "pytest_gpuperf.device.launch")
-    ended(item, bug)
-    assert frames(bug)[-2:] == ["f", "g"]
-    elsewhere = raised_by(CODE, "users_own")
-    ended(item, elsewhere)
-    assert frames(elsewhere)[-2:] == ["f", "g"]
-
-
-def test_an_error_that_did_not_pass_the_tests_file_is_left_as_it_is(run: Run) -> None:
-    item, problem = run.item(), raised_by(CODE, "pytest_gpuperf.device.launch")
-    item.path = "/elsewhere/test_x.py"
-    ended(item, problem)
-    assert frames(problem)[-2:] == ["f", "g"]
-
-
-# --- unittest, subtests --------------------------------------------------------------------------
-
-
-def report(**fields: Any) -> Any:
-    return SimpleNamespace(
-        **{"failed": False, "skipped": False, "longrepr": None, "sections": [], "outcome": "failed", **fields}
-    )
-
-
-def test_a_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) -> None:
-    item, said = run.item(), report()
-    end_of_test.end_subtest(item, CheckedOnly("no times"), said)
-    assert said.outcome == "skipped"
-    assert said.longrepr == (str(item.path), 7, "checked only: no times")
-    assert (stash.record_of(item).subtest_stopped, stash.record_of(item).ended_in) == (True, "")
-    item.location = (MODULE, None, TEST)
-    end_of_test.end_subtest(item, CheckedOnly("no times"), said)
-    assert said.longrepr[1] == 1
+    names, frame = [], problem.__traceback__
+    while frame is not None:
+        names.append(frame.tb_frame.f_code.co_name)
+        frame = frame.tb_next
+    assert names[names.index("raised_by") + 1 :][:2] == ([] if is_cut else ["f", "g"])
+    red = {CODE: "LaunchError: too many threads", BUG: ""}[code]
+    assert stash.record_of(item).red_signature == red
+    assert (problem.__cause__ is None) == (isinstance(problem, LaunchError) or code == BUG)
 
 
 # --- reports -------------------------------------------------------------------------------------
 
 
-def test_the_evidence_travels_on_the_report(run: Run) -> None:
+def report(**fields: Any) -> Any:
+    usual = {"failed": False, "skipped": False, "longrepr": None, "sections": [], "outcome": "failed", "when": "call"}
+    return SimpleNamespace(**{**usual, **fields})
+
+
+def test_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) -> None:
     item, said = run.item(), report()
-    run.worker.measured_peaks = {"copy_bandwidth": 4e12}
-    book = stash.record_of(item)
-    book.add(workload("copy", judgement(Verdict.SLOWER)))
-    book.cubins, book.unrecorded = {"a": b"machine code", "b": b"other"}, {"a"}
-    book.whole = True
-    book.stop("checked only", "no times")
+    for location, line in ((6, 7), (None, 1)):
+        item.location = (MODULE, location, TEST)
+        end_of_test.end_subtest(item, CheckedOnly("no times"), said)
+        assert (said.outcome, said.longrepr) == ("skipped", (str(item.path), line, "checked only: no times"))
+    assert (stash.record_of(item).subtest_stopped, stash.record_of(item).ended_in) == (True, "")
+    ended(item)
+    assert not stash.record_of(item).whole
+    other = report()
+    end_of_test.end_subtest(item, WRONG, other)
+    assert other == report()
+
+
+def test_evidence_travels_on_the_report(run: Run) -> None:
+    item, said = run.item(), report()
+    item.callspec = SimpleNamespace(params={"n": 8, "tolerance": 0.5, "name": "copy", "kernel": object(), "all": [1]})
+    test = stash.record_of(item)
+    test.add(workload("copy", judgement(Verdict.SAME), judgement(Verdict.WORSE, "counters")))
+    test.cubins, test.unrecorded, test.whole = {"a": b"machine code", "b": b"other"}, {"a"}, True
+    test.stop("checked only", "no times")
+    item.user_properties.append(("own", 1))
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
-        module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(book.workloads.values()),
-        whole=True,
+        module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(test.workloads.values()),
+        whole=True, parameters={"n": "8", "tolerance": "0.5", "name": "copy"},
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
-    assert not hasattr(said, "gpuperf_status")
-
-
-def test_the_gpu_and_its_state_travel_with_times_alone(run: Run) -> None:
-    item = run.item()
-    run.worker.measured_peaks = {"copy_bandwidth": 4e12}
-    run.worker.session = "session"
-    assert end_of_test.evidence_of(run.worker, stash.record_of(item), item).session is None
-    stash.record_of(item).add(SimpleNamespace(key=key(), time=object()))  # type: ignore[arg-type]
-    found = end_of_test.evidence_of(run.worker, stash.record_of(item), item)
-    assert (found.device, found.session) == (run.worker.device.facts, "session")
-    assert found.peaks == {"copy_bandwidth": 4e12}
-
-
-def test_a_run_that_measures_nothing_reports_nothing(run: Run) -> None:
-    said = report()
-    end_of_test.attach(run.with_options(enabled=False).item(), said)
-    assert not hasattr(said, "gpuperf")
-
-
-def test_static_only_is_a_status_of_its_own(without_gpu: Run) -> None:
-    item, said = without_gpu.item(), report(skipped=True, when="call", outcome="skipped", longrepr="static only")
-    stash.record_of(item).stop("static only", "no driver")
-    end_of_test.attach(item, said)
-    assert (said.gpuperf_status, said.outcome) == ("static only", "skipped")  # nothing was judged
-    assert said.user_properties == [("gpuperf.status", "static only")]
-    stash.record_of(item).add(workload("copy", judgement(Verdict.UNCHANGED, "static")))
-    end_of_test.attach(item, said)
-    assert (said.gpuperf_status, said.outcome, said.longrepr) == ("static only", "passed", None)
-
-
-def test_verdicts_are_properties_of_the_report(run: Run) -> None:
-    item, said = run.item(), report()
-    item.user_properties = [("own", 1)]
-    book = stash.record_of(item)
-    book.add(workload("copy", judgement(Verdict.SAME), judgement(Verdict.WORSE, "counters")))
-    end_of_test.attach(item, said)
     assert said.user_properties == item.user_properties == [
         ("own", 1), ("gpuperf.copy.nvidia-h200", "SAME"), ("gpuperf.copy.nvidia-h200.counters", "WORSE"),
     ]  # fmt: skip
+    plain = report()
+    end_of_test.attach(run.with_options(enabled=False).item(), plain)
+    assert not hasattr(plain, "gpuperf")
 
 
-def test_a_test_that_failed_by_itself_shows_what_the_gate_would_have_said(run: Run) -> None:
+def test_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
+    item, place = run.item(), (end_of_test.__file__, 1, "static only: no GPU")
+    test = stash.record_of(item)
+    test.stop("static only", "no GPU")
+    unjudged = report(skipped=True, outcome="skipped", longrepr=place)
+    end_of_test.attach(item, unjudged)
+    assert (unjudged.outcome, unjudged.longrepr) == ("skipped", (str(item.path), 7, "static only: no GPU"))
+    test.add(workload("copy", judgement(Verdict.UNCHANGED, "static")))
+    said = report(skipped=True, outcome="skipped", longrepr=place)
+    end_of_test.attach(item, said)
+    assert (said.outcome, said.longrepr, said.gpuperf_status) == ("passed", None, "static only")
+    assert said.user_properties[0] == ("gpuperf.status", "static only")
+
+
+def test_failure_shows_what_the_gate_would_have_said(run: Run) -> None:
     item = slower_item(run)
+    test = stash.record_of(item)
+    test.red_signature, test.severity = "spills", 1.5
     said = report(failed=True, longrepr="AssertionError: wrong")
     end_of_test.attach(item, said)
     ((name, text),) = said.sections
     assert (name, text.splitlines()[0]) == ("gpuperf", "copy  SLOWER  on nvidia-h200 (time)")
-    again = report(failed=True, longrepr=f"Failed: {text}")
-    end_of_test.attach(item, again)
-    assert again.sections == []
-
-
-def test_nothing_is_added_to_a_report_without_a_failure_or_a_regression(run: Run) -> None:
-    for item, said in (
-        (slower_item(run), report(longrepr="skipped")),
-        (slower_item(run), report(failed=True)),
-        (run.item(), report(failed=True, longrepr="wrong")),
-    ):
-        end_of_test.attach(item, said)
-        assert said.sections == []
+    assert (said.gpuperf_red, said.gpuperf_severity) == ("spills", 1.5)
+    for other in (report(failed=True, longrepr=f"Failed: {text}"), report(failed=True)):
+        end_of_test.attach(item, other)
+        assert other.sections == []
+    green = report(longrepr="skipped")
+    end_of_test.attach(item, green)
+    assert (green.sections, hasattr(green, "gpuperf_red")) == ([], False)

@@ -1,4 +1,4 @@
-"""What a test says that broke the GPU for its process, or found no memory there."""
+"""What a test says that broke the GPU for its process."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ import pytest
 from run_samples import Run
 
 from pytest_gpuperf.device.device_errors import GpuFault
-from pytest_gpuperf.model.device_facts import DeviceMemory
-from pytest_gpuperf.process.gpu_fault import broken_by, memory_words
-
-GIB = 2**30
+from pytest_gpuperf.process.gpu_fault import broken_by
 
 
-def device(fault: str = "", launches: tuple[str, ...] = ("copy", "scale"), **memory: int) -> Any:
-    return SimpleNamespace(
-        fault=lambda: fault, launches=SimpleNamespace(last=launches), memory=lambda: DeviceMemory(**memory)
-    )
+def device(fault: str = "", launches: tuple[str, ...] = ("copy", "scale")) -> Any:
+    return SimpleNamespace(fault=lambda: fault, launches=SimpleNamespace(last=launches))
 
 
 @pytest.fixture
@@ -70,36 +65,3 @@ def test_it_fails_the_test_without_a_traceback(broken: Run) -> None:
     failure = broken_by(broken.item(), broken.worker, None)
     assert isinstance(failure, pytest.fail.Exception)
     assert not failure.pytrace
-
-
-class OutOfMemoryError(Exception):
-    """As CuPy and PyTorch call theirs."""
-
-
-@pytest.mark.parametrize(
-    ("problem", "told"),
-    [
-        (OutOfMemoryError("none left"), True),
-        (RuntimeError("cudaErrorMemoryAllocation: out of memory"), True),
-        (RuntimeError("out of memory"), False),
-        (None, False),
-    ],
-)
-def test_who_holds_the_memory_is_told_where_there_was_none(run: Run, problem: BaseException | None, told: bool) -> None:
-    assert memory_words(run.worker, problem) == ""
-    run.worker.opened = device(total=2 * GIB, free=GIB, arrays=GIB)
-    words = "1.00 GiB of 2.00 GiB are free\n    1.00 GiB  this process's arrays in CuPy's pool"
-    assert memory_words(run.worker, problem) == (words if told else "")
-
-
-def test_holders_are_told_the_largest_first(run: Run) -> None:
-    sizes = {"total": 100, "free": 10, "arrays": 35, "unused": 20, "torch": 7, "others": 8}
-    run.worker.opened = device(**{name: size * GIB for name, size in sizes.items()})
-    assert memory_words(run.worker, OutOfMemoryError()).splitlines() == [
-        "10.00 GiB of 100.00 GiB are free",
-        "   35.00 GiB  this process's arrays in CuPy's pool",
-        "   20.00 GiB  kept by CuPy's pool for reuse",
-        "   20.00 GiB  contexts, modules and what else is not known",
-        "    8.00 GiB  other processes",
-        "    7.00 GiB  reserved by PyTorch in this process",
-    ]

@@ -1,52 +1,281 @@
-"""One book judged: in the words of a revision, and against records that a change brought along."""
+"""One test judged: its machine code against the records, weighed; in the words of a revision; and the causes."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
-from run_samples import COMPILER, MODULE, TEST, Run, judgement, static_record, workload
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.explain.comparison import Estimates, VersionPair
+from pytest_gpuperf.judge.static_weight import StaticEstimate
+from pytest_gpuperf.model.advice import Advice, State
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import Revision, RevisionTask
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
+from pytest_gpuperf.session.judge_test import in_order, judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import TestRecord
 
-
-@pytest.fixture(autouse=True)
-def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_test, "explain_test", lambda run, test: None)
+BLOCK = (32, 1, 1)
 
 
+def record(
+    run: Run, old: StaticRecord, name: str = "copy", compiler: str = COMPILER, cubins: tuple[bytes, ...] = ()
+) -> None:
+    run.store.write(Update(static={("sm_90", compiler, key(name)): old}, cubins=list(cubins)))
+
+
+def of(*works: WorkloadEvidence) -> TestRecord:
+    test = TestRecord(MODULE, TEST)
+    for work in works:
+        test.add(work)
+    return test
+
+
+def kernel(new: StaticRecord, name: str = "copy", **fields: Any) -> WorkloadEvidence:
+    return workload(name, static={"sm_90": new}, toolchain=COMPILER, **fields)
+
+
+def judged(run: Run, *works: WorkloadEvidence) -> Judgement:
+    """The static judgement of the last one, of a test with all of them."""
+    test, estimates = of(*works), Estimates(run.store, {}, None)
+    return judge_static(run.worker, works[-1], test, estimates).judgements[0]
+
+
+# --- against the records ---------------------------------------------------------------------------
+
+
+def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
+    found = judged(run, kernel(static_record()))
+    assert (found.verdict, found.key, found.target) == (Verdict.NEW, key(), "sm_90")
+    record(run, static_record(), compiler="nvrtc 12.9.86")
+    found = judged(run, kernel(static_record()))
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert "compiled by nvrtc 12.9.86, this is nvrtc 13.0.88" in found.reason
+    record(run, static_record(block=BLOCK))
+    assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.UNCHANGED
+    assert judged(run, kernel(static_record("c1", block=BLOCK))).verdict is Verdict.SAME
+
+
+def test_static_verdicts_stand_before_the_others(run: Run) -> None:
+    one = workload("copy", judgement(Verdict.SAME), static=dict.fromkeys(("sm_90", "sm_80"), static_record()))
+    found = judge_static(run.worker, one, of(one), Estimates(run.store, {}, None))
+    assert [each.target for each in found.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
+
+
+def test_kernel_that_was_not_launched_is_known_by_its_code_before_its_name(run: Run) -> None:
+    record(run, static_record("c0", block=BLOCK), "copy of 16 MB")
+    assert judged(run, kernel(static_record(), launched=False)).verdict is Verdict.UNCHANGED
+    assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.NEW
+    record(run, static_record("c1", block=BLOCK))
+    assert judged(run, kernel(static_record("c0"), launched=False)).verdict is Verdict.UNCHANGED
+    assert judged(run, kernel(static_record("c2"), launched=False)).verdict is Verdict.SAME
+
+
+def test_record_that_another_workload_stands_for_is_not_compared_with(run: Run) -> None:
+    first = kernel(static_record("c0"), launched=False)
+    labelled = kernel(static_record("c2"), "copy [-DA]", launched=False)
+    record(run, static_record("c0", block=BLOCK))
+    assert judged(run, first, labelled).verdict is Verdict.NEW
+    record(run, static_record("c1", block=BLOCK), "copy [-DB]")
+    assert judged(run, first, labelled).verdict is Verdict.SAME
+
+
+def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
+    digest = hashlib.sha256(b"cubin").hexdigest()
+    new = kernel(static_record(cubin="new", block=BLOCK))
+    assert unrecorded_cubins(run.store, new) == {"new"}
+    record(run, static_record(block=BLOCK))
+    assert unrecorded_cubins(run.store, new) == {"new"}
+    record(run, static_record(cubin=digest, block=BLOCK), cubins=(b"cubin",))
+    assert unrecorded_cubins(run.store, new) == unrecorded_cubins(run.store, new, updates=True) == set()
+    assert unrecorded_cubins(run.store, kernel(static_record("c1", cubin="other", block=BLOCK))) == {"other"}
+    shutil.rmtree(run.options.baselines / "cubins")
+    assert unrecorded_cubins(run.store, new, updates=True) == {"new"}
+
+
+# --- weighed -----------------------------------------------------------------------------------------
+
+GAIN, LOSS = StaticEstimate(ratio=0.5, latency=0.5), StaticEstimate(ratio=2.0, latency=2.0)
+TURNS = Change(what="passes per shared-memory access", before=1, after=32, direction="worse")
+
+
+def spilling(code: str = "c1", stores: int = 8) -> StaticRecord:
+    spills = static_record(code)
+    return msgspec.structs.replace(spills, profile=msgspec.structs.replace(spills.profile, spill_store_bytes=stores))
+
+
+class Comparison:
+    """Two versions, as ``WorkloadComparison`` hands them out; what they weigh and prove is set."""
+
+    def __init__(self) -> None:
+        self.weight: StaticEstimate | None = None
+        self.proofs: dict[tuple[str, str], tuple[Change, ...]] = {}
+        self.asked: list[tuple[str, str]] = []
+
+    def compared(self, arch: str) -> VersionPair:
+        return VersionPair(arch, None, None)
+
+    def sides(self, arch: str) -> tuple[str, str]:
+        return "old", "new"
+
+    def proven(self, before: str, after: str) -> tuple[Change, ...]:
+        self.asked.append((before, after))
+        return self.proofs.get((before, after), ())
+
+
+@pytest.fixture
+def comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
+    made = Comparison()
+    monkeypatch.setattr(judge_test, "WorkloadComparison", lambda *given: made)
+    monkeypatch.setattr(judge_test, "weigh", lambda before, after: made.weight)
+    monkeypatch.setattr(judge_test, "proven_causes", made.proven)
+    return made
+
+
+FORTH, BACK = ("old", "new"), ("new", "old")
+WEIGHED: dict[str, tuple[Any, Any, Any, Any, Verdict, list[Any]]] = {
+    # baseline, candidate, estimate, proofs, and then: verdict, directions that proofs were asked for
+    "unchanged": (static_record(), static_record(), LOSS, {FORTH: (TURNS,)}, Verdict.UNCHANGED, []),
+    "a proven loss": (static_record(), static_record("c1"), LOSS, {FORTH: (TURNS,)}, Verdict.WORSE, [FORTH]),
+    "spills for nothing": (static_record(), spilling(), GAIN, {}, Verdict.WORSE, [FORTH, BACK]),
+    "spills for a cure": (static_record(), spilling(), GAIN, {BACK: (TURNS,)}, Verdict.SAME, [FORTH, BACK]),
+    "fewer spills": (spilling("c0", 8), spilling("c1", 4), None, {}, Verdict.BETTER, [FORTH]),
+    "no spills": (static_record(), static_record("c1"), None, {}, Verdict.SAME, [FORTH]),
+}
+
+
+@pytest.mark.parametrize("case", WEIGHED)
+def test_changed_code_is_weighed(run: Run, comparison: Comparison, case: str) -> None:
+    old, new, comparison.weight, comparison.proofs, verdict, asked = WEIGHED[case]
+    record(run, old)
+    assert judged(run, kernel(new)).verdict is verdict
+    assert sorted(comparison.asked) == sorted(asked)
+
+
+def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = msgspec.structs.replace(judgement(Verdict.WORSE, "static"), changes=(TURNS,))
+    one = workload("copy", code, judgement(Verdict.SLOWER), judgement(Verdict.SAME))
+    monkeypatch.setattr(judge_test, "weighed_by_time", lambda judgements, arch: judgements[::-1])
+    found = in_order(run.worker, one).judgements
+    assert [each.verdict for each in found] == [Verdict.SAME, Verdict.SLOWER, Verdict.WORSE]
+    assert [each.changes for each in found] == [(), (TURNS,), (TURNS,)]
+    assert in_order(without_gpu.worker, one) == one
+
+
+# --- a revision --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: None)
+
+
+@pytest.mark.usefixtures("unexplained")
 def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None:
     run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     foreign: Any = SimpleNamespace(lines=lambda: ())
     run.config.stash[FOREIGN] = foreign
-    book = TestRecord(MODULE, TEST)
-    for name in ("copy", "scale"):
-        book.add(workload(name, judgement(Verdict.NEW, workload=name), judgement(Verdict.SLOWER, workload=name)))
-    assert judge_test.judge_test(run.config, run.worker, book, stopped=False, whole=True) == ""
-    for work in book.workloads.values():
-        assert [(one.verdict, one.reason) for one in work.judgements] == [
-            (Verdict.NEW, "it is not in c0 (yesterday)"), (Verdict.SLOWER, "")
-        ]  # fmt: skip
+    verdicts = (Verdict.NEW, Verdict.SLOWER)
+    test = of(*(workload(name, *(judgement(one, workload=name) for one in verdicts)) for name in ("copy", "scale")))
+    assert judge_test.judge_test(run.worker, test, stopped=False, whole=True) == ""
+    for work in test.workloads.values():
+        assert [one.reason for one in work.judgements] == ["it is not in c0 (yesterday)", ""]
 
 
-def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
+@pytest.mark.parametrize("stopped", [True, False])
+def test_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run, stopped: bool) -> None:
     folder = run.config.rootpath
     run.with_options(enabled=False, task=RevisionTask(folder=folder, others=(), tree=folder, reading=3, writing=4))
-    for stopped in (True, False):
-        book = TestRecord(MODULE, TEST)
-        for code in ("c0", "c1"):
-            record = msgspec.structs.replace(static_record(code), source_hash=code * 32)
-            book.add_compiled("copy", {"sm_90": record}, COMPILER, (f"-D={code}",), "a.cu")
-        book.cubins = {"ab": b"machine code"}
-        assert judge_test.judge_test(run.config, run.worker, book, stopped=stopped, whole=True) == ""
-        assert len(book.workloads) == 2
-        assert book.unrecorded == {"ab"}
+    test = TestRecord(MODULE, TEST)
+    for code in ("c0", "c1"):
+        new = msgspec.structs.replace(static_record(code), source_hash=code * 32)
+        test.add_compiled("copy", {"sm_90": new}, COMPILER, (f"-D={code}",), "a.cu")
+    test.cubins = {"ab": b"machine code"}
+    assert judge_test.judge_test(run.worker, test, stopped=stopped, whole=True) == ""
+    assert (len(test.workloads), test.unrecorded) == (2, {"ab"})
 
 
-# --- records that a change brought along -----------------------------------------------------------
+# --- renamed workloads -------------------------------------------------------------------------------
+
+RENAMED: dict[str, tuple[str, bool, Verdict, str]] = {
+    # code of the new one, whether with a revision, and then: verdict, how the reason begins
+    "same code": ("c0", False, Verdict.NEW, "was tests/test_copy.py::test_copy [old], with the same machine code: run"),
+    "other code": ("c1", False, Verdict.NEW, "no baseline"),
+    "same code in a revision": ("c0", True, Verdict.UNCHANGED, "was tests/test_copy.py::test_copy [old], with the"),
+    "other code in a revision": ("c1", True, Verdict.NOT_COMPARABLE, "it has the kernel of tests/test_copy.py::test_c"),
+}
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize("case", RENAMED)
+def test_renamed_workload_is_recognised(run: Run, case: str) -> None:
+    code, is_revision, verdict, reason = RENAMED[case]
+    record(run, static_record(), "old")
+    run.collected(TEST)
+    if is_revision:
+        run.worker.revision = Revision(commit="c0", name="c0", archs=("sm_90",))
+        foreign: Any = SimpleNamespace(lines=lambda: ())
+        run.config.stash[FOREIGN] = foreign
+    test = of(kernel(static_record(code), "new"))
+    assert judge_test.judge_test(run.worker, test, stopped=False, whole=True) == ""
+    (found,) = test.workloads["new"].judgements
+    assert (found.verdict, found.reason[: len(reason)]) == (verdict, reason)
+    assert test.workloads["new"].was == (key("old") if code == "c0" else None)
+
+
+# --- causes ------------------------------------------------------------------------------------------
+
+CAUSE, STATE = Advice(cause="bank conflicts", evidence=(), gain=0.4), State(bound="memory", why="it copies")
+TELLING = [Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Comparisons that are explained; all of them find the same."""
+    calls: list[Any] = []
+
+    def explain_each(estimates: Any, comparisons: Any) -> Any:
+        for one in comparisons:
+            assert one.estimates == estimates == "estimates"
+            calls.append(one)
+            yield SimpleNamespace(after="after", advice=(CAUSE,))
+
+    monkeypatch.setattr(judge_test, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(judge_test, "explain_each", explain_each)
+    monkeypatch.setattr(judge_test, "state_of", lambda after, peaks: STATE if (after, peaks) == ("after", {}) else None)
+    return calls
+
+
+def explained(run: Run, *works: WorkloadEvidence) -> TestRecord:
+    test, estimates = of(*works), "estimates"
+    judge_test.explain_test(run.worker, test, estimates)  # type: ignore[arg-type]
+    return test
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_causes_are_looked_for_where_something_changed(run: Run, asked: list[Any], verdict: Verdict) -> None:
+    work = workload("copy", judgement(Verdict.UNCHANGED), judgement(verdict))
+    found = explained(run, work).workloads["copy"]
+    assert (found.advice, found.state) == (((CAUSE,), STATE) if verdict in TELLING else ((), None))
+    assert explained(run.with_options(explain=True), work).workloads["copy"].state == STATE
+
+
+def test_explanations_are_asked_with_what_the_run_has(run: Run, without_gpu: Run, asked: list[Any]) -> None:
+    same = judgement(Verdict.SAME)
+    test = explained(run, workload("copy", same, static={"sm_90": static_record()}), workload("callable", same))
+    first, second = asked
+    assert (first.store, first.toolchain, second.toolchain) == (run.store, COMPILER, "")
+    assert ([one.key for one in first.workloads], first.facts) == (
+        [one.key for one in test.workloads.values()], run.worker.device.facts
+    )  # fmt: skip
+    explained(without_gpu, workload("copy", same))
+    assert asked[-1].facts is None

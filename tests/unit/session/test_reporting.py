@@ -31,7 +31,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 def all_hooks(run: Run, called: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     called.clear()
-    reporting = Reporting(run.config, run.options)
+    reporting = Reporting(run.config)
     node: Any = SimpleNamespace(workerinput={})
     reporting.pytest_collection_finish(run.session())
     reporting.pytest_configure_node(node)
@@ -53,14 +53,14 @@ def test_a_run_that_only_collects_tests_has_no_end(run: Run, called: list[tuple[
 
 
 def test_the_header_says_what_the_run_is_for(run: Run) -> None:
-    assert Reporting(run.config, run.options).pytest_report_header() == terminal.header(run.options)
+    assert Reporting(run.config).pytest_report_header() == terminal.header(run.options)
 
 
 def test_reports_go_into_the_runs_book(run: Run) -> None:
     report: Any = SimpleNamespace(
         nodeid="a", when="call", duration=1.0, failed=True, skipped=False, outcome="failed", longrepr="it failed"
     )
-    Reporting(run.config, run.options).pytest_runtest_logreport(report)
+    Reporting(run.config).pytest_runtest_logreport(report)
     assert stash.run_of(run.config).results.tests_run == 1
 
 

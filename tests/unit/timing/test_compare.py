@@ -13,7 +13,16 @@ from recordings import drawn, recordings
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.limits import LIMITS
-from pytest_gpuperf.timing.blocks import LEAST_SIZE, LONGEST_SLOT, MOST_SIZE, Plan, blocks_of, plan
+from pytest_gpuperf.timing.blocks import (
+    BURST_S,
+    LEAST_SIZE,
+    LONGEST_SLOT,
+    MOST_SIZE,
+    Plan,
+    blocks_of,
+    plan,
+    sustained_plan,
+)
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
@@ -63,6 +72,13 @@ def test_long_launches_are_pairs(duration_ns: float, noise: float, samples: int,
     bench = Bench(base_ns=duration_ns, noise=jitter(noise))
     found = plan(bench, bench.sides, TIGHT, duration_ns, 5.0)
     assert (found.order, found.samples, found.blocks, found.dropped) == ("AB", samples, blocks, 0)
+
+
+def test_a_sustained_slot_keeps_the_gpu_busy_and_drops_its_first_half() -> None:
+    bench = Bench(base_ns=1e6, each_s=1e-3)
+    found = sustained_plan(bench, bench.sides, bench.clock)
+    assert found.samples + found.dropped == pytest.approx(BURST_S / 1e-3, rel=0.01)
+    assert found.samples - found.dropped in (0, 1)
 
 
 def test_a_coin_draws_every_order() -> None:

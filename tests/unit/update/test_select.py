@@ -13,7 +13,7 @@ from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.update.select import by_name, recorded_times, with_counters, with_figures
+from pytest_gpuperf.update.select import by_name, recorded_times, with_figures
 
 KEY = Key(module="test_a.py", test="test_a", workload="work")
 GPU = "nvidia-h200"
@@ -78,7 +78,7 @@ def counted(value: float, **fields: Any) -> WorkloadEvidence:
 
 def put(before: TimeRecord | None, *, replace: bool, **fields: Any) -> Recorded | None:
     work = counted(512.0, **fields)
-    return with_counters(work, work.judgements, CHANGED if replace else NEW, before)
+    return with_figures(work, CHANGED if replace else NEW, before)
 
 
 def test_counters_are_put_on_a_record_of_the_same_code() -> None:
@@ -88,6 +88,7 @@ def test_counters_are_put_on_a_record_of_the_same_code() -> None:
     assert isinstance(found.after, TimeRecord)
     assert found.after.counters == {"dram__bytes.sum": 512.0, "sm__cycles.sum": 1.0}
     assert found.after.rounds == before.rounds
+    assert with_figures(counted(512.0), CHANGED, before, timed=True) is None
     assert put(before, replace=False) is None  # nothing that the record lacks
     added = put(time_of(counters={"sm__cycles.sum": 1.0}), replace=False)
     assert added is not None
@@ -110,7 +111,7 @@ def test_counters_of_other_work_are_refused(fields: dict[str, Any], why: str) ->
 def test_counters_need_a_time_on_record() -> None:
     found = put(None, replace=True)
     assert found is not None
-    assert found.refused == "counters need a time on record, and this one has none"
+    assert found.refused == "it needs a time on record, and this one has none"
 
 
 # --- secondary metrics ---------------------------------------------------------------------------
@@ -124,10 +125,10 @@ def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, taken: 
     verdicts = judged("memory", Verdict.WORSE), judged("accuracy", Verdict.NEW), judged("host", Verdict.SAME)
     work = WorkloadEvidence(key=KEY, judgements=verdicts, beside=FOUND)
     before = time_of(beside=Beside(memory_bytes=1024, accuracy=1.0, host=OLD))
-    found = with_figures(work, verdicts, options, before)
+    found = with_figures(work, options, before)
     assert found is not None
     assert found.after == time_of(beside=taken)
-    refused = with_figures(work, verdicts, options, None)
+    refused = with_figures(work, options, None)
     assert refused is not None
     assert (refused.after, refused.refused) == (None, "it needs a time on record, and this one has none")
 
@@ -135,7 +136,7 @@ def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, taken: 
 def test_nothing_is_taken_of_what_the_test_does_not_ask_for() -> None:
     verdict = judged("memory", Verdict.NOT_MEASURED)
     work = WorkloadEvidence(key=KEY, judgements=(verdict,), beside=Beside())
-    assert with_figures(work, (verdict,), ALL, time_of()) is None
+    assert with_figures(work, ALL, time_of()) is None
 
 
 # --- by name -------------------------------------------------------------------------------------
