@@ -101,7 +101,7 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, obj
     names = names_of(asked)
     nodes = tuple(f"test_fixture.py::{test}" for test in tests)
     write_task(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names), folder / TASK_FILE)
-    compute = "nvidia-smi --query-gpu=compute_cap --format=csv,noheader --id=0".split()
+    compute = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"]
     chip = chip_of(f"sm_{subprocess.check_output(compute, text=True).strip().replace('.', '')}")
     own = [here for name in names if (here := on_chip(name, chip))]
     target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
