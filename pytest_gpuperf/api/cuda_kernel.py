@@ -21,8 +21,7 @@ from pytest_gpuperf.compile.adapters.torch import read_torch
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel

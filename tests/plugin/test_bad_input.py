@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 import pytest
+from suite_under_test import LAUNCHING, MEASURING, assert_refused
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-
-LAUNCHING = """kernel = cuda_kernel("other.cu", "other")
-a = gpu.random(512, seed=1)
-"""
-MEASURING = f"{LAUNCHING}launch = kernel.launch(grid=2, block=256, args=(a, a, 512))\n"
-
-
-def assert_refused(suite, refusals: Mapping[str, str], *arguments: str, before: str = "") -> None:
-    """Each body of a test fails with its words; all of them in one run."""
-    text = "import numpy as np\n"
-    for number, body in enumerate(refusals):
-        lines = "".join(f"    {line}\n" for line in (before + body).splitlines())
-        text += f"\ndef test_{number}(cuda_kernel, gpu, gpuperf):\n{lines}"
-    suite.write("test_bodies.py", text)
-    result = suite.run("test_bodies.py", *arguments)
-    said = result.stdout.str()
-    assert result.ret == 1, said
-    assert "pytest_gpuperf/" not in said, "the traceback must end in the test"
-    _, *parts = re.split(r"^_+ test_(\d+) _+$", said, flags=re.MULTILINE)
-    sections = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
-    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in sections[number]}
-    assert lacking == {}
-
 
 KERNELS = {
     'cuda_kernel("broken.cu", "broken")': 'broken.cu:3: identifier "undefined_name" is undefined',
@@ -117,6 +92,9 @@ ARGUMENTS = {
     "cache=np.array(['cold', 'warm'])": "is not valid: it takes 'cold' or 'warm'",
     "cache='hot'": "cache='hot' is not valid: it takes 'cold' or 'warm'",
     "measure={'memory': np.array([0.1, 0.2])}": "measure={'memory': array([0.1, 0.2])} is not valid: it takes",
+    "measure='memory'": "measure='memory' is not valid: it takes names",
+    "measure={'host': 2.0}": "measure={'host': 2.0} is not valid: it takes names",
+    "accuracy=3": "accuracy=3 is not valid",
     "measure=('momory',)": "measure=('momory',) is not valid: it takes names, of 'memory'",
     "metrics=5": "metrics=5 is not valid: it takes names of metrics, such as",
     "metrics='dram__bytes.sum'": "metrics='dram__bytes.sum' is not valid: it takes names of metrics",
@@ -125,6 +103,7 @@ ARGUMENTS = {
 FIGURES = {
     "gpuperf(launch).bandwidth": "other has no bandwidth: ask for it, gpuperf(..., bytes=n)",
     "gpuperf(launch).flops": "other has no flops: ask for it, gpuperf(..., flops=n)",
+    "gpuperf(launch).memory_bytes": "has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))",
     "gpuperf(launch, name='x')\ngpuperf(lambda: launch(), name='call').registers":
         "call is a callable without a kernel of its own: it has no static evidence",
     "assert gpuperf(launch).time_ns < 1": " ns>.time_ns",
