@@ -153,6 +153,7 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     assert judged.verdict is Verdict.WORSE
     assert [c.what for c in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
+    assert judged.reason == "the launch of the same machine code got worse: occupancy"
 
 
 def test_the_code_on_record_in_another_launch_is_the_same_and_known_as_such() -> None:
@@ -206,9 +207,8 @@ def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
         reason="the baseline was compiled by nvrtc 12.9.1, nvrtc 13.0.88, this is nvrtc 13.1.2: compile with the same "
         "version, or record one for this version too with pytest --update-baselines=new",
     )  # fmt: skip
-    assert missing_static(KEY, "sm_90", "nvrtc 13.0.88").reason == (
-        "no baseline: record one with pytest --update-baselines=new"
-    )
+    new = missing_static(KEY, "sm_90", "nvrtc 13.0.88")
+    assert (new.verdict, new.reason) == (Verdict.NEW, "no baseline: record one with pytest --update-baselines=new")
     toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
     other = compare_static(KEY, "sm_90", STATIC, static(), toolchains=toolchains)
     assert (other.key, other.target) == (KEY, "sm_90")
@@ -220,10 +220,11 @@ def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
 def test_a_kernel_that_was_not_launched_has_its_baselines_occupancy_if_it_takes_as_much(
     profile: dict[str, int], occupancy: Occupancy | None
 ) -> None:
-    launched = static(dynamic_shared_bytes=64, code_hash="old")
+    launched = msgspec.structs.replace(static(dynamic_shared_bytes=64, code_hash="old"), grid=(8, 1, 1))
     not_launched = msgspec.structs.replace(static(occupancy=None, **profile), block=None)
     found = with_launch_of(not_launched, launched)
     assert (found.block, found.dynamic_shared_bytes, found.occupancy) == ((256, 1, 1), 64, occupancy)
+    assert found.grid == (8, 1, 1)
     assert found.profile == not_launched.profile
 
 
@@ -236,7 +237,10 @@ def test_a_launch_that_the_baseline_lacks_is_shown() -> None:
 def test_machine_code_of_unknown_compilers_is_compared_as_far_as_being_equal(name: str) -> None:
     judged = compare_static(KEY, "sm_90", STATIC, static(), toolchains=(name, name))
     assert judged.verdict is Verdict.NOT_COMPARABLE
-    assert "does not say which compiler made it" in judged.reason
+    assert judged.reason == (
+        "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
+        "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
+    )
     assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=(name, name)).verdict is Verdict.UNCHANGED
 
 
