@@ -26,7 +26,7 @@ from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import TimeFigures
@@ -193,13 +193,6 @@ def side_of(
         side, counters=counters or time.counters, grid=time.grid, block=time.block, bytes=time.bytes, flops=time.flops,
         time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
     )  # fmt: skip
-
-
-def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
-    """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
-    static = store.static(arch, key, toolchain) if arch else None
-    _, estimate = estimates.of(VersionPair(arch, None, static))
-    return side_of(arch, static, store.time(target, key) if target else None, None, estimate)
 
 
 # --- launches ------------------------------------------------------------------------------------

@@ -98,5 +98,4 @@ def read(path: Path) -> LastRun:
         problem = f"cannot be read ({error})"
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"is damaged ({error})"
-    remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
-    raise LastRunError(f"{path} {problem}: {remedy}")
+    raise LastRunError(f"{path} {problem}: run pytest --gpuperf again")

@@ -25,7 +25,7 @@ _MACHINE = slice(18, 20)
 HEAD = 64
 """Bytes of a file that tell what it is."""
 LIMIT_S = 300.0
-"""The largest library that was seen takes 0.5 s for each 140 MB of its cubins (docs/results/audit.md)."""
+"""The largest library that was seen takes 0.5 s for each 140 MB of its cubins."""
 _NAMED = re.compile(r"\.(?P<number>\d+)\.(?P<arch>sm_\d+[af]?)\.cubin$")
 _NOTHING_THERE = ("does not contain device code", "No ELF file found")
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
 from pytest_gpuperf.advise.advisor import advise
-from pytest_gpuperf.advise.comparison import Usage
-from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
+from pytest_gpuperf.advise.usage_from_counters import STALL
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -90,13 +89,6 @@ def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
     four = static("b", load(times=4), load(op="global_store", times=4),
                   executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
     assert advise(one, four) == ()
-
-
-def test_a_double_is_one_element_as_a_float_is() -> None:
-    single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
-    double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
-                    executed={"fp64": 100.0, "global_store": 1.0})  # fmt: skip
-    assert first(single, double) == "double-precision literals"
 
 
 def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
@@ -209,10 +201,3 @@ def test_the_dearest_part_sets_the_pace() -> None:
     rest = cost.rest_of(120.0, {"a": 100.0})
     assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
     assert cost.rest_of(90.0, {"a": 100.0}) == 0
-
-
-def test_parts_that_were_not_counted_are_reckoned_from_quantities() -> None:
-    usage = Usage(issued=4 * 132 * 1000.0, cycles=2000.0)
-    assert cost.measured(usage, {}, "sm_90", 132)["issue"] == pytest.approx(1000)
-    assert cost.measured(usage, {"issue": 0.75}, "sm_90", 132)["issue"] == pytest.approx(1500)
-    assert set(PARTS) <= {*cost.costs(usage, "sm_90"), "tensor"}
