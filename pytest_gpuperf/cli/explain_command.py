@@ -51,7 +51,7 @@ def _from_last_run(name: str, start: Path, write: Callable[[str], object]) -> No
     if not found:
         raise _unmatched(name, [work.key for test in run.tests for work in test.workloads], "the last run")
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache())
+    lines = explain_all(BaselineStore(last_run.root_of(path) / run.baselines), found, CompileCache())
     write("\n" + "\n".join(lines))
 
 
