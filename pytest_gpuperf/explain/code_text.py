@@ -6,7 +6,6 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import BadCubin, ToolchainMissing
@@ -20,7 +19,7 @@ from pytest_gpuperf.compile.machine_code.sass import (
 )  # fmt: skip
 from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison
 from pytest_gpuperf.model.advice import CodeDifference, CodeLine, Mark
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, unpacked
 
 MOST_KERNELS = 12
@@ -32,16 +31,6 @@ CONTEXT = 3
 """Equal lines around a change."""
 
 
-class _Pair(NamedTuple):
-    """Two machine codes of one kernel, as bare instructions."""
-
-    key: Key
-    kernel: str
-    arch: str
-    old: bytes
-    new: bytes
-
-
 def code_differences(store: BaselineStore, tests: Sequence[TestEvidence]) -> tuple[CodeDifference, ...]:
     """Of each pair of machine codes that failed the gate, in the order of the tests; without a disassembler, none.
 
@@ -49,49 +38,45 @@ def code_differences(store: BaselineStore, tests: Sequence[TestEvidence]) -> tup
     """
     pairs = list(itertools.islice(_pairs(store, tests), MOST_KERNELS))
     codes: dict[tuple[str, bytes], tuple[Instruction, ...]] = {}
-    for arch in dict.fromkeys(pair.arch for pair in pairs):
-        texts = {text: text for pair in pairs if pair.arch == arch for text in (pair.old, pair.new)}
+    for arch in {arch for _, _, arch, _ in pairs}:
+        texts = {text: text for _, _, own, both in pairs if own == arch for text in both}
         try:
             found = disassemble(arch, texts)
         except ToolchainMissing:
             return ()
-        codes.update({(arch, text): without_padding(code) for text, code in found.items()})
+        codes |= {(arch, text): without_padding(code) for text, code in found.items()}
     differences = []
-    for pair in pairs:
-        old, new = codes[pair.arch, pair.old], codes[pair.arch, pair.new]
+    for key, kernel, arch, both in pairs:
+        old, new = (codes[arch, text] for text in both)
         lines = compare_instructions(old, new)
         differences.append(CodeDifference(
-            key=pair.key, kernel=pair.kernel, arch=pair.arch, instructions=(len(old), len(new)),
+            key=key, kernel=kernel, arch=arch, instructions=(len(old), len(new)),
             lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
         ))  # fmt: skip
     return tuple(differences)
 
 
-def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pair]:
-    """What failed the gate, on the architecture that its causes are told of."""
+def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[tuple[Key, str, str, tuple[bytes, bytes]]]:
+    """Workload, kernel, architecture that its causes are told of, and bare instructions of what failed the gate."""
     estimates = Estimates(store, unpacked(tests), None)
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, bytes, bytes]] = set()
     for test in tests:
         for work in test.workloads:
-            if not work.static or not any(judgement.verdict.is_regression for judgement in work.judgements):
+            if not any(judgement.verdict.is_regression for judgement in work.judgements):
                 continue
             comparison = WorkloadComparison(store, estimates, work, work.toolchain, test.workloads, test.device)
-            arch = comparison.archs()[0]
-            _, old, new, _ = comparison.compared(arch)
-            if old is None or new is None or old.profile.code_hash == new.profile.code_hash:
-                continue
-            codes = (arch, old.profile.code_hash, new.profile.code_hash)
-            if codes not in seen:
+            _, old, new, _ = comparison.compared(comparison.arch)
+            codes = comparison.arch, _code(estimates, old), _code(estimates, new)
+            if new is not None and all(codes) and codes[1] != codes[2] and codes not in seen:
                 seen.add(codes)
-                texts = [_code(estimates.cubin(record), record.symbol or record.kernel) for record in (old, new)]
-                if all(texts):
-                    yield _Pair(work.key, new.kernel, arch, *texts)
+                yield work.key, new.kernel, codes[0], codes[1:]
 
 
-def _code(cubin: bytes, symbol: str) -> bytes:
+def _code(estimates: Estimates, record: StaticRecord | None) -> bytes:
     """Empty where the cubin is not at hand, cannot be read, or is too long to be compared."""
     try:
-        code = text_of(read_cubin(cubin).elf, symbol).data
+        elf = read_cubin(estimates.cubin(record)).elf
+        code = text_of(elf, record.symbol or record.kernel).data if record is not None else b""
     except BadCubin:
         return b""
     return code if len(code) <= LONGEST * INSTRUCTION_BYTES else b""

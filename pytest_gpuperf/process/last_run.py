@@ -87,5 +87,4 @@ def read(path: Path) -> LastRun:
             return msgspec.json.decode(content, type=LastRun)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({error})"
-    remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
-    raise LastRunError(f"{path} {problem}: {remedy}")
+    raise LastRunError(f"{path} {problem}: run pytest --gpuperf again")

@@ -92,6 +92,9 @@ ARGUMENTS = {
     "cache=np.array(['cold', 'warm'])": "is not valid: it takes 'cold' or 'warm'",
     "cache='hot'": "cache='hot' is not valid: it takes 'cold' or 'warm'",
     "measure={'memory': np.array([0.1, 0.2])}": "measure={'memory': array([0.1, 0.2])} is not valid: it takes",
+    "measure='memory'": "measure='memory' is not valid: it takes names",
+    "measure={'host': 2.0}": "measure={'host': 2.0} is not valid: it takes names",
+    "accuracy=3": "accuracy=3 is not valid",
     "measure=('momory',)": "measure=('momory',) is not valid: it takes names, of 'memory'",
     "metrics=5": "metrics=5 is not valid: it takes names of metrics, such as",
     "metrics='dram__bytes.sum'": "metrics='dram__bytes.sum' is not valid: it takes names of metrics",
@@ -100,6 +103,7 @@ ARGUMENTS = {
 FIGURES = {
     "gpuperf(launch).bandwidth": "other has no bandwidth: ask for it, gpuperf(..., bytes=n)",
     "gpuperf(launch).flops": "other has no flops: ask for it, gpuperf(..., flops=n)",
+    "gpuperf(launch).memory_bytes": "has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))",
     "gpuperf(launch, name='x')\ngpuperf(lambda: launch(), name='call').registers":
         "call is a callable without a kernel of its own: it has no static evidence",
     "assert gpuperf(launch).time_ns < 1": " ns>.time_ns",

@@ -36,12 +36,6 @@ def test_a_silent_assembler_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert compiled == ["sm_80", "sm_80"]
 
 
-def test_what_it_says_the_last_time_it_is_asked_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = silent(3, monkeypatch)
-    assert compile_kernel(SOURCE, "sm_80").profile.shared_bytes == 256
-    assert len(compiled) == 4
-
-
 def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     silent(100, monkeypatch)
     with pytest.raises(CompileProblem, match=r"did not report on tile for sm_80"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing, UnknownKernel
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvcc import nvcc
@@ -76,8 +76,6 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     ("header", "package"),
     [
         ("curand_kernel.h", "nvidia-curand"),
-        ("cublasLt.h", "nvidia-cublas"),
-        ("cufftXt.h", "nvidia-cufft"),
         ("nvtx3/nvToolsExt.h", "nvidia-nvtx"),
     ],
 )
@@ -89,19 +87,11 @@ def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: s
     assert f"pip install {package}" in by_nvcc
 
 
-@pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "torch/extension.h", "c10/util/Half.h", "Python.h"])
+@pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "Python.h"])
 def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
     log = f"a.cu:1:10: fatal error: {header}: No such file or directory"
     told = remedy(log, "nvcc")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
-
-
-@pytest.mark.parametrize("name", ["strlen", "strcmp", "strncpy", "pthread_create"])
-def test_functions_on_text_and_threads_are_code_of_the_host(name: str) -> None:
-    host = f"int host() {{ return {name}(0); }}\n"
-    told = refused(WORK.format(1) + host)
-    assert "Line 2 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
-    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
 def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
@@ -112,7 +102,7 @@ def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
-@pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required", "This header requires C++20"])
+@pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required"])
 def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "later.h").write_text(f"#if __cplusplus < 202002L\n#error {words}\n#endif\n")
     text = "#include <later.h>\n" + WORK.format(1)
@@ -125,14 +115,6 @@ def test_a_word_of_a_later_standard(compiler: str, line: str) -> None:
     text = f"{line}\n{WORK.format(1)}"
     assert refused(text, compiler=compiler).endswith(' is a C++20 keyword: options=["-std=c++20"].')
     assert compiles(text, "-std=c++20", compiler=compiler)
-
-
-def test_code_of_the_host_behind_another_error_is_told() -> None:
-    strange = 'struct Table { int rows[]; } tables[2] = {{1}};\nint rows() { return strlen("x"); }\n'
-    text = f"#include <string.h>\n{WORK.format(1)}{strange}"
-    told = refused(text)
-    assert "Line 4 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
-    assert compiles(f"#include <string.h>\n{WORK.format(1)}#ifndef __CUDACC_RTC__\n{strange}#endif\n")
 
 
 def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path: Path) -> None:
@@ -159,13 +141,6 @@ def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
     told = refused(text, compiler="nvcc")
     assert f'Give nvcc that flag: cuda_kernel(..., options=["{flag}"], compiler="nvcc").' in told
     assert compiles(text, flag, compiler="nvcc")
-
-
-def test_an_instance_is_named_with_its_namespaces(compiler: str) -> None:
-    text = "namespace ns { template <int N> __global__ void work(float* x) { x[0] = N; } }\n"
-    with pytest.raises(UnknownKernel, match=r"It is C\+\+ as at the end of the file: namespaces and all arguments"):
-        compile_kernel(KernelSource(text, "work<3>", compiler=compiler), "sm_90")
-    assert compile_kernel(KernelSource(text, "ns::work<3>", compiler=compiler), "sm_90").profile.registers > 0
 
 
 def test_a_function_of_another_file_is_included(compiler: str, tmp_path: Path) -> None:
@@ -204,9 +179,3 @@ def test_an_instruction_of_an_architecture_with_all_its_features(instruction: st
     with pytest.raises(CompileError, match=f'alone: arch="{arch}"'):
         compile_kernel(source, arch.removesuffix("a"))
     assert compile_kernel(source, arch).profile.registers > 0
-
-
-def test_an_error_that_says_that_a_macro_is_undefined() -> None:
-    text = '#ifndef WIDE\n#error "WIDE is undefined. The build defines it."\n#endif\n' + WORK.format(1)
-    assert refused(text).endswith('options=["-DWIDE=VALUE"].')
-    assert compiles(text, "-DWIDE=2")
