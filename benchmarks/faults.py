@@ -112,33 +112,6 @@ CASES = {
 }
 
 
-OTHERS = (
-    (
-        "a second process that dies, leaves nothing, garbage or half an answer, and a test that ends in any way",
-        "2,000 combinations, none green", "`tests/plugin/test_faults.py`",
-    ),
-    (
-        "the same faults of kernels on the simulated GPU, alone and with a worker; the baseline's own code at fault",
-        "15", "`tests/plugin/test_isolation.py`",
-    ),
-    (
-        "SIGINT, SIGTERM and SIGKILL at random moments of four kinds of run",
-        "[kill_runs.md](kill_runs.md)", "`tests/plugin/test_interrupts.py`",
-    ),
-    ("a host that dies in the middle of a run", "[two_hosts.md](two_hosts.md)", "`tests/plugin/test_two_hosts.py`"),
-    (
-        "`kill -9` of updates of one folder at once",
-        "[updates.md](updates.md): 300", "`tests/unit/baselines/test_updates_at_once.py`",
-    ),
-    (
-        "hostile baselines, cubins, links, caches and names",
-        "[hostile_files.md](hostile_files.md): 100,000 and 20,000", "`benchmarks/fuzz_readers.py`",
-    ),
-    ("baselines that the change under test brought along", "not launched", "`tests/plugin/test_trust.py`"),
-)  # fmt: skip
-"""Faults that need no GPU: what, how often, where."""
-
-
 class Seen(NamedTuple):
     """How a run ended."""
 
@@ -239,8 +212,7 @@ def table(rows: Sequence[Seen]) -> str:
             f"| {one.passed} of {AFTER} | {one.skipped} | {one.off:.2%} |"
         )
     lines = [line.replace("%", " %") for line in lines]
-    lines += ["", "## Other faults", "", "| fault | tried | page or test |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(one)} |" for one in OTHERS)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,7 +24,6 @@ from pytest_gpuperf.counters.catalogue import chip_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu
-from pytest_gpuperf.device.discovery import first_architecture
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
@@ -102,7 +101,8 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, obj
     names = names_of(asked)
     nodes = tuple(f"test_fixture.py::{test}" for test in tests)
     write_task(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names), folder / TASK_FILE)
-    chip = chip_of(first_architecture() or "")
+    compute = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"]
+    chip = chip_of(f"sm_{subprocess.check_output(compute, text=True).strip().replace('.', '')}")
     own = [here for name in names if (here := on_chip(name, chip))]
     target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
               f"--gpuperf-task={folder / TASK_FILE}", str(module)]  # fmt: skip

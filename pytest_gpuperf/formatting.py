@@ -120,7 +120,7 @@ def time_basis(figures: TimeFigures) -> str:
     if figures.log_e is not None and figures.log_e_needed is not None and figures.log_e > 0:
         parts.append(f"E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})")
     if figures.interval is not None:
-        parts.append(f"interval {figures.level * 100:g} % anytime")
+        parts.append("interval 95 % anytime")
     return ", ".join(parts)
 
 

@@ -103,8 +103,9 @@ class Results:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:  # pytest-xdist has been told of them
-            item._nodeid = without_group(session.config, item.nodeid)  # type: ignore[attr-defined]
+        for item in session.items:
+            if (name := without_group(session.config, item.nodeid)) != item.nodeid:
+                item._nodeid = name  # type: ignore[attr-defined] # as pytest-xdist, which has been told, sets it
         if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
             self.found = self.so_far
             self.found.selected = {item.nodeid for item in session.items}

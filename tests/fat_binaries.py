@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
 MADE_BY_NVCC = Path(__file__).parent / "unit" / "compile" / "machine_code" / "fat_binaries"
@@ -36,7 +36,7 @@ def cubin_of(text: str, name: str, arch: str = "sm_90", *options: str) -> bytes:
 
 def relocatable(text: str, arch: str = "sm_90", *options: str) -> bytes:
     """The cubin of a source as nvcc makes it with ``-rdc=true``: not linked."""
-    program = Program(text, "k.cu", "k.cu", ("--relocatable-device-code=true", *options))
+    program = KernelSource(text, "k", options=("--relocatable-device-code=true", *options))
     return compile_cubin(program, arch).cubin
 
 

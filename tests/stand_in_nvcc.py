@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile.nvcc import nvcc
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import compile_cubin
+from pytest_gpuperf.compile.source import KernelSource
 
 PROGRAM = """#!{python}
 import json, pathlib, shutil, sys
@@ -50,7 +51,7 @@ class StandInNvcc:
 
     def makes(self, text: str, *options: str, asked: bool = False) -> None:
         """``asked``: only of a file that asks for an instance."""
-        made = compile_cubin(Program(text, "made.cu", "made.cu", options), "sm_90")
+        made = compile_cubin(KernelSource(text, "made", options=options), "sm_90")
         file = self.folder / ("asked" if asked else "made")
         file.with_suffix(".cubin").write_bytes(made.cubin)
         file.with_suffix(".ptx").write_text(made.ptx)

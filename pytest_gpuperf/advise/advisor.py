@@ -202,4 +202,4 @@ def _counted_gain(case: Case) -> Callable[[Usage], float]:
     arch = case.after.arch
     sms = case.after.sm_count or nominal_facts(arch).sm_count
     parts = measured(case.now, busy_parts(case.after.counters), arch, sms)
-    return lambda without: 1 - whole(changed(parts, case.now, without, arch, sms)) / whole(parts)
+    return lambda without: 1 - whole(changed(parts, case.now, without, arch)) / whole(parts)

@@ -13,8 +13,6 @@ INSTRUCTION_GROWTH = 1.03
 """Instructions per unit of work; the count varies by 0.1 % from run to run."""
 TENSOR_LOSS = 1.1
 """Tensor instructions for the same work; exact figures."""
-TENSOR_SHARE = 0.001
-"""Of all instructions: a single one multiplies and adds as often as 32 others (m16n8k8), so few are enough."""
 FP64_GROWTH = 1.1
 """Double-precision instructions, also as a share of all."""
 DIVISION_GROWTH = 1.05
@@ -26,7 +24,7 @@ def lost_tensor_cores(case: Case) -> Finding | None:
     """Fewer tensor instructions, and more multiply-adds in their place."""
     was, now = case.was.classes.get("tensor", 0), case.now.classes.get("tensor", 0)
     scalar_was, scalar_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
-    if not grew(now, was, TENSOR_LOSS) or was < TENSOR_SHARE * case.was.issued or scalar_now <= scalar_was:
+    if not grew(now, was, TENSOR_LOSS) or scalar_now <= scalar_was:
         return None
     tensor = change("tensor instructions", was, now, case.per)
     scalar = change("fp32 instructions", scalar_was, scalar_now, case.per)
@@ -109,10 +107,5 @@ def _explained(case: Case) -> float:
 
 
 def slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:
-    """With fewer instructions, and fewer waits for those that are left out."""
-    waited = sum(
-        cycles * (1 - classes.get(name, 0) / usage.classes[name])
-        for name, cycles in usage.waits.items()
-        if name not in MEMORY and usage.classes.get(name, 0) > classes.get(name, 0)
-    )
-    return usage.replace(classes=classes).quicker(instructions=usage.issued - issued, waited=waited)
+    """With fewer instructions."""
+    return usage.replace(classes=classes).quicker(instructions=usage.issued - issued)

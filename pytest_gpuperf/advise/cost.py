@@ -49,18 +49,12 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
     return found
 
 
-def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str, sm_count: int) -> dict[str, float]:
-    """Those cycles, had ``now`` been ``without``: less in proportion, or what more costs on top."""
+def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str) -> dict[str, float]:
+    """Those cycles, had ``now`` been ``without``: less in proportion."""
     had, has = costs(now, arch), costs(without, arch)
     if now.dram_bytes and without.dram_bytes is not None:
         had["dram"], has["dram"] = now.dram_bytes, without.dram_bytes
-    found = {}
-    for part, cycles in parts.items():
-        if has.get(part, 0.0) > had.get(part, 0.0) and part not in ("latency", "dram"):
-            found[part] = cycles + (has[part] - had[part]) / (SCHEDULERS * sm_count)
-        else:
-            found[part] = cycles * (has[part] / had[part] if had.get(part) else 1.0)
-    return found
+    return {part: cycles * (has[part] / had[part] if had.get(part) else 1.0) for part, cycles in parts.items()}
 
 
 def rest_of(cycles: float, parts: Mapping[str, float]) -> float:

@@ -1,7 +1,7 @@
 """A usage out of Nsight Compute's counters, and how busy each part of the hardware was.
 
 Metrics are named as on GH100.  Where a metric was not collected, what depends on it is unknown, and the rules that need
-it stay silent; divisions, barriers and tensor instructions are taken from the machine code.
+it stay silent.  Arithmetic, barriers and lanes of loads are taken from the machine code, in proportion.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import math
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
-from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
-from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
-from pytest_gpuperf.compile.warp_model.clock import issue_cycles
-from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.model.warp_estimate import WarpEstimate
+from pytest_gpuperf.advise.cost import rest_of
+from pytest_gpuperf.advise.usage_from_code import limit_of, static_usage
 
 Counters = Mapping[str, float]
 
@@ -24,21 +21,17 @@ CYCLES = "sm__cycles_elapsed.max"
 WARPS = "smsp__warps_active.avg.per_cycle_active"
 SPLITS = "smsp__sass_branch_targets_threads_divergent.sum"
 SHARED_TURNS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
-ACCESSED = "smsp__sass_inst_executed_op_{}.sum"
-OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 USEFUL = "smsp__sass_data_bytes_mem_global_op_{}.sum"
 DRAM = "dram__bytes_{}.sum"
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
-UNIT_OPERATIONS = {
-    "fp32": ("fadd", "fmul", "ffma"), "fp64": ("dadd", "dmul", "dfma"), "fp16": ("hfma",), "integer": ("integer",),
-}  # fmt: skip
-ACCESSES = {
+ACCESSES = {name: f"smsp__sass_inst_executed_op_{kind}.sum" for name, kind in {
     "global_load": "global_ld", "global_store": "global_st", "shared_load": "shared_ld", "shared_store": "shared_st",
     "local_load": "local_ld", "local_store": "local_st", "branch": "branch",
-}  # fmt: skip
+}.items()}  # fmt: skip
+"""Classes of instructions that are counted by themselves."""
 STALLS = {
     "global_load": ("long_scoreboard", "lg_throttle"), "shared_load": ("short_scoreboard", "mio_throttle"),
     "barrier": ("barrier", "membar"), "fp32": ("wait",), "branch": ("branch_resolving", "no_instruction"),
@@ -61,13 +54,13 @@ PARTS = {
 WAYS = ("ld", "st")
 NEEDED = (
     INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, PARTS["issue"][0], PARTS["l1"][0], REQUESTS.format("ld"),
-    SECTORS.format("ld"), OPERATIONS.format("ffma"), STALL.format("long_scoreboard"),
+    SECTORS.format("ld"), STALL.format("long_scoreboard"),
 )  # fmt: skip
 """Without these the machine code tells more."""
 
 EXACT = dict.fromkeys((
     INSTRUCTIONS, THREAD_INSTRUCTIONS, SHARED_TURNS, SECTORS.format("ld"),
-    *(REQUESTS.format(way) for way in WAYS), *(ACCESSED.format(kind) for kind in ACCESSES.values()),
+    *(REQUESTS.format(way) for way in WAYS), *ACCESSES.values(),
 ), 0.002) | {SECTORS.format("st"): 0.05}  # fmt: skip
 """Counters that are the same in every run of the same work, and the relative difference that is none: instructions vary
 by 0.1 % where warps race, and an H200's L1 counted 2.8 % fewer of the same stores."""
@@ -98,12 +91,13 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
     if not issued:
         return None
     lanes = counters.get(THREAD_INSTRUCTIONS, WARP * issued) / issued
-    classes = _classes(side, lanes)
     requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
     turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
     code = static_usage(side, side.estimate) if side.estimate is not None else Usage(issued=issued)
     times = issued / code.issued if code.issued else 0.0
-    classes |= {name: code.classes.get(name, 0) * times for name in ("tensor", "barrier")}
+    classes = {name: count * times for name, count in code.classes.items()} | {
+        name: counters[metric] for name, metric in ACCESSES.items() if metric in counters
+    }
     shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
     width = code.global_width
     if width is None and useful and requests:
@@ -116,7 +110,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
         global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
         global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
-        global_width=width, load_lanes=_load_lanes(counters, side.estimate),
+        global_width=width, load_lanes=code.load_lanes,
         shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
         shared_width=code.shared_width,
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
@@ -126,30 +120,6 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         cycles=_times(counters.get(CYCLES), scale),
     )  # fmt: skip
     return _with_waits(usage, counters)
-
-
-def _classes(side: Side, lanes: float) -> dict[str, float]:
-    """Instructions by class, warp by warp, as far as they are counted."""
-    counters = side.counters
-    found = {name: counters[ACCESSED.format(kind)] for name, kind in ACCESSES.items()
-             if ACCESSED.format(kind) in counters}  # fmt: skip
-    for name, kinds in UNIT_OPERATIONS.items():
-        count = _sum(counters, OPERATIONS, kinds)
-        if count is not None:
-            found[name] = count / max(lanes, 1.0)
-    metric, factor = PARTS["mufu"]
-    cycles = counters.get(CYCLES)
-    if metric in counters and cycles:
-        sms = side.sm_count or nominal_facts(side.arch).sm_count
-        found["mufu"] = counters[metric] * factor * cycles * SCHEDULERS * sms / issue_cycles("mufu", side.arch)
-    return found
-
-
-def _load_lanes(counters: Counters, run: WarpEstimate | None) -> float | None:
-    """Lanes that take part in a global load; how wide loads are only the machine code tells."""
-    loaded, requests = counters.get(USEFUL.format("ld")), counters.get(REQUESTS.format("ld"))
-    width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None
-    return min(loaded / requests / width, WARP) if loaded and requests and width else None
 
 
 def _with_waits(usage: Usage, counters: Counters) -> Usage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,8 +94,6 @@ class AuditedPairs(NamedTuple):
     """Old and new, of one code and two names."""
     gone: Kernels
     new: Kernels
-    whole: list[str]
-    """Sentences on architectures of files that one build alone has."""
     unread: int
     """Changed kernels that were compared without their instructions."""
 
@@ -112,10 +110,7 @@ def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> Audi
     them apart, and where that changed their symbols, then their order.  Of the rest, equal code is a kernel under
     another name.
     """
-    before, after = (Counter((one.file, one.arch) for one in side) for side in (old, new))
-    whole = _one_sided("gone", before, after) + _one_sided("new", after, before)
-    gone = sorted((one for one in old if (one.file, one.arch) in after), key=_order)
-    came = sorted((one for one in new if (one.file, one.arch) in before), key=_order)
+    gone, came = sorted(old, key=_order), sorted(new, key=_order)
     keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*gone, *came)}
     steps: tuple[Callable[[StaticRecord], Hashable], ...] = (
         lambda one: (one.kernel, one.profile.code_hash),
@@ -126,18 +121,7 @@ def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> Audi
     kept = [pair for alike in steps for pair in _taken(gone, came, alike)]
     renamed = _taken(gone, came, lambda one: one.profile.code_hash)
     pairs, unread = _with_instructions([Pair(*pair, _judged(pair[1], *(one.record for one in pair))) for pair in kept])
-    return AuditedPairs(pairs, renamed, gone, came, whole, unread)
-
-
-def _one_sided(word: str, here: Counter[tuple[str, str]], there: Collection[tuple[str, str]]) -> list[str]:
-    """A sentence for each file of which one build alone has architectures."""
-    archs: defaultdict[str, list[str]] = defaultdict(list)
-    for file, arch in sorted(here.keys() - there):
-        archs[file].append(arch)
-    return [
-        f"{file} for {', '.join(several)}: {word}, with {numbered(sum(here[file, arch] for arch in several), 'kernel')}"
-        for file, several in archs.items()
-    ]
+    return AuditedPairs(pairs, renamed, gone, came, unread)
 
 
 def _order(kernel: AuditedKernel) -> tuple[str, str, int, str]:
@@ -192,10 +176,9 @@ def _told(found: AuditedPairs, *, markdown: bool) -> str:
     shown = {symbol: short_name(name) for symbol, name in names.items()}
     renamed = ((shown[old.record.kernel], shown[new.record.kernel]) for old, new in found.renamed)
     remarks = [
-        *found.whole,
         *listed("renamed, with equal code", (f"{old} -> {new}" for old, new in renamed if old != new)),
-        *listed("new", (shown[one.record.kernel] for one in found.new)),
-        *listed("gone", (shown[one.record.kernel] for one in found.gone)),
+        *listed("new", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.new)),
+        *listed("gone", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.gone)),
     ]
     if found.unread:
         kernels = numbered(found.unread, "changed kernel")

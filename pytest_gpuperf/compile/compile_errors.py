@@ -52,7 +52,6 @@ class UnknownKernel(CompileProblem):
 
     def __init__(self, name: str, file: str, available: Sequence[str] | None, hint: str = "") -> None:
         self.name = name
-        self.hint = hint
         self.available = tuple(sorted(available or ()))
         """Names of the kernels there are; empty too if the source was not compiled that far."""
         message = f'no kernel "{name}" in {file}'

@@ -15,7 +15,6 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.compile.compiler_options import DEFAULTS, INCLUDE, PRE_INCLUDE, accepted, values, without_folders
 from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.includes import Headers, headers_of
 from pytest_gpuperf.compile.machine_code.binary import NOTHING_RECORDED, Recorded, analyse
@@ -23,8 +22,8 @@ from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
-from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NVCC, Compiled, Program, compile_cubin
-from pytest_gpuperf.compile.source import KernelSource, hash_of_source, without_comments
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Compiled, compile_cubin
+from pytest_gpuperf.compile.source import NVCC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -37,7 +36,6 @@ class _Prepared(NamedTuple):
     """A source made ready, once for all architectures."""
 
     source: KernelSource
-    program: Program
     headers: Headers
     source_hash: str
 
@@ -90,32 +88,23 @@ def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> s
 
 
 def _prepare(source: KernelSource) -> _Prepared:
-    options = accepted(source.options)
-    toolkit = toolkit_folders()
-    by_nvcc = source.compiler == NVCC  # it has headers of its own, and says which it read
-    last = () if by_nvcc else (*toolkit, HOST_HEADERS)
-    folders = [*source.own_folder, *map(Path, values(INCLUDE, options)), *source.header_folders, *last]
-    headers = headers_of(source.text.encode(), folders, values(PRE_INCLUDE, options))
-    chosen = (*(() if by_nvcc else DEFAULTS), *options)
-    in_order = (*_include_options(source.own_folder), *chosen, *_include_options(source.header_folders))
-    program = Program(source.text, source.program, source.place, in_order, source.expression, source.compiler)
-    parts = [without_comments(source.text), without_folders(chosen), headers.outside([*toolkit, HOST_HEADERS])]
-    return _Prepared(source, program, headers, hash_of_source(json.dumps(parts)))
-
-
-def _include_options(folders: Sequence[Path]) -> tuple[str, ...]:
-    return tuple(f"--include-path={folder}" for folder in folders)
+    source.check_options()
+    toolkit = [*toolkit_folders(), HOST_HEADERS]
+    own = [] if source.compiler == NVCC else toolkit  # nvcc has headers of its own, and says which it read
+    headers = headers_of(source.text.encode(), [*source.folders, *own], source.included_first)
+    parts = [without_comments(source.text), without_folders(source.chosen), headers.outside(toolkit)]
+    return _Prepared(source, headers, hash_of_source(json.dumps(parts)))
 
 
 def _compiled(one: _Prepared, arch: str, cache: CompileCache | None, recorded: Recorded) -> _Entry:
     """The compiler's output with its evidence, from the cache as long as no header changed that it read."""
-    cache = cache if one.headers.complete or one.program.compiler == NVCC else None
+    cache = cache if one.headers.complete or one.source.compiler == NVCC else None
     key = _key(one, arch) if cache is not None else ""
     with contextlib.suppress(msgspec.DecodeError):
         kept = msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=_Entry)
         if all(hash_of(Path(path)) == digest for path, digest in kept.made.files):
             return kept
-    made = _compile(one.program, arch)
+    made = _compile(one.source, arch)
     entry = _Entry(made, analyse(made, arch, recorded))
     if cache is not None:
         cache.put(key, msgspec.msgpack.encode(entry))
@@ -124,28 +113,28 @@ def _compiled(one: _Prepared, arch: str, cache: CompileCache | None, recorded: R
 
 def _key(one: _Prepared, arch: str) -> str:
     """The same for two checkouts of a project: what is found at places counts, and not where they are."""
-    program = one.program
+    source = one.source
     found = {(name, digest) for name, digest, _ in one.headers.found}
-    heeded = {name: os.environ.get(name) for name in VARIABLES} if program.compiler == NVCC else {}
+    heeded = {name: os.environ.get(name) for name in VARIABLES} if source.compiler == NVCC else {}
     parts = [
-        CACHE_VERSION, toolchain(program.compiler), disassembler().version, arch, program.file, program.text,
-        program.expression, without_folders(program.options), sorted(found), heeded,
+        CACHE_VERSION, toolchain(source.compiler), disassembler().version, arch, source.file, source.text,
+        source.expression, without_folders(source.chosen), sorted(found), heeded,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _compile(program: Program, arch: str) -> Compiled:
+def _compile(source: KernelSource, arch: str) -> Compiled:
     """Compile; and compile again if the assembler's log is incomplete.
 
     Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
     """
-    run = compile_by_nvcc if program.compiler == NVCC else compile_cubin
+    run = compile_by_nvcc if source.compiler == NVCC else compile_cubin
     for _ in range(_ATTEMPTS):
-        made = run(program, arch)
+        made = run(source, arch)
         silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).shared_bytes.keys()
         if not silent:
             return made
     raise CompileProblem(
-        f"{program.place}: the assembler of {program.compiler} did not report on {', '.join(sorted(silent))} for "
+        f"{source.place}: the assembler of {source.compiler} did not report on {', '.join(sorted(silent))} for "
         f"{arch}, so registers and spills are unknown: run again; if it stays so, reinstall that compiler"
     )

@@ -18,14 +18,13 @@ from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileProblem,
     ToolchainMissing,
-    UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import named_alike, readable
-from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin, refusal
+from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin, refusal
 from pytest_gpuperf.compile.remedies import MISTAKE
+from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool
 
 _REMEDY = (
@@ -46,7 +45,7 @@ _AS_NAMED = '#line 1 "{}"\n'
 _INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
 """Of the host: has nvcc make an instance of a template that nothing else in the file asks for."""
 
-_PROBE = 'extern "C" __global__ void probe() {}'
+_PROBE = KernelSource('extern "C" __global__ void probe() {}', "probe")
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 
 
@@ -67,45 +66,48 @@ def toolchain(compiler: str = NVRTC) -> str:
 
 @functools.cache
 def _nvrtc() -> str:
-    written = _IN_PTX.search(compile_cubin(Program(_PROBE, "probe.cu", "probe.cu", ()), "sm_80").ptx)
+    written = _IN_PTX.search(compile_cubin(_PROBE, "sm_80").ptx)
     if written is None:  # evidence of an unknown compiler could not be compared
         raise ToolchainMissing(f"NVRTC does not tell its version in what it compiles. Install another: {STATIC_EXTRA}")
     return f"nvrtc {written[1]}"
 
 
-def compile_by_nvcc(program: Program, arch: str) -> Compiled:
+def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
     """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
 
     Where the file itself makes no instance that the program's expression names, it is compiled again with one.
-    Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``UnknownKernel`` and ``ToolchainMissing``.
+    Raises ``CompileError``, ``BadOption``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
-    made = _compiled(program, arch, "")
-    if program.expression is None:
+    made = _compiled(source, arch, "")
+    if source.expression is None:
         return made
     there = _names(made)
-    lowered = named_alike(program.expression, there)
+    lowered = named_alike(source.expression, there)
     if lowered is None:
-        made = _compiled(program, arch, _INSTANCE.format(program.expression))
+        made = _compiled(source, arch, _INSTANCE.format(source.expression))
         added = _names(made).keys() - there.keys()
         if len(added) != 1:
             hint = "an instance that the file makes itself is named as the machine code has it, types in full"
-            raise UnknownKernel(program.expression, program.place, [*there.values()], hint)
+            raise UnknownKernel(source.expression, source.place, [*there.values()], hint)
         (lowered,) = added
     return made._replace(lowered=lowered)
 
 
-def _compiled(program: Program, arch: str, instance: str) -> Compiled:
+def _compiled(source: KernelSource, arch: str, instance: str) -> Compiled:
     with scratch_folder("gpuperf-nvcc-") as folder:
-        source = Path(folder) / Path(program.file).name
-        cubin, listed = source.with_name("out.cubin"), source.with_name("out.d")
-        source.write_text(_AS_NAMED.format(program.file) + program.text + instance, encoding="utf-8")
+        file = Path(folder) / Path(source.file).name
+        cubin, listed = file.with_name("out.cubin"), file.with_name("out.d")
+        file.write_text(_AS_NAMED.format(source.file) + source.text + instance, encoding="utf-8")
         command = [
-            str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *program.options, VERBOSE_ASSEMBLER, "--keep",
-            f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(source),
+            str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
+            f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(file),
         ]  # fmt: skip
-        log = _run(command, program, arch, str(source))
-        ptx = source.with_suffix(".ptx").read_text(encoding="utf-8")
-        files = _read_files(listed.read_text(encoding="utf-8"), source)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        log = done.stdout.replace(source.file, source.place).replace(str(file), source.place)
+        if done.returncode:
+            raise _problem(log, source)
+        ptx = file.with_suffix(".ptx").read_text(encoding="utf-8")
+        files = _read_files(listed.read_text(encoding="utf-8"), file)
         return Compiled(cubin.read_bytes(), ptx, log, files=files)
 
 
@@ -124,27 +126,15 @@ def hash_of(path: Path) -> str:
         return ""
 
 
-def _run(command: list[str], program: Program, arch: str, file: str) -> str:
-    """The log of an nvcc that succeeded."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    log = done.stdout.replace(program.file, program.place).replace(file, program.place)
-    if done.returncode:
-        raise _problem(log, program, arch)
-    return log
-
-
-def _problem(log: str, program: Program, arch: str) -> CompileProblem:
+def _problem(log: str, source: KernelSource) -> CompileProblem:
     lines = ERROR_LINE.findall(log) or ["nvcc failed without a word"]
     words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
-        if "gpu-arch" in words or "compute_" in words or "sm_" in words:
-            done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
-            return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
         if "option" in words.lower():
-            return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
+            return BadOption(f"{source.place}: nvcc does not take one of its options: {words}")
         if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
-            return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return refusal(program, log, words)
+            return ToolchainMissing(f"{source.place}: nvcc does not work here ({words}): {_REMEDY}")
+    return refusal(source, log, words)
 
 
 def _names(made: Compiled) -> dict[str, str]:

@@ -23,16 +23,13 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.compiler_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.remedies import MISTAKE, remedy
+from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _EXPRESSIONS = "__nv_name_map"
 """File that NVRTC names for a mistake in a name expression."""
-
-NVRTC, NVCC = "nvrtc", "nvcc"
-"""Names of the compilers."""
 
 _WITH_CACHE = 13
 """The first version of NVRTC with a cache of its own."""
@@ -44,20 +41,6 @@ HOST_HEADERS = Path(__file__).parent / "include" / "host"
 _LIBRARIES = Path(__file__).parent / "include" / "libraries"
 """Searched before CUDA's own: those of its libraries are for the host alone."""
 _NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
-
-
-class Program(NamedTuple):
-    """Everything that a compilation depends on, but for headers and architecture."""
-
-    text: str
-    file: str
-    """Its name for the compiler."""
-    place: str
-    """Its name in errors."""
-    options: tuple[str, ...]
-    expression: str | None = None
-    compiler: str = NVRTC
-    """What compiles it."""
 
 
 class Compiled(NamedTuple):
@@ -73,7 +56,7 @@ class Compiled(NamedTuple):
     """Path and SHA-256 of each header that the compiler says it read."""
 
 
-def compile_cubin(program: Program, arch: str) -> Compiled:
+def compile_cubin(source: KernelSource, arch: str) -> Compiled:
     """Compile to machine code for ``arch`` (``sm_90``).
 
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
@@ -81,19 +64,19 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     nvrtc = nvrtc_bindings()
     for stubs in ((), (HOST_HEADERS,), (HOST_HEADERS, _NAMES_OF_THE_HOST)):
         try:
-            return _compiled(nvrtc, program, arch, stubs)
+            return _compiled(nvrtc, source, arch, stubs)
         except CompileError as problem:
             refused = problem
     raise refused
 
 
-def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Path]) -> Compiled:
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
-    lowered, expression = None, (program.expression or "").encode()
+def _compiled(nvrtc: ModuleType, source: KernelSource, arch: str, stubs: Sequence[Path]) -> Compiled:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.text.encode(), source.file.encode(), 0, [], []))
+    lowered, expression = None, (source.expression or "").encode()
     try:
         if expression:
             _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, expression))
-        log = _compile(nvrtc, handle, program, arch, stubs)
+        log = _compile(nvrtc, handle, source, arch, stubs)
         if expression:
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
@@ -103,13 +86,13 @@ def _compiled(nvrtc: ModuleType, program: Program, arch: str, stubs: Sequence[Pa
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs: Sequence[Path]) -> str:
+def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, stubs: Sequence[Path]) -> str:
     last = [*([_LIBRARIES] if stubs else []), *toolkit_folders(), *stubs[:1]]
     folders = (f"--include-path={folder}" for folder in last)
     before = (f"--pre-include={header}" for header in stubs[1:])
     # NVRTC 13 has a cache of its own where there is a driver, which keeps no log, the only source of spills
     uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= _WITH_CACHE else []
-    given = [f"--gpu-architecture={arch}", *program.options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
+    given = [f"--gpu-architecture={arch}", *source.all_options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
     options = list(map(os.fsencode, given))
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
     log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
@@ -117,36 +100,36 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, stubs:
     if status == results.NVRTC_SUCCESS:
         return log
     if status == results.NVRTC_ERROR_INVALID_OPTION:
-        raise _option_problem(nvrtc, log, arch, program)
+        raise _option_problem(nvrtc, log, arch, source)
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
-    log = log.replace(program.file, program.place)
+    log = log.replace(source.file, source.place)
     first = ERROR_LINE.search(log)
-    raise refusal(program, log, first[0].strip() if first else _assembler_words(log, status.name))
+    raise refusal(source, log, first[0].strip() if first else _assembler_words(log, status.name))
 
 
-def _option_problem(nvrtc: ModuleType, log: str, arch: str, program: Program) -> CompileProblem:
+def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource) -> CompileProblem:
     words = (log.strip() or "invalid option").splitlines()[0]
     if "gpu-architecture" in words:
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
     advice = remedy(words, NVRTC)
-    return BadOption(f"{program.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
+    return BadOption(f"{source.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
 
 
-def refusal(program: Program, log: str, words: str) -> CompileProblem:
+def refusal(source: KernelSource, log: str, words: str) -> CompileProblem:
     """What a compiler's ``log`` says first of a file and a line, with its remedy; ``words`` where it names none."""
-    mistake, advice = MISTAKE.search(log), remedy(log, program.compiler, program.place)
+    mistake, advice = MISTAKE.search(log), remedy(log, source.compiler, source.place)
     if mistake is None:
-        return CompileError(program.place, None, words, log, advice)
+        return CompileError(source.place, None, words, log, advice)
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
-    behind = program.compiler == NVCC and file == program.place and line > len(program.text.splitlines())
+    behind = source.compiler == NVCC and file == source.place and line > len(source.text.splitlines())
     if behind or file == _EXPRESSIONS:
         hint = (
             f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
             "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
         )
-        return UnknownKernel(str(program.expression), program.place, None, hint)
+        return UnknownKernel(str(source.expression), source.place, None, hint)
     return CompileError(file, line, what, log, advice)
 
 

@@ -1,4 +1,7 @@
-"""Source to compile: one CUDA text, one kernel of it, the user's options."""
+"""Source to compile: one CUDA text, one kernel of it, the user's options.
+
+Options are passed on as users write them.  Those that lead past static evidence are refused.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,30 @@ import dataclasses
 import functools
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
+
+from pytest_gpuperf.compile.compile_errors import BadOption
+
+NVRTC, NVCC = "nvrtc", "nvcc"
+"""Names of the compilers."""
+DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
+"""Options that CuPy 14 gives a RawKernel: the machine code judged is the one that runs.  The user's come after them."""
+
+VERBOSE_ASSEMBLER = "--ptxas-options=-v"
+"""Makes the log tell spills; changes no machine code."""
+
+INCLUDE = re.compile(r"(?:-I|--include-path|-isystem|--system-include)\s*=?\s*(.*)", re.DOTALL)
+PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
+"""Options with a folder or a header, which may be the next item: their first group is empty then."""
+
+_REFUSED = {
+    "arch gpu-architecture gencode generate-code code gpu-code": "arch= and --gpuperf-arch choose the architecture",
+    "rdc relocatable-device-code dc device-c dw device-w dlto dlink-time-opt": "machine code is read whole and linked",
+    "optf options-file pch use-pch": "the compile cache does not see the file",
+    "o output-file time": "the plugin itself names the files that a compiler writes",
+}
+_NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
 
 NOWHERE = "<source>"
 """Folder that the compiler is told a source lies in.  It looks for ``#include "..."`` in that folder before any
@@ -29,9 +55,8 @@ class KernelSource:
     """C++ expression that names a template's instance, if ``name`` is not that expression."""
     headers: tuple[Path, ...] = ()
     """Folders, or header files whose folders, are searched for headers too."""
-
-    compiler: str = "nvrtc"
-    """``nvrtc`` or ``nvcc``, whose ``options`` they are."""
+    compiler: str = NVRTC
+    """Whose ``options`` they are."""
 
     @property
     def expression(self) -> str | None:
@@ -41,7 +66,7 @@ class KernelSource:
         return self.name if "<" in self.name else None
 
     @property
-    def program(self) -> str:
+    def file(self) -> str:
         """Name of the file for the compiler (``__FILE__``): the same wherever the project lies."""
         return f"{NOWHERE}/{self.path.name if self.path is not None else 'inline.cu'}"
 
@@ -50,10 +75,39 @@ class KernelSource:
         """Name of the file in errors."""
         return str(self.path) if self.path is not None else "inline source"
 
+    def check_options(self) -> None:
+        """Raises ``BadOption`` for an option that leads past what static evidence is read from."""
+        for option in self.options:
+            name = _NAME.match(option)
+            for names, why in _REFUSED.items():
+                if name is not None and name[1] in names.split():
+                    raise BadOption(f"compiler option {option!r} cannot be used here: {why}")
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The options, after those that the compiler gets by default."""
+        return (*(DEFAULTS if self.compiler == NVRTC else ()), *self.options)
+
+    @property
+    def all_options(self) -> tuple[str, ...]:
+        """With the folders of headers, in the order in which they are searched."""
+        first, last = ([f"--include-path={one}" for one in of] for of in (self.own_folder, self.header_folders))
+        return (*first, *self.chosen, *last)
+
     @property
     def own_folder(self) -> tuple[Path, ...]:
         """The source's folder, searched for headers first; nothing for a source without a file."""
         return () if self.path is None else (self.path.parent.absolute(),)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All that are searched for headers, in order."""
+        return (*self.own_folder, *map(Path, values(INCLUDE, self.options)), *self.header_folders)
+
+    @property
+    def included_first(self) -> list[str]:
+        """Headers that options name."""
+        return values(PRE_INCLUDE, self.options)
 
     @property
     def header_folders(self) -> tuple[Path, ...]:
@@ -87,3 +141,23 @@ def without_comments(text: str) -> str:
         return text
     bare = _TOKEN.sub(lambda found: " " if found["comment"] else found[0], text)
     return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
+
+
+def values(kind: re.Pattern[str], options: Sequence[str]) -> list[str]:
+    """What options of that ``kind`` name, in order."""
+    items = iter(options)
+    named = (kind.fullmatch(item) for item in items)
+    return [found[1] or next(items, "") for found in named if found is not None]
+
+
+def without_folders(options: Sequence[str]) -> list[str]:
+    """The options less include folders: what two machines have in common."""
+    items = iter(options)
+    kept = []
+    for item in items:
+        found = INCLUDE.fullmatch(item)
+        if found is None:
+            kept.append(item)
+        elif not found[1]:
+            next(items, None)
+    return kept

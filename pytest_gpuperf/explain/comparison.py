@@ -26,7 +26,7 @@ from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import TimeFigures
@@ -97,12 +97,6 @@ class Explained(NamedTuple):
     after: Side
     advice: tuple[Advice, ...]
 
-    @property
-    def strongest(self) -> tuple[bool, float]:
-        """Whether there is a cause that nothing else outweighs, and the gain of the one that is named first."""
-        first = self.advice[0] if self.advice else None
-        return first is not None and not first.outweighed, first.gain if first is not None else 0.0
-
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadComparison:
@@ -117,17 +111,14 @@ class WorkloadComparison:
     """All of its test."""
     facts: DeviceFacts | None
 
-    def archs(self) -> list[str]:
-        """The one explained before, else the GPU's own, else those whose verdict is red, else all; one at least."""
+    @property
+    def arch(self) -> str:
+        """To explain it on: where it was explained before, else the GPU's own, a red one, or the first it has."""
         work, native = self.work, self.facts.arch if self.facts is not None else ""
-        named = [one.arch for one in work.advice if one.arch in work.static]
-        if named:
-            return named[:1]
+        named = [one.arch for one in work.advice]
         own = [arch for arch in work.static if plain(arch) == native]
-        if native and (own or not work.static):
-            return [*own, native][:1]
         red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
-        return [arch for arch in red if arch in work.static] or list(work.static) or [native]
+        return next((arch for arch in (*named, *own, *red, *work.static) if arch in work.static), native)
 
     def compared(self, arch: str) -> VersionPair:
         """Machine code of baseline and candidate, and how it is launched; of neither where that is not known of both.
@@ -154,9 +145,9 @@ class WorkloadComparison:
         was, now = self.estimates.of(compared)
         return Side(arch=arch, static=compared.old, estimate=was), Side(arch=arch, static=compared.new, estimate=now)
 
-    def explained(self, arch: str) -> Explained:
+    def explained(self) -> Explained:
         """Baseline and candidate on one architecture, and the causes of what changed."""
-        work, facts, pair = self.work, self.facts, self.compared(arch)
+        work, facts, arch, pair = self.work, self.facts, self.arch, self.compared(self.arch)
         old, red = pair.old, [judgement for judgement in work.judgements if judgement.verdict.is_regression]
         time = self.store.time(facts.slug, work.key) if facts is not None else None
         timed = (time.identity.code, time.identity.toolchain) if time is not None else None
@@ -175,10 +166,9 @@ class WorkloadComparison:
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
-    """Causes of what changed in each, on the architecture where the first of them gains most."""
-    estimates.prepare(one.compared(arch) for one in comparisons for arch in one.archs())
-    for one in comparisons:
-        yield max(map(one.explained, one.archs()), key=lambda found: found.strongest)
+    """Causes of what changed in each, on one architecture."""
+    estimates.prepare(one.compared(one.arch) for one in comparisons)
+    yield from (one.explained() for one in comparisons)
 
 
 def side_of(
@@ -203,13 +193,6 @@ def side_of(
         side, counters=counters or time.counters, grid=time.grid, block=time.block, bytes=time.bytes, flops=time.flops,
         time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
     )  # fmt: skip
-
-
-def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
-    """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
-    static = store.static(arch, key, toolchain) if arch else None
-    _, estimate = estimates.of(VersionPair(arch, None, static))
-    return side_of(arch, static, store.time(target, key) if target else None, None, estimate)
 
 
 # --- launches ------------------------------------------------------------------------------------

@@ -17,8 +17,6 @@ RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that
 SAME_CODE = "the machine code is that of the baseline"
 LAUNCH_CHANGED = "the launch changed"
 _UNSAID = "neither says which compiler made it"
-_CALLABLE = "callable"
-"""The launch of what is no single launch."""
 
 
 def explain(old: Identity, new: Identity) -> str:

@@ -37,6 +37,7 @@ LOCAL = frozenset(
     rule.what for rule in (rules.SPILL_STORES, rules.SPILL_LOADS, rules.STACK, rules.LOCAL_LOADS, rules.LOCAL_STORES)
 )
 """What a bound on registers or another way to memory costs, and may be worth."""
+_OPEN = "its time will tell"
 
 
 def gains(estimate: StaticEstimate) -> bool:
@@ -70,8 +71,10 @@ def weighed(
     slower = estimate is not None and loses(estimate)
     if slower:
         changes = (*causes, *changes)
-    whole = estimate if outranked else None
-    verdict, reason = _verdict(judgement, changes, outranked, whole, slower=slower)
+    verdict, reason = _verdict(judgement, changes, slower=slower)
+    if estimate is not None and outranked and verdict is not Verdict.WORSE:
+        why = f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks"
+        verdict, reason = Verdict.SAME, f"{why} ({_percent(estimate)}): {_OPEN}"
     return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 
 
@@ -79,29 +82,21 @@ def _worse(changes: Sequence[Change]) -> list[Change]:
     return [one for one in changes if one.direction == "worse"]
 
 
-def _verdict(
-    judgement: Judgement, changes: Sequence[Change], outranked: Sequence[str], whole: StaticEstimate | None, *,
-    slower: bool,
-) -> tuple[Verdict, str]:  # fmt: skip
-    """Verdict and reason by the changes as they are weighed; ``whole`` is the estimate that outranks some."""
-    worse = _worse(changes)
-    better = [one.what for one in changes if one.direction == "better"]
-    proven = bool(set(better) - OCCUPANCY)
-    if worse == _worse(judgement.changes) and worse:
+def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -> tuple[Verdict, str]:
+    """Verdict and reason by the changes as they are weighed."""
+    worse, better = _worse(changes), [one.what for one in changes if one.direction == "better"]
+    if worse and worse == _worse(judgement.changes):
         return Verdict.WORSE, judgement.reason
     if worse:
         return Verdict.WORSE, f"the machine code got worse: {', '.join(one.what for one in worse)}"
-    if whole is None and proven and not slower:
-        return Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
-    if whole is not None:
-        why = f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks ({_percent(whole)})"
-    elif proven:
-        why = f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it"
-    elif better:
-        why = "the occupancy rose, which by itself proves no gain"
-    else:
+    if not better:
         return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
-    return Verdict.SAME, f"{why}: its time will tell"
+    if OCCUPANCY.issuperset(better):
+        return Verdict.SAME, f"the occupancy rose, which by itself proves no gain: {_OPEN}"
+    named = f"{', '.join(better)} got better"
+    if slower:
+        return Verdict.SAME, f"{named}, and an estimate of the whole kernel did not, which outranks it: {_OPEN}"
+    return Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
 
 
 def _percent(whole: StaticEstimate) -> str:

@@ -66,8 +66,6 @@ class TimeCase:
         There is no note where ``time`` is that comparison.
         """
         ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
-        if ratio is not None and time is not None:
-            time = msgspec.structs.replace(time, record_ratio=ratio)
         remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
         of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
         of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
@@ -160,8 +158,8 @@ def figures(case: TimeCase, first: Comparison, second: Comparison | None = None)
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
         tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
-        confirm_blocks=len(second.r) if second else 0, log_e=path[-1], log_e_needed=-math.log(case.alpha),
-        mean_ratio=float(np.mean(np.exp(first.means))), seeds=(first.seed, *([second.seed] if second else [])),
+        confirm_blocks=len(second.r) if second else 0, log_e=path[-1],
+        log_e_needed=-math.log(case.alpha), seeds=(first.seed, *([second.seed] if second else [])),
         block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),
         log_e_path=tuple(float(f"{one:.4g}") for one in path),
     )  # fmt: skip

@@ -61,8 +61,8 @@ class Parameter(Record, frozen=True):
     """What the source calls it; empty where the compiler does not tell."""
 
 
-class Figures(Record, frozen=True, kw_only=True):
-    """What the machine code of one kernel on one architecture says about itself in numbers.  Exact.
+class StaticProfile(Record, frozen=True, kw_only=True):
+    """All that the machine code of one kernel on one architecture says about itself.  Exact.
 
     Figures that are zero for most kernels are left out of the JSON then.
     """
@@ -87,11 +87,6 @@ class Figures(Record, frozen=True, kw_only=True):
     """SASS instructions, without the NOP padding at the end."""
     opcodes: dict[str, int]
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
-
-
-class StaticProfile(Figures, frozen=True, kw_only=True):
-    """All that the machine code of one kernel on one architecture says about itself."""
-
     code_hash: str
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
 

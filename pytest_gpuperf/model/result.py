@@ -132,6 +132,11 @@ class Outcome:
     """What kept others from being written."""
 
     @property
+    def failed(self) -> bool:
+        """Whether the run fails, whatever its tests did."""
+        return bool(self.problem or self.missing or any(one.refused for one in self.recorded))
+
+    @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
         return [text for text in (self.problem, self.nothing, *self.missing) if text]

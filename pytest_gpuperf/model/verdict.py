@@ -104,8 +104,7 @@ class TimeFigures(Record, frozen=True):
     after_ns: float | None = None
     ratio: float | None = None
     interval: tuple[float, float] | None = None
-    """Confidence interval of the ratio at ``level``."""
-    level: float = 0.95
+    """95 % confidence interval of the ratio."""
     tolerance: float = 0.0
     method: Literal["identity", "paired", "record"] = "paired"
     blocks: int = 0
@@ -115,12 +114,8 @@ class TimeFigures(Record, frozen=True):
     log_e: float | None = None
     """Natural log of the e-value for 'slower' when the decision fell."""
     log_e_needed: float | None = None
-    mean_ratio: float | None = None
-    """Of paired blocks: the ratio of means, which see rare slow launches as ``ratio``, of midmeans, does not."""
     seeds: tuple[int, ...] = ()
     """Of the coins that ordered the blocks' slots, one per process."""
-    record_ratio: float | None = None
-    """Today's time over the recorded one, whatever the method; None without a time on record."""
     block_ratios: tuple[float, ...] = ()
     """Of paired blocks, first process, in their order."""
     log_e_path: tuple[float, ...] = ()

@@ -13,7 +13,6 @@ import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, quantity, ratio
-from pytest_gpuperf.model.advice import CodeDifference
 from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
@@ -56,8 +55,6 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
-    code: tuple[CodeDifference, ...] = ()
-    """Machine code of what failed the gate, beside that on record."""
 
 
 class TimeCells(NamedTuple):
@@ -127,7 +124,7 @@ class Document(NamedTuple):
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
     problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "", code: Sequence[CodeDifference] = (),
+    branch: str = "",
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     rows = rows_of(evidence)
@@ -139,7 +136,6 @@ def document_of(
         problems=tuple(problems), warnings=tuple(warnings),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-        code=tuple(code),
     ), tuple(rows))  # fmt: skip
 
 

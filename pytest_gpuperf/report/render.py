@@ -1,4 +1,4 @@
-"""A run as one HTML file that opens offline: a table to sort and to search, with the causes and the machine code."""
+"""A run as one HTML file that opens offline: a table to sort and to search, with the causes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from pytest_gpuperf.report.order import rank_of
 def as_page(document: Document) -> str:
     """The whole file: text is escaped, and its characters that are not printed are written out."""
     first: dict[str, int] = {}
-    codes = {one.key: one for one in document.report.code}
     rows = []
     for place, row in enumerate(document.rows):
         like_at = first.setdefault(row.alike or str(place), place)
         rows.append({
-            "row": row, "key": row.evidence.key, "like_at": like_at, "code": codes.get(row.evidence.key),
+            "row": row, "key": row.evidence.key, "like_at": like_at,
             "like": None if like_at == place else document.rows[like_at],
             "sorted": _sort_keys(row), "searched": _searched(row),
         })  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
@@ -41,24 +40,17 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
-        if outcome.problem or any(one.refused for one in outcome.recorded):
-            _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(run)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         outcome.nothing = _nothing_measured(run)
-        session.exitstatus = EXIT_NOTHING_MEASURED if outcome.nothing else session.exitstatus
     note_missing(session, run, outcome)
-    if outcome.missing:
-        _end_with(session, pytest.ExitCode.TESTS_FAILED)
+    if outcome.nothing:
+        session.exitstatus = EXIT_NOTHING_MEASURED
+    elif session.exitstatus == pytest.ExitCode.OK and outcome.failed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     _report(session, run)
-    if outcome.unwritten:
-        _end_with(session, pytest.ExitCode.TESTS_FAILED)
-
-
-def _end_with(session: pytest.Session, status: int) -> None:
-    """Let a run that is a success so far end with this status."""
-    if session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = status
+    if session.exitstatus == pytest.ExitCode.OK and outcome.unwritten:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _update(session: pytest.Session, run: Run) -> None:
@@ -106,7 +98,7 @@ def _report(session: pytest.Session, run: Run) -> None:
         exit_status=int(session.exitstatus), problems=outcome.errors,
         warnings=remarks.run_remarks(run.results, outcome, options),
         machines=remarks.machine_lines(evidence), commit=commit_of(root, options.baselines),
-        branch=branch_of(root), code=code_differences(run.store, evidence),
+        branch=branch_of(root),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)
     outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)

@@ -80,8 +80,11 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
     timed = Timed(take(work, 1, 0.0)) if passed_over else _gate_time(work)
     taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
+    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
+        draw_aa_test(work)
     if taken.rounds:
-        check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+        if not passed_over:
+            check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
             evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
             interval_ns=interval_of([one.midmean for one in taken.rounds]),
@@ -93,8 +96,6 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
         time_ns = taken.time_ns if taken.rounds else 0.0
         leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
-    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
-        draw_aa_test(work)
     measure_figures(work, book)
     return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +185,31 @@ class Suite:
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json*"))}
+
+
+LAUNCHING = """kernel = cuda_kernel("other.cu", "other")
+a = gpu.random(512, seed=1)
+"""
+MEASURING = f"{LAUNCHING}launch = kernel.launch(grid=2, block=256, args=(a, a, 512))\n"
+
+
+def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str = "") -> pytest.RunResult:
+    """One run of a test for each body."""
+    text = "import functools\nimport numpy as np\n"
+    for number, body in enumerate(bodies):
+        lines = "".join(f"    {line}\n" for line in (before + body).splitlines())
+        text += f"\ndef test_{number}(cuda_kernel, gpu, gpuperf):\n{lines}"
+    suite.write("test_bodies.py", text)
+    return suite.run("test_bodies.py", *arguments)
+
+
+def assert_refused(suite: Suite, refusals: Mapping[str, str], *arguments: str, before: str = "") -> None:
+    """Each body of a test fails with its words; all of them in one run."""
+    result = run_bodies(suite, refusals, *arguments, before=before)
+    said = result.stdout.str()
+    assert result.ret == 1, said
+    assert "pytest_gpuperf/" not in said, "the traceback must end in the test"
+    _, *parts = re.split(r"^_+ test_(\d+) _+$", said, flags=re.MULTILINE)
+    sections = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
+    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in sections[number]}
+    assert lacking == {}

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
-MOVING = """
-class Moving(SimulatedGpu):
-    \"\"\"Each module that is loaded is 10 % slower than the one before: a launch differs from itself.\"\"\"
-
-    def load(self, binary):
-        kernel, self.loaded = super().load(binary), getattr(self, "loaded", 0) + 1
-        factor = 0.1 * self.loaded
-
-        def launch(*given):
-            before = self.elapsed_ns
-            kernel(*given)
-            self.elapsed_ns += factor * (self.elapsed_ns - before)
-
-        return launch
-"""
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.workload import aa_test
 
 
 @pytest.fixture(autouse=True)
@@ -28,15 +16,19 @@ def every_test_is_drawn(monkeypatch):
     monkeypatch.setattr(random, "random", lambda: 0.0)
 
 
-def test_launch_that_equals_itself_raises_no_warning(recorded):
+def test_equal_times_raise_no_warning(recorded):
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
     assert "A/A test" not in result.stdout.str()
 
 
-def test_launch_that_differs_from_itself_warns_and_fails_nothing(recorded):
-    recorded.edit("conftest.py", "\ndef work(", f"{MOVING}\ndef work(")
-    recorded.edit("conftest.py", "return SimulatedGpu(", "return Moving(")
+def test_machine_on_which_a_launch_is_slower_than_itself_is_warned_of(recorded, monkeypatch):
+    def moving(*given, **more):
+        found = compare(*given, **more)
+        comparison = msgspec.structs.replace(found.comparison, r=(0.05,) * 14, means=(0.05,) * 14)
+        return type(found)(comparison, found.rounds)
+
+    monkeypatch.setattr(aa_test, "compare", moving)
     result = recorded.run("--gpuperf", "-k", "1024")
-    result.stdout.fnmatch_lines(["*A/A test: *test_work?1024? ?work? differs from itself, x*look for other work*"])
+    result.stdout.fnmatch_lines(["*A/A test: *test_work?1024? ?work? is slower than itself, x1.051 after 14 blocks*"])
     result.assert_outcomes(passed=1, warnings=1)

@@ -175,14 +175,14 @@ def test_a_loss_stands_where_no_second_process_speaks(measured):
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE"), ("0.5", "BETTER")])
+@pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE")])
 def test_a_larger_error_is_worse(measured, error, verdict):
     measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
     measured.edit("test_suite.py", "result.error == 1.25", "True")
     assert verdicts(measured, "-k", "accuracy") == {"test_accuracy.accuracy": verdict}
 
 
-@pytest.mark.parametrize("error", ["float('nan')", "'1'", "True", "__import__('numpy').bool_(True)"])
+@pytest.mark.parametrize("error", ["float('nan')", "True"])
 def test_an_error_that_is_no_number_fails_the_test(measured, error):
     measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
     result = measured.run(*GATE, "-k", "accuracy")
@@ -231,19 +231,6 @@ def test_times_of_another_machine_are_not_compared(measured, was, now):
     assert verdicts(measured, "-k", "test_host") == {"test_host.host": "INCONCLUSIVE"}
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ('measure=("momory",)', "*BadArgument: gpuperf: measure=('momory',) is not valid: it takes names*memory*"),
-    ('measure="memory"', "*BadArgument: gpuperf: measure='memory' is not valid: it takes names*"),
-    ('measure={"host": 2.0}', "*BadArgument: gpuperf: measure={'host': 2.0} is not valid*"),
-    ("accuracy=3", "*BadArgument: gpuperf: accuracy=3 is not valid*"),
-])  # fmt: skip
-def test_what_cannot_be_measured_is_refused_with_what_can(measured, given, said):
-    measured.edit("test_suite.py", 'gpuperf(work, measure=("memory",))', f"gpuperf(work, {given})")
-    result = measured.run("-k", "memory")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([said])
-
-
 def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):
     marked = 'import pytest\n\n@pytest.mark.gpuperf(measure=("memory",))\ndef test_accuracy('
     measured.edit("test_suite.py", "def test_accuracy(", marked)
@@ -258,14 +245,6 @@ def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(meas
 def test_a_plain_run_measures_nothing_and_reads_nothing(measured):
     measured.edit("test_suite.py", "lambda: 1.25", "lambda: 1 / 0")
     measured.run().assert_outcomes(passed=4)
-
-
-def test_a_figure_that_was_not_asked_for_says_how_to(measured):
-    measured.edit("test_suite.py", 'gpuperf(work, measure=("memory",))', "gpuperf(work)")
-    result = measured.run("--gpuperf", "-k", "memory")
-    result.stdout.fnmatch_lines([
-        "*NotDeclared: work has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))"
-    ])  # fmt: skip
 
 
 def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -283,14 +262,6 @@ def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
     )
     assert on_record(measured, "test_of_the_host") == before
     assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
-
-
-def test_removing_one_test_leaves_the_figures_of_the_others(measured):
-    text = (measured.path / "test_suite.py").read_text()
-    measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
-    measured.run("--update-baselines=all")
-    assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
-    assert on_record(measured, "test_host").keys() == {"host"}
 
 
 def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import READER, SIMULATED
+from suite_under_test import SIMULATED
 
 GROUPED = """
 if hasattr(pytest.Item, "id"):  # beside pytest 9.2 pytest-xdist's groups come to nothing: as they do beside older ones
@@ -22,17 +22,11 @@ def wild(a, b, n):
 IN_GROUPS = ("-n", "2", "--dist=loadgroup")
 
 
-def test_without_workers_nothing_is_distributed(suite):
-    result = suite.run("--gpuperf", "-n", "0", "-k", "other")
-    assert result.ret == 0
-    result.stdout.no_fnmatch_line("*scheduling tests*")
-
-
 @pytest.fixture
-def grouped(ncu_suite):
+def grouped(recorded):
     """Baselines of tests that are in a group by now, which pytest-xdist appends to their node ids."""
-    ncu_suite.write("conftest.py", SIMULATED + READER + GROUPED)
-    return ncu_suite
+    recorded.write("conftest.py", SIMULATED + GROUPED)
+    return recorded
 
 
 def test_a_group_changes_nothing_about_what_a_test_is_called_on_record(grouped):
@@ -47,11 +41,6 @@ def test_a_test_in_a_group_that_got_slower_is_red(grouped):
     result = grouped.run("--gpuperf", *IN_GROUPS, subprocess=True)
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(["3 workloads: 2 SLOWER, 1 UNCHANGED"])
-
-
-def test_counters_are_taken_of_tests_in_a_group(grouped):
-    result = grouped.run("--gpuperf", "--gpuperf-ncu", *IN_GROUPS, subprocess=True)
-    result.stdout.fnmatch_lines(["*counters of 3 workloads in *"])
 
 
 def test_a_fault_in_a_group_is_told_in_its_own_words(grouped):

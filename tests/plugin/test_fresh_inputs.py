@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import Suite
+from suite_under_test import Suite, assert_refused
 
 LAUNCH = "inputs=fresh(gpu), outputs=(b,), check=lambda: gpu.assert_allclose(b, 2 * a, rtol=1e-5)"
 
@@ -147,22 +147,25 @@ BAD = {
     "inputs=fresh(gpu), outputs=(gpu.empty(3),), check=lambda: True": "number 0 of outputs= is no argument of the",
     "inputs=lambda seed: gpu.empty(SIZE), outputs=(b,), check=lambda: True": "gives the same for two seeds",
     "inputs=lambda seed: gpu.random(SIZE, 'float64', seed=seed), outputs=(b,), check=lambda: True":
-        "gives numpy float64[[]1024] for 0, which is numpy float32[[]1024]: give the same library, type and shape",
-    "inputs=lambda seed: gpu.random(9, seed=seed), outputs=(b,), check=lambda: True": "gives numpy float32[[]9] for 0",
+        "gives numpy float64[1024] for 0, which is numpy float32[1024]: give the same library, type and shape",
+    "inputs=lambda seed: gpu.random(9, seed=seed), outputs=(b,), check=lambda: True": "gives numpy float32[9] for 0",
     "inputs=lambda seed: [], outputs=(b,), check=lambda: True": "gives nothing, and the workload reads 0",
     "inputs=lambda seed: {'c': gpu.random(3, seed=seed)}, outputs=(b,), check=lambda: True":
-        "gives 'c', which is no array of it: of *0, 1, 2",
+        "gives 'c', which is no array of it: of ",
     "inputs=lambda seed: {0: seed}, outputs=(b,), check=lambda: True": "gives int for 0: it takes CuPy arrays",
     "inputs=fresh(gpu), outputs=(b,), check=lambda b: True": "check takes b: it may take result with inputs=",
     "outputs=(b,), check=lambda seed: True": "check takes seed: it may take result with inputs= or outputs",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "said"), BAD.items(), ids=range(len(BAD)))
-def test_arguments_that_do_not_fit_are_refused_with_the_remedy(with_inputs: Suite, given: str, said: str) -> None:
-    result = measured(with_inputs, given)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"*BadArgument: *{said}*"])
+BEFORE = """SIZE, fresh = 1024, lambda gpu: lambda seed: gpu.random(SIZE, seed=seed)
+a, b = gpu.empty(SIZE), gpu.empty(SIZE)
+launch = cuda_kernel("work.cu", "work").launch(grid=4, block=256, args=(a, b, SIZE))
+"""
+
+
+def test_arguments_that_do_not_fit_are_refused_with_the_remedy(with_inputs: Suite) -> None:
+    assert_refused(with_inputs, {f"gpuperf(launch, {given})": said for given, said in BAD.items()}, before=BEFORE)
 
 
 def test_a_check_that_cannot_know_the_inputs_of_a_callable_is_refused(with_inputs: Suite) -> None:

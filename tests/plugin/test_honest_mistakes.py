@@ -328,7 +328,6 @@ PLUGINS = {
     "pytest-subtests": ("pytest_subtests", []),
     "pytest-cov": ("pytest_cov", ["--cov=.", "--cov-report="]),
     "pytest-timeout": ("pytest_timeout", ["--timeout=120"]),
-    "pytest-forked": ("pytest_forked", ["--forked"]),
     "no terminal": ("pytest", ["-p", "no:terminal"]),
     "importlib": ("pytest", ["--import-mode=importlib"]),
 }

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from suite_under_test import MEASURING, assert_refused, run_bodies
 
 
 def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
@@ -54,90 +55,38 @@ def test_workloads_run_and_are_timed_on_the_gpus_own_stream(gpu_suite, flags):
     gpu_suite.run(*flags).assert_outcomes(passed=3)
 
 
-def test_a_wrong_result_fails(gpu_suite):
-    gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
-    result = gpu_suite.run()
-    result.assert_outcomes(failed=3)
+NO = {
+    "False": "False", "np.allclose(a, a + 1)": "False", "np.bool_(False)": "False", "np.array(False)": "False",
+    "a == a + 1": "an array that is not true everywhere", "(True, False)": "False",
+    "[np.allclose(a, a), np.allclose(a, a + 1)]": "False", "{'b': a == a + 1}": "an array that is not true everywhere",
+}  # fmt: skip
+NEITHER = {
+    "float(abs(a - a - 1).max())": "1.0, of type float", "(False == True) + 0": "0, of type int",
+    "'they differ'": "'they differ', of type str", "a - a": ", of type ndarray",
+    "AssertionError('they differ')": "AssertionError('they differ'), of type AssertionError",
+    "(gpu.assert_equal(a, a) for _ in range(1))": ", of type generator", "(gpu.assert_equal, a, a)": ", of type method",
+}  # fmt: skip
+YES = (
+    "None", "True", "np.array(True)", "a == a", "(gpu.assert_equal(a, a),)", "[True, np.allclose(a, a)]",
+    "{'b': a == a}",
+)  # fmt: skip
+CHECKED = "gpuperf(launch, check=lambda: {})"
 
 
-def test_a_check_that_returns_false_fails(gpu_suite):
-    gpu_suite.edit(
-        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", "check=lambda: False)\n    assert"
-    )
-    result = gpu_suite.run("-k", "work")
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*the check of its result returned False*"])
+def test_a_check_fails_by_an_answer_that_is_no_or_none(gpu_suite):
+    refused = {CHECKED.format(answer): f"the check of its result returned {said}" for answer, said in NO.items()}
+    neither = "{}, which says neither yes nor no, or did not run: compare in the check, which returns True or False"
+    refused |= {CHECKED.format(answer): neither.format(said) for answer, said in NEITHER.items()}
+    assert_refused(gpu_suite, refused, before=MEASURING)
 
 
-def failed_by_its_check(gpu_suite, answer, needs):
-    """A run of one test whose check gives this answer, by a line that the test file needs."""
-    gpu_suite.edit(
-        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
-    )
-    gpu_suite.edit("test_suite.py", "import pytest", f"import pytest\n{needs}")
-    result = gpu_suite.run("-k", "1024")
-    result.assert_outcomes(failed=1)
-    return result
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("np.allclose(b, a + 1)", "False"),
-        ("np.bool_(False)", "False"),
-        ("np.array(False)", "False"),
-        ("b == a + 1", "an array that is not true everywhere"),
-        ("(True, False)", "False"),
-        ("[np.allclose(b, a), np.allclose(b, a + 1)]", "False"),
-        ("{'b': b == a + 1}", "an array that is not true everywhere"),
-    ],
-)
-def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, said):
-    result = failed_by_its_check(gpu_suite, answer, "import numpy as np")
-    result.stdout.fnmatch_lines([f"*the check of its result returned {said}*"])
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("float(abs(b - a - 1).max())", "1.0, of type float"),
-        ("(False == True) + 0", "0, of type int"),
-        ("'they differ'", "'they differ', of type str"),
-        ("AssertionError('they differ')", "AssertionError('they differ'), of type AssertionError"),
-        ("b - a", "array(*), of type ndarray"),
-        ("(gpu.assert_equal(b, 2 * a) for _ in range(1))", "*, of type generator"),
-        ("(gpu.assert_equal, b, 2 * a)", "*, of type method"),
-    ],
-)
-def test_a_check_that_says_neither_yes_nor_no_is_refused(gpu_suite, answer, said):
-    result = failed_by_its_check(gpu_suite, answer, "")
-    result.stdout.fnmatch_lines(
-        [f"*returned {said}, which says neither yes nor no, or did not run: compare in the check, which returns True *"]
-    )
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "None",
-        "True",
-        "np.array(True)",
-        "b == a",
-        "(gpu.assert_equal(b, a),)",
-        "[True, np.allclose(b, a)]",
-        "{'b': b == a}",
-    ],
-)
-def test_a_check_that_does_not_say_no_passes(gpu_suite, answer):
-    gpu_suite.edit(
-        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
-    )
-    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
-    gpu_suite.run("-k", "1024").assert_outcomes(passed=1)
+def test_a_check_that_does_not_say_no_passes(gpu_suite):
+    run_bodies(gpu_suite, map(CHECKED.format, YES), before=MEASURING).assert_outcomes(passed=len(YES))
 
 
 def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
     gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
+    gpu_suite.run().assert_outcomes(failed=3)
     result = gpu_suite.run("--gpuperf", "--update-baselines")
     result.assert_outcomes(failed=3)
     assert "against baseline" not in result.stdout.str()

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from evidence_tree import read_evidence
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary
-from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
+from suite_under_test import HERE, KERNEL, RECORD, SIMULATED, assert_refused
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -213,31 +213,27 @@ def test_a_cubin_for_another_gpu_is_refused(cubin_suite):
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ('from_cubin("other.cubin", "work")', "no such file; there are: work.cubin. Paths are relative to the"),
-        ('from_cubin("test_suite.py", "work")', "test_suite.py: not a cubin: it does not start as a 64-bit ELF"),
-        ('from_cubin("work.cubin", "wrok")', 'no kernel "wrok" in '),
-        ('from_cubin(b"", "work")', "a cubin of 0 bytes: not a cubin"),
-        ("from_cubin('work.cubin', 'work', name=5)", "from_cubin: name=5 is not valid: it takes text of one line"),
-        (r"from_cubin('work.cubin', 'work', name='a\nb')", r"from_cubin: name='a\nb' is not valid: it takes text of"),
-        ("from_cubin('work.cubin', 5)", "from_cubin: symbol=5 is not valid: it takes text of one line, printable"),
-        ("from_cute(5, name=5)", "from_cute: name=5 is not valid: it takes text of one line, printable"),
-        ("from_cutile(5, 5, name=5)", "from_cutile: name=5 is not valid: it takes text of one line, printable"),
-        ("from_cubin(5, 'work')", "from_cubin takes a cubin's bytes or its path, not int"),
-        ('from_cubin("work.cubin", "work").ptx()', "work: it is machine code alone, there is no PTX of it for"),
-        ('from_cubin("work.cubin", "work", source=5)', "from_cubin: source=5 is not valid: it takes a string"),
-        ('from_cubin("work.cubin", "work", source="\\udc80").ptx(5)', "ptx: arch=5 is not valid: it takes a string"),
-        ('from_cubin("work.cubin", "work", arch="sm_80")', "no machine code for sm_80 in it; it has sm_90. Compile it"),
-        ("from_triton(5)", "from_triton takes what Triton has compiled, not int"),
-    ],
-)  # fmt: skip
-def test_what_is_no_kernel_is_refused_with_its_place(cubin_suite, call, words):
-    cubin_suite.write("test_suite.py", f"def test_it(cuda_kernel):\n    cuda_kernel.{call}\n")
-    result = cubin_suite.run()
-    result.assert_outcomes(failed=1)
-    assert words in result.stdout.str()
+NO_KERNEL = {
+    'from_cubin("other.cubin", "work")': "no such file; there are: work.cubin. Paths are relative to the",
+    'from_cubin("test_suite.py", "work")': "test_suite.py: not a cubin: it does not start as a 64-bit ELF",
+    'from_cubin("work.cubin", "wrok")': 'no kernel "wrok" in ',
+    'from_cubin(b"", "work")': "a cubin of 0 bytes: not a cubin",
+    "from_cubin('work.cubin', 'work', name=5)": "from_cubin: name=5 is not valid: it takes text of one line",
+    r"from_cubin('work.cubin', 'work', name='a\nb')": r"from_cubin: name='a\nb' is not valid: it takes text of",
+    "from_cubin('work.cubin', 5)": "from_cubin: symbol=5 is not valid: it takes text of one line, printable",
+    "from_cute(5, name=5)": "from_cute: name=5 is not valid: it takes text of one line, printable",
+    "from_cutile(5, 5, name=5)": "from_cutile: name=5 is not valid: it takes text of one line, printable",
+    "from_cubin(5, 'work')": "from_cubin takes a cubin's bytes or its path, not int",
+    'from_cubin("work.cubin", "work").ptx()': "work: it is machine code alone, there is no PTX of it for",
+    'from_cubin("work.cubin", "work", source=5)': "from_cubin: source=5 is not valid: it takes a string",
+    'from_cubin("work.cubin", "work", source="\\udc80").ptx(5)': "ptx: arch=5 is not valid: it takes a string",
+    'from_cubin("work.cubin", "work", arch="sm_80")': "no machine code for sm_80 in it; it has sm_90. Compile it",
+    "from_triton(5)": "from_triton takes what Triton has compiled, not int",
+}
+
+
+def test_what_is_no_kernel_is_refused_with_its_place(cubin_suite):
+    assert_refused(cubin_suite, {f"cuda_kernel.{call}": words for call, words in NO_KERNEL.items()})
 
 
 # --- several architectures -----------------------------------------------------------------------
@@ -286,34 +282,29 @@ def test_what_got_worse_for_another_architecture_than_this_gpus_fails(several_su
     result.stdout.re_match_lines([r".*work  WORSE  on sm_80 \(static\)"])
 
 
-@pytest.mark.parametrize(
-    ("call", "flags", "words"),
-    [
-        ('from_cubin("work.fatbin", "work")', ["--gpuperf-arch=sm_90,sm_120"],
-         "work.fatbin: there is no machine code for sm_120 in it; it has sm_80, sm_90."),
-        ('from_cubin("work.fatbin", "work", arch="sm_75")', [], "no machine code for sm_75 in it; it has sm_80"),
-        ('from_cubin({"sm_80": "work80.cubin"}, "work")', [],
-         "work80.cubin: it is machine code for sm_80, and this GPU is sm_90: compile it for sm_90"),
-        ('from_cubin({"sm_90": "work80.cubin"}, "work")', [],
-         "work80.cubin for sm_90: it was compiled for sm_80, and not for sm_90"),
-        ('from_cubin({"sm_9": "work80.cubin"}, "work")', [], "'sm_9' is no architecture; give {'sm_90': path}"),
-        ('from_cubin({}, "work")', [], "'{}' is no architecture; give {'sm_90': path}"),
-        ('from_cubin({"sm_90": "gone.cubin"}, "work")', [], "gone.cubin: no such file"),
-        ('from_cubin({"sm_90": "test_suite.py"}, "work")', [], "test_suite.py for sm_90: not a cubin"),
-        ('from_cubin("work.fatbin", "wrok")', [], 'no kernel "wrok" in '),
-        ('from_cubin("ptx.fatbin", "work")', [], "ptx.fatbin: it holds no machine code for a GPU; PTX alone"),
-        ('from_cubin("twice.fatbin", "work")', [], "2 cubins in it have a kernel work: name the object file"),
-    ],
-)  # fmt: skip
-def test_architectures_that_are_not_there_are_named_with_those_that_are(several_suite, call, flags, words):
+NO_CODE = {
+    'from_cubin("work.fatbin", "work", arch="sm_75")': "no machine code for sm_75 in it; it has sm_80",
+    'from_cubin({"sm_80": "work80.cubin"}, "work")':
+        "work80.cubin: it is machine code for sm_80, and this GPU is sm_90: compile it for sm_90",
+    'from_cubin({"sm_90": "work80.cubin"}, "work")': "work80.cubin for sm_90: it was compiled for sm_80, and not for",
+    'from_cubin({"sm_9": "work80.cubin"}, "work")': "'sm_9' is no architecture; give {'sm_90': path}",
+    'from_cubin({}, "work")': "'{}' is no architecture; give {'sm_90': path}",
+    'from_cubin({"sm_90": "gone.cubin"}, "work")': "gone.cubin: no such file",
+    'from_cubin({"sm_90": "test_suite.py"}, "work")': "test_suite.py for sm_90: not a cubin",
+    'from_cubin("work.fatbin", "wrok")': 'no kernel "wrok" in ',
+    'from_cubin("ptx.fatbin", "work")': "ptx.fatbin: it holds no machine code for a GPU; PTX alone",
+    'from_cubin("twice.fatbin", "work")': "2 cubins in it have a kernel work: name the object file",
+}  # fmt: skip
+
+
+def test_architectures_that_are_not_there_are_named_with_those_that_are(several_suite):
     ptx = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()
     (several_suite.path / "ptx.fatbin").write_bytes(ptx)
     twice = [("sm_90", cubin_of(KERNEL, "work", "sm_90", f"-DSTEPS={steps}")) for steps in (100, 104)]
     (several_suite.path / "twice.fatbin").write_bytes(fat_binary(twice))
-    several_suite.write("test_suite.py", f"def test_it(cuda_kernel):\n    cuda_kernel.{call}\n")
-    result = several_suite.run("--gpuperf", *flags)
-    result.assert_outcomes(failed=1)
-    assert words in result.stdout.str()
+    assert_refused(several_suite, {f"cuda_kernel.{call}": words for call, words in NO_CODE.items()})
+    lacking = "work.fatbin: there is no machine code for sm_120 in it; it has sm_80, sm_90."
+    assert_refused(several_suite, {'cuda_kernel.from_cubin("work.fatbin", "work")': lacking}, "--gpuperf-arch=sm_120")
 
 
 def test_without_a_gpu_all_that_is_there_of_what_a_run_gates_by_default_is_gated(suite):

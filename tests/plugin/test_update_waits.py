@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -32,16 +31,6 @@ def holder(suite):
         process.stdin.close()
 
 
-def test_an_update_waits_for_another_one(suite, holder):
-    ends = threading.Timer(3.0, holder.stdin.close)
-    ends.start()
-    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    ends.cancel()
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["3 baselines written"])
-    assert BaselineStore(suite.path / "baselines").archs() == ("sm_90",)
-
-
 def test_an_update_that_waited_too_long_writes_nothing_and_is_red(suite, holder, monkeypatch):
     monkeypatch.setattr(writing.exclusive.__wrapped__, "__defaults__", (0.2,))
     result = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
@@ -56,15 +45,3 @@ def test_an_update_that_waited_too_long_writes_nothing_and_is_red(suite, holder,
 def test_a_gated_run_takes_no_lock(suite, holder, monkeypatch):
     monkeypatch.setattr(writing.exclusive.__wrapped__, "__defaults__", (0.0,))
     assert "another run" not in suite.run("--gpuperf", "--gpuperf-arch=sm_90").stdout.str()
-
-
-def test_a_gated_run_makes_no_working_folder(suite, holder):
-    holder.stdin.close()
-    holder.wait()
-    folder = suite.path / "baselines" / writing.WORK
-    assert folder.is_dir()
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
-    suite.run("--gpuperf", "--gpuperf-arch=sm_90")
-    assert not folder.exists()

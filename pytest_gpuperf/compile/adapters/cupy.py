@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.compile.adapters.handed import unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.symbols import named_alike
-from pytest_gpuperf.compile.nvrtc import NVCC
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import NVCC, KernelSource
 
 _HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
 """Headers that CuPy puts before the kernels that it writes itself."""

@@ -11,7 +11,6 @@ import re
 import struct
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import BadContainer, ToolchainMissing
@@ -26,17 +25,13 @@ _MACHINE = slice(18, 20)
 HEAD = 64
 """Bytes of a file that tell what it is."""
 LIMIT_S = 300.0
-"""The largest library that was seen takes 0.5 s for each 140 MB of its cubins (docs/results/audit.md)."""
+"""The largest library that was seen takes 0.5 s for each 140 MB of its cubins."""
 _NAMED = re.compile(r"\.(?P<number>\d+)\.(?P<arch>sm_\d+[af]?)\.cubin$")
 _NOTHING_THERE = ("does not contain device code", "No ELF file found")
 
 
-class FoundCubin(NamedTuple):
-    """One cubin of a file."""
-
-    path: Path
-    arch: str
-    """``sm_90a`` as the container names it; empty of a bare cubin, which says ``sm_90`` itself."""
+FoundCubin = tuple[Path, str]
+"""One cubin of a file: its path, and ``sm_90a`` as the container names it; empty of a bare cubin, which says it."""
 
 
 def begins_as_container(head: bytes) -> bool:
@@ -59,7 +54,7 @@ def extracted(file: Path, folder: Path, place: str) -> list[FoundCubin]:
     with file.open("rb") as opened:
         head = opened.read(HEAD)
         if is_cubin(head):
-            return [FoundCubin(file, "")]
+            return [(file, "")]
         if not begins_as_container(head):
             return []
         with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -68,7 +63,7 @@ def extracted(file: Path, folder: Path, place: str) -> list[FoundCubin]:
     _take_apart(file.resolve(), folder, place)
     names = ((_NAMED.search(path.name), path) for path in folder.iterdir())
     found = sorted((int(name["number"]), name["arch"], path) for name, path in names if name is not None)
-    return [FoundCubin(path, arch) for _, arch, path in found]
+    return [(path, arch) for _, arch, path in found]
 
 
 def cubins_by_arch(content: bytes, place: str) -> dict[str, list[bytes]]:

@@ -131,14 +131,14 @@ def read_elf(content: bytes) -> Elf:
         raise BadCubin("not a whole cubin: its sections overlap")
     table = _slice(content, headers[shstrndx][4], headers[shstrndx][5], "section names")
     names = _names(table, [name for name, *_ in headers])
-    sections = tuple(_section(content, index, names[index], fields) for index, fields in enumerate(headers))
+    sections = tuple(
+        Section(
+            index, names[index], type_, flags_, size, link, info,
+            b"" if type_ in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}"),
+        )
+        for index, (_, type_, flags_, _, offset, size, link, info, *_) in enumerate(headers)
+    )  # fmt: skip
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
-
-
-def _section(content: bytes, index: int, name: str, fields: tuple[int, ...]) -> Section:
-    _name, kind, flags, _address, offset, size, link, info, _alignment, _entry = fields
-    data = b"" if kind in _WITHOUT_BYTES else _slice(content, offset, size, f"section {index}")
-    return Section(index, name, kind, flags, size, link, info, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:

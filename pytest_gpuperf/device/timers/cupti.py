@@ -30,7 +30,7 @@ from pytest_gpuperf.model.time_record import CacheMode
 
 LEAST_PAUSE_NS = 200_000.0
 """Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of
-all, those included in which the host was late, lasted 106 us (docs/results/recordings.md)."""
+all, those included in which the host was late, lasted 106 us."""
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
 _CALIBRATION_SAMPLES = 20
 

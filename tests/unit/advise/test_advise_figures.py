@@ -87,11 +87,12 @@ def by_machine_code(*accesses: Access) -> Case:
     return found
 
 
-def test_local_memory_accesses_are_those_of_the_machine_code() -> None:
-    found = by_machine_code(load(times=50.0), UNKNOWN)
-    assert (found.now.local_requests, found.per) == (564.0, "per warp")
-
-
 def test_figures_scaled_to_equal_work_are_not_called_those_of_a_warp() -> None:
     found = by_machine_code(load(op="global_store", times=2.0))
     assert (found.now.local_requests, found.per) == (282.0, "for equal work")
+    assert by_machine_code(load(times=50.0), UNKNOWN).per == "per warp"
+
+
+def test_a_double_is_one_element_as_a_float_is() -> None:
+    double = load(sectors=8.0, op="global_store", times=1, size=8)
+    assert scale_of(walked(STORE), dry({"fp64": 100.0}, double)) == 1.0

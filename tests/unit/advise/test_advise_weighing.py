@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise, static_case
-from pytest_gpuperf.advise.comparison import Usage
-from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
-from pytest_gpuperf.explain.comparison import Explained
-from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.warp_estimate import Access
+from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.usage_from_counters import STALL
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -24,8 +20,6 @@ EXACT = {
     "smsp__sass_inst_executed_op_global_ld.sum": 2e6, "smsp__sass_inst_executed_op_global_st.sum": 1e6,
     "smsp__sass_inst_executed_op_shared_ld.sum": 1e6, "smsp__sass_inst_executed_op_shared_st.sum": 1e6,
     "memory_l1_wavefronts_shared": 2e6, "memory_l1_wavefronts_shared_ideal": 2e6,
-    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2e8,
-    "smsp__sass_thread_inst_executed_op_integer_pred_on.sum": 2e8,
 }  # fmt: skip
 NEAR = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 4e6, "lts__t_sectors.sum": 1.2e7,
@@ -64,22 +58,11 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     assert advice.arch == "sm_90"
 
 
-def test_the_same_code_launched_alike_has_no_cause() -> None:
-    before = static("a", load())
-    assert advise(before, before) == ()
-
-
 def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
     full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
     assert first(full, few) == "exposed latency"
     assert advise(few, full) == ()
     assert advise(full, full) == ()
-
-
-def test_a_grid_that_one_side_alone_knows_is_no_difference() -> None:
-    few = msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(132, 1, 1))
-    unknown = static("b", load(), cycles=4000.0)
-    assert advise(unknown, few) == advise(few, unknown) == ()
 
 
 def test_what_a_full_gpu_would_hide_is_named_with_and_without_a_grid() -> None:
@@ -106,22 +89,6 @@ def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
     four = static("b", load(times=4), load(op="global_store", times=4),
                   executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
     assert advise(one, four) == ()
-
-
-def test_a_branch_whose_sides_write_an_element_each_does_the_same_work() -> None:
-    one = static("a", load(times=1), load(op="global_store", times=1))
-    half = Access(op="global_store", bytes=4, times=2, lanes=16, sectors=4, turns=1, distinct=128)
-    both = static("b", load(times=2), half)
-    case = static_case(one, both)
-    assert case is not None
-    assert case.scale == 1.0
-
-
-def test_a_double_is_one_element_as_a_float_is() -> None:
-    single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
-    double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
-                    executed={"fp64": 100.0, "global_store": 1.0})  # fmt: skip
-    assert first(single, double) == "double-precision literals"
 
 
 def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
@@ -156,14 +123,6 @@ def test_what_the_verdict_is_red_for_comes_first() -> None:
     ]
 
 
-def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
-    kept, lost = (Advice(cause="bank conflicts", evidence=(), gain=gain, outweighed=gain > 0.5) for gain in (0.2, 0.7))
-    ranked = sorted(
-        (Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.strongest
-    )
-    assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
-
-
 def test_times_bound_the_gain() -> None:
     before, after = static("a", load()), static("b", load(sectors=32.0))
     timed = [
@@ -195,7 +154,6 @@ def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[n
         ("divergence", {"smsp__inst_executed.sum": 4e7, "smsp__issue_active.avg.per_cycle_active": 0.9,
                         "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0, "sm__cycles_elapsed.max": 5e5}),
         ("instruction growth", {"smsp__inst_executed.sum": 6e7, "smsp__thread_inst_executed.sum": 1.92e9,
-                                "smsp__sass_thread_inst_executed_op_integer_pred_on.sum": 1e9,
                                 "smsp__issue_active.avg.per_cycle_active": 0.9, "sm__cycles_elapsed.max": 5e5,
                                 "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0}),
         ("cache hit loss", {"dram__bytes_read.sum": 5.12e8, "sm__cycles_elapsed.max": 3.3e5,
@@ -224,25 +182,7 @@ def again(draw: st.DrawFn) -> dict[str, float]:
 @given(again(), again())
 def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
     assert advise(counted("a", before), counted("a", after)) == ()
-
-
-@given(again(), again(), st.sets(st.sampled_from(sorted(NOISY))))
-def test_metrics_that_one_side_lacks_are_no_difference(
-    before: dict[str, float], after: dict[str, float], lacking: set[str]
-) -> None:
-    """A baseline of the full set, and a run that collects another one: of other code, or the answer were no news."""
-    kept = {name: value for name, value in after.items() if name not in lacking}
-    both = {name: value for name, value in before.items() if name not in lacking}
-    assert advise(counted("a", before), counted("b", kept)) == advise(counted("a", both), counted("b", kept))
-
-
-def callable_side(counters: dict[str, float]):  # type: ignore[no-untyped-def]
-    return side(None, counters=counters)
-
-
-@given(again(), again())
-def test_a_callable_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
-    assert advise(callable_side(before), callable_side(after)) == ()
+    assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
 
 
 @given(again(), again())
@@ -254,12 +194,6 @@ def test_other_code_that_does_the_same_has_no_cause_but_its_waits(
     assert named <= {"exposed latency"}
 
 
-def test_a_difference_too_small_to_matter_is_not_named() -> None:
-    slightly = changed(**{"smsp__inst_executed.sum": 2.1e7, "smsp__thread_inst_executed.sum": 6.72e8})
-    found = advise(counted("a", COUNTED), counted("b", slightly))
-    assert all(one.gain >= LEAST_GAIN for one in found)
-
-
 def test_the_dearest_part_sets_the_pace() -> None:
     assert cost.whole({"a": 100.0}) == pytest.approx(100)
     assert cost.whole({"a": 100.0, "b": 50.0}) == pytest.approx(101.5, abs=0.1)
@@ -267,10 +201,3 @@ def test_the_dearest_part_sets_the_pace() -> None:
     rest = cost.rest_of(120.0, {"a": 100.0})
     assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
     assert cost.rest_of(90.0, {"a": 100.0}) == 0
-
-
-def test_parts_that_were_not_counted_are_reckoned_from_quantities() -> None:
-    usage = Usage(issued=4 * 132 * 1000.0, cycles=2000.0)
-    assert cost.measured(usage, {}, "sm_90", 132)["issue"] == pytest.approx(1000)
-    assert cost.measured(usage, {"issue": 0.75}, "sm_90", 132)["issue"] == pytest.approx(1500)
-    assert set(PARTS) <= {*cost.costs(usage, "sm_90"), "tensor"}

@@ -112,3 +112,16 @@ def test_nothing_is_launched_where_git_cannot_tell(
 
 def test_a_desk_needs_no_repository(tmp_path: Path) -> None:
     assert BaselineTrust(tmp_path, everything=True).why_not_launched(BROUGHT) == ""
+
+
+def test_nothing_is_launched_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert "Install git" in BaselineTrust(project, everything=False).why_not_launched(OWN)
+
+
+def test_cubin_that_is_not_committed_is_not_launched(project: Path) -> None:
+    assert launched(project) == {OWN}
+    add_cubin(project, b"brought")
+    assert launched(project) == {OWN, BROUGHT}
+    git(project, "reset", "-q", "--soft", "HEAD~1")
+    assert launched(project) == {OWN}

@@ -54,6 +54,7 @@ def test_records_follow_a_renaming(store: BaselineStore, old: str, new: str, gon
     before = {target: names(store, target) for target in store.targets()}
     moved = edit(store, old, new)
     assert {line.partition(":")[0] for line in moved} == {"sm_90", H200}
+    assert all(old in line.partition(" -> ")[0] and new in line.partition(" -> ")[2] for line in moved)
     for target, those in before.items():
         expected = sorted(one.replace(gone, come, 1) for one in those)
         assert names(store, target) == expected
@@ -89,7 +90,9 @@ def test_an_edit_that_is_none_is_refused(store: BaselineStore, old: str, new: st
 def test_records_go_with_their_machine_code_when_they_are_told_to(
     store: BaselineStore, name: str, left: dict[str, int]
 ) -> None:
-    assert edit(store, name)
+    gone = edit(store, name)
+    assert gone[0].endswith("]")
+    assert len(gone) == len(set(gone))
     assert {target: len(store.keys(target)) for target in store.targets()} == left
     found = store.manifest()
     assert found is not None

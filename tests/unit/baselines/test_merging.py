@@ -53,10 +53,11 @@ def test_rounds_are_in_the_order_of_their_sessions() -> None:
 )
 def test_rounds_of_equal_work_are_joined(changes: dict[str, object], sessions: int) -> None:
     first, second = make_session(1), make_session(2)
-    old = recorded(NONE, make_time(first, counters={"dram": 5.0, "inst": 6.0}))
+    old = recorded(NONE, make_time(first, counters={"dram": 5.0, "inst": 6.0}, counter_ranges={"dram": (4.0, 6.0)}))
     new = recorded(old, make_time(second, counters={"inst": 7.0}, **changes))[NAME]
     assert len({entry.session for entry in new.rounds}) == sessions
     assert new.counters == ({"dram": 5.0, "inst": 7.0} if set(changes) <= {"timer"} else {"inst": 7.0})
+    assert new.counter_ranges == ({"dram": (4.0, 6.0)} if set(changes) <= {"timer"} else {})
 
 
 def test_figures_take_the_place_of_their_kind_alone() -> None:

@@ -77,7 +77,16 @@ def test_any_mapping_of_paths_to_bytes_is_read_alike(store: BaselineStore, root:
     copy = Baselines({**contents(root), "sm_90/a//b.jsonl": b"", "README.md": b""}, "HEAD:baselines")
     assert copy.targets() == store.targets() == ("sm_90", H200)
     assert copy.keys(H200) == store.keys(H200) == (make_key(),)
-    assert copy.time(H200, make_key()) == store.time(H200, make_key())
+    time = store.time(H200, make_key())
+    assert copy.time(H200, make_key()) == time
+    static = {("sm_90", NVRTC): make_static()}
+    assert copy.workloads() == store.workloads() == {make_key(): (static, {H200: time})}
+    module, profile = make_key().module, make_static().profile
+    for _ in range(2):
+        assert copy.profiles("sm_90", module, NVRTC) == {profile.code_hash: profile}
+    assert copy.profiles("sm_90", module, "nvrtc 12.9.1") == {}
+    with pytest.raises(BaselineError, match=f"^HEAD:baselines/{FILE}: this baseline cannot be read"):
+        Baselines({FILE: b"{"}, "HEAD:baselines").keys("sm_90")
 
 
 def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> None:
@@ -86,7 +95,7 @@ def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> Non
     assert store.static("sm_90", make_key(), "nvrtc 13.1.0") is None
     assert store.static("sm_90", make_key(), NVRTC) == make_static()
     assert store.compilers("sm_90", make_key()) == ("nvrtc 12.9.1", NVRTC)
-    assert store.compilers("sm_90", make_key(workload="naive")) == ()
+    assert store.compilers("sm_90", make_key(workload="naive")) == store.compilers("sm_90", make_key("other")) == ()
 
 
 def test_recording_unchanged_evidence_changes_no_byte(store: BaselineStore, root: Path) -> None:
@@ -148,7 +157,7 @@ def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -
     store.write(static_update())
     (root / FILE).write_bytes(b"{")
     store.forget()
-    with pytest.raises(BaselineError, match="delete it and record it again"):
+    with pytest.raises(BaselineError, match=f"^{root / FILE}: .*\n.*delete it and record it again"):
         store.write(static_update(make_static(40)))
     assert (root / FILE).read_bytes() == b"{"
 
@@ -163,7 +172,10 @@ def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
         (root / name).write_text("hello")
     store.forget()
     assert store.targets() == ("sm_90", "sm_100f", "sm_120", H200), "architectures by number, then GPU models"
-    assert store.keys("sm_90") == (make_key(),)
+    assert (store.keys("sm_90"), store.devices()) == ((make_key(),), (H200,))
+    found = store.manifest()
+    assert found is not None
+    assert found.architectures == ("sm_90", "sm_100f", "sm_120")
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -217,8 +229,15 @@ def test_what_is_no_file_is_named(root: Path) -> None:
     (root / "sm_90/test_folder.jsonl").mkdir(parents=True)
     os.mkfifo(root / "sm_90/test_pipe.jsonl")
     (root / "sm_90/test_loop.jsonl").symlink_to("test_loop.jsonl")
-    for name in ("folder", "pipe", "loop"):
-        with pytest.raises(BaselineError, match=rf"test_{name}\.jsonl: this baseline cannot be read"):
+    (root / "sm_90/test_large.jsonl").write_bytes(bytes((16 << 20) + 1))
+    words = {
+        "folder": "it is not a regular file",
+        "pipe": "it is not a regular file",
+        "loop": "",
+        "large": "it is larger",
+    }
+    for name, why in words.items():
+        with pytest.raises(BaselineError, match=rf"^{root}.*test_{name}\.jsonl: this baseline cannot be read: {why}"):
             BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
 
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
-import stat
-import warnings
 from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile.cache import CompileCache, default_folder
-from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, UnknownKernel
+from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
+from pytest_gpuperf.compile.machine_code import sass
+from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.compile.source import KernelSource
 
 KEY = "ab" + "0" * 62
 
 
 def entries(folder: Path) -> list[Path]:
     return sorted(folder.glob("??/*.entry"))
-
-
-def test_what_was_put_is_got(tmp_path: Path) -> None:
-    CompileCache(tmp_path).put(KEY, b"payload")
-    assert CompileCache(tmp_path).get(KEY) == b"payload"
-    assert CompileCache(tmp_path).get("cd" + KEY[2:]) is None
 
 
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
@@ -83,14 +80,6 @@ def test_a_full_disk_leaves_no_half_entry(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.glob("??/*")) == []
 
 
-def test_it_never_fails_a_run_even_where_warnings_are_errors(unwritable: Path) -> None:
-    cache = CompileCache(unwritable)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cache.put(KEY, b"payload")
-    assert cache.get(KEY) is None
-
-
 def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "own"))
     assert default_folder() == tmp_path / "own"
@@ -106,16 +95,6 @@ def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
 # --- what another one may have put there ---------------------------------------------------------
 
 OTHER = "cd" + KEY[2:]
-
-
-def test_folders_are_for_their_user_alone(tmp_path: Path) -> None:
-    umask = os.umask(0)
-    try:
-        CompileCache(tmp_path / "cache").put(KEY, b"payload")
-    finally:
-        os.umask(umask)
-    assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
-    assert stat.S_IMODE((tmp_path / "cache" / "ab").stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o707, 0o1777])
@@ -148,3 +127,119 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytes
         assert cache.get(KEY) is None
     cache.put(OTHER, b"payload")
     assert len(entries(folder)) == 1
+
+
+# --- compiled kernels ----------------------------------------------------------------------------
+
+TEXT = """
+extern "C" __global__ void copy(float* out, const float* in) { out[threadIdx.x] = in[threadIdx.x]; }
+template <typename T, int N> __global__ void fill(T* data) { data[threadIdx.x] = T(N); }
+"""
+ARCHS = ("sm_80", "sm_90")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> CompileCache:
+    return CompileCache(tmp_path / "cache")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Architectures that the compiler really ran for, in order."""
+    ran: list[str] = []
+    real = compiler.compile_cubin
+
+    def counted(source: KernelSource, arch: str) -> Compiled:
+        ran.append(arch)
+        return real(source, arch)
+
+    monkeypatch.setattr(compiler, "compile_cubin", counted)
+    return ran
+
+
+def with_header(folder: Path, value: str) -> KernelSource:
+    folder.mkdir(exist_ok=True)
+    (folder / "value.h").write_text(f"#define VALUE {value}\n")
+    text = '#include "value.h"\nextern "C" __global__ void set(float* a) { a[0] = VALUE; }'
+    return KernelSource(text, "set", folder / "set.cu")
+
+
+def test_a_second_time_comes_from_the_cache(cache: CompileCache, compiled: list[str]) -> None:
+    first = compile_for(KernelSource(TEXT, "copy"), ARCHS, cache)
+    assert sorted(compiled) == [*ARCHS]
+    assert compile_for(KernelSource(TEXT, "copy"), ARCHS, CompileCache(cache.folder)) == first
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        KernelSource(TEXT + " ", "copy"),
+        KernelSource(TEXT, "copy", options=("-DX",)),
+        KernelSource(TEXT, "copy", Path("other.cu")),
+        KernelSource(TEXT, "fill<int, 1>"),
+    ],
+)
+def test_another_source_option_file_or_template_is_compiled(
+    cache: CompileCache, compiled: list[str], other: KernelSource
+) -> None:
+    compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+    compile_kernel(other, "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+def test_a_source_with_a_header_is_compiled_once_for_two_checkouts(
+    cache: CompileCache, tmp_path: Path, compiled: list[str]
+) -> None:
+    for name in "ab":
+        compile_kernel(with_header(tmp_path / name, "1.5f"), "sm_90", cache=cache)
+    assert len(compiled) == 1
+
+
+def test_a_header_that_one_folder_lacks_is_no_header_of_the_other(
+    cache: CompileCache, tmp_path: Path, compiled: list[str]
+) -> None:
+    text = '#if __has_include("own.cuh")\n#include "own.cuh"\n#endif\n' + TEXT
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    (tmp_path / "b/own.cuh").write_text("#define copy scale_copy\n")
+    compile_kernel(KernelSource(text, "copy", tmp_path / "a/same.cu"), "sm_90", cache=cache)
+    with pytest.raises(UnknownKernel):
+        compile_kernel(KernelSource(text, "copy", tmp_path / "b/same.cu"), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+def test_a_changed_header_is_compiled_again_and_one_changed_back_is_not(
+    cache: CompileCache, tmp_path: Path, compiled: list[str]
+) -> None:
+    made = [compile_kernel(with_header(tmp_path / "a", v), "sm_90", cache=cache) for v in ("1.5f", "2.5f", "1.5f")]
+    assert len(compiled) == 2
+    assert made[0] == made[2] != made[1]
+
+
+def test_an_include_through_a_macro_is_never_cached(cache: CompileCache, tmp_path: Path, compiled: list[str]) -> None:
+    source = with_header(tmp_path / "a", "1.5f")
+    text = source.text.replace('#include "value.h"', '#define WHICH "value.h"\n#include WHICH')
+    for _ in range(2):
+        compile_kernel(KernelSource(text, "set", source.path), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"not an entry", b"\xc1"])
+def test_a_damaged_entry_is_compiled_again(cache: CompileCache, compiled: list[str], damage: bytes) -> None:
+    first = compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+    for path in entries(cache.folder):
+        path.write_bytes(damage)
+    assert compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache) == first
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("name", ["fill<int, 1>", "copy"])
+def test_a_cubin_on_record_is_not_disassembled_and_its_evidence_is_the_same(
+    cache: CompileCache, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    known = compile_for(KernelSource(TEXT, name), ARCHS)
+    profiles = {binary.profile.code_hash: binary.profile for binary in known.values()}
+    monkeypatch.delattr(sass, "run_nvdisasm")
+    for _ in range(2):
+        assert compile_for(KernelSource(TEXT, name), ARCHS, cache, recorded=profiles) == known

@@ -6,17 +6,9 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.compiler_options import INCLUDE, PRE_INCLUDE, accepted, values, without_folders
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import INCLUDE, KernelSource, values, without_folders
 
 TEXT = 'extern "C" __global__ void work(float* x) { for (int i = 0; i < TILE; i++) x[i] *= 2; }'
-
-
-@pytest.mark.parametrize("options", [("-DTILE=32",), ("-D", "TILE=32"), ("-D TILE=32",), ("--define-macro=TILE=32",)])
-def test_each_way_of_writing_an_option_works(options: tuple[str, ...]) -> None:
-    same = compile_kernel(KernelSource(TEXT.replace("TILE", "32"), "work"), "sm_90")
-    made = compile_kernel(KernelSource(TEXT, "work", options=(*options, "-std=c++20", "-lineinfo")), "sm_90")
-    assert made.profile == same.profile
 
 
 def test_an_option_of_the_user_replaces_the_default_of_its_name() -> None:
@@ -32,12 +24,6 @@ def test_folders_are_found_and_no_part_of_what_two_machines_have_in_common(given
     assert without_folders(["-DA", *given, "-DB"]) == ["-DA", "-DB"]
 
 
-@pytest.mark.parametrize("given", [["-include", "a.h"], ["-include=a.h"], ["--pre-include=a.h"]])
-def test_headers_that_are_included_first_are_found(given: list[str]) -> None:
-    assert values(PRE_INCLUDE, given) == ["a.h"]
-    assert values(INCLUDE, given) == []
-
-
 @pytest.mark.parametrize(
     "option",
     [
@@ -47,12 +33,12 @@ def test_headers_that_are_included_first_are_found(given: list[str]) -> None:
 )  # fmt: skip
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(option: str) -> None:
     with pytest.raises(BadOption, match=r"cannot be used here: \w+"):
-        accepted([option])
+        KernelSource("", "k", options=(option,)).check_options()
 
 
 @pytest.mark.parametrize("option", ["-rdc=false", "-DARCH=3", "-DOPTF", "-G", "--something-new=7"])
 def test_other_options_are_passed_on(option: str) -> None:
-    assert accepted([option]) == (option,)
+    KernelSource("", "k", options=(option,)).check_options()
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
-from dsl_samples import cubin, cute_compiled
+from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile.adapters import handed
-from pytest_gpuperf.compile.adapters.cute import read_cute, readable
+from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
 from pytest_gpuperf.compile.compile_errors import UnknownKernel, UnsupportedKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -59,22 +59,6 @@ def test_the_toolchain_names_the_library_s_version_where_it_is_installed(monkeyp
     assert toolchain() == "cutlass-dsl 4.8.1, ptxas 12.9.83"
 
 
-def test_a_name_of_the_test_s_goes_before_the_library_s() -> None:
-    assert only(read_cute(cute_compiled("cute-add-4.8.1-sm_80"), name="mine")).name == "mine"
-
-
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("kernel_cutlass_rowsum_kernel_tensorptrf32gmemalign16oi641_tensorptrf32gmemalign16o1_0", "rowsum_kernel"),
-        ("kernel_cutlass_hello_world_kernel_0", "hello_world_kernel"),
-        ("something_else", "something_else"),
-    ],
-)
-def test_symbols_are_shortened_only_where_their_form_is_known(symbol: str, name: str) -> None:
-    assert readable(symbol) == name
-
-
 @pytest.mark.parametrize(
     ("compiled", "words"),
     [
@@ -97,12 +81,3 @@ def test_one_of_several_kernels_has_to_be_named() -> None:
     assert only(read_cute(both, "two")).symbol == "two"
     with pytest.raises(UnknownKernel):
         only(read_cute(both, "three"))
-
-
-def test_a_kernel_s_hash_is_its_code_s_not_its_version_s() -> None:
-    hashes = {
-        only(read_cute(cute_compiled(f"cute-add-{version}-sm_90a"))).profile.code_hash
-        for version in ("4.6.3", "4.7.1", "4.8.1")
-    }
-    assert len(hashes) == 1
-    assert cubin("cute-add-4.6.3-sm_90a")

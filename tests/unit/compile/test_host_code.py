@@ -10,9 +10,9 @@ import pytest
 from pytest_gpuperf.compile import compiler, nvrtc
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
-from pytest_gpuperf.compile.compiler import compile_kernel, ptx
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
-from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -36,48 +36,42 @@ STUBS = [
 ]
 
 
-@pytest.mark.parametrize("name", STUBS)
-def test_each_header_is_there_and_may_be_included_twice(name: str) -> None:
-    include = f"#include <{name}>\n"
-    assert code(f"{include}{include}{KERNEL.format('x[n] = 1;')}") == code(KERNEL.format("x[n] = 1;"))
+def test_each_header_is_there_and_may_be_included_twice() -> None:
+    assert len(STUBS) > 100
+    includes = "".join(f"#include <{name}>\n" for name in STUBS)
+    assert code(f"{includes}{includes}{KERNEL.format('x[n] = 1;')}") == code(KERNEL.format("x[n] = 1;"))
 
 
-@pytest.mark.parametrize(
-    ("headers", "value", "same"),
-    [
-        (["cmath"], "INFINITY", "__int_as_float(0x7f800000)"),
-        (["math.h"], "(float)M_PI", "3.14159265358979f"),
-        (["cmath"], "std::sqrt(x[1])", "sqrtf(x[1])"),
-        (["cfloat"], "FLT_MAX", "3.402823466e+38f"),
-        (["float.h", "cfloat"], "-FLT_EPSILON", "-1.1920929e-07f"),
-        (["climits"], "(float)INT_MIN", "-2147483648.0f"),
-        (["cstdint"], "(float)(uint8_t)n", "(float)(unsigned char)n"),
-        (["stdint.h"], "(float)(std::int64_t)n", "(float)(long)n"),
-        (["stdlib.h"], "(float)(uint)n", "(float)(unsigned int)n"),
-        (["algorithm"], "(float)std::max(n, 3)", "(float)max(n, 3)"),
-        (["cstddef"], "(float)(std::size_t)n", "(float)(size_t)n"),
-        ([], "INFINITY", "__int_as_float(0x7f800000)"),
-        ([], "(float)(uint)n + FLT_MIN", "(float)(unsigned int)n + 1.175494351e-38f"),
-        (["stdio.h"], "(float)M_PI", "3.14159265358979f"),
-        (["chrono", "vector"], "(float)(uint16_t)n", "(float)(unsigned short)n"),
-        (["limits"], "std::numeric_limits<float>::max()", "3.402823466e+38f"),
-        (["type_traits"], "(float)(std::is_same<decltype(n), int>::value ? n : 0)", "(float)n"),
-        (["array", "utility"], "(float)std::array<int, 2>{n, 2}[0]", "(float)n"),
-        (["limits", "algorithm"], "(float)std::max(n, 3)", "(float)max(n, 3)"),
-    ],
-)
+VALUES = [
+    (["cmath"], "std::sqrt(x[1])", "sqrtf(x[1])"),
+    (["math.h"], "(float)M_PI", "3.14159265358979f"),
+    (["float.h", "cfloat"], "-FLT_EPSILON", "-1.1920929e-07f"),
+    (["climits"], "(float)INT_MIN", "-2147483648.0f"),
+    (["stdint.h"], "(float)(std::int64_t)n", "(float)(long)n"),
+    (["stdlib.h"], "(float)(uint)n", "(float)(unsigned int)n"),
+    (
+        [],
+        "(float)(uint)n + FLT_MIN + INFINITY",
+        "(float)(unsigned int)n + 1.175494351e-38f + __int_as_float(0x7f800000)",
+    ),
+    (["stdio.h"], "(float)M_PI", "3.14159265358979f"),
+    (["chrono", "vector"], "(float)(uint16_t)n", "(float)(unsigned short)n"),
+    (["limits", "algorithm"], "std::numeric_limits<float>::max() + std::max(n, 3)", "3.402823466e+38f + max(n, 3)"),
+    (["array", "utility"], "(float)std::array<int, 2>{n, 2}[0]", "(float)n"),
+]
+
+
+@pytest.mark.parametrize(("headers", "value", "same"), VALUES)
 def test_names_of_the_host_mean_what_they_mean_there(headers: list[str], value: str, same: str) -> None:
     text = "".join(f"#include <{name}>\n" for name in headers) + KERNEL.format(f"x[0] = {value};")
     assert code(text) == code(KERNEL.format(f"x[0] = {same};"))
 
 
-@pytest.mark.parametrize(
-    "name", ["cuda/std/cstdint", "cuda/std/limits", "cuda/std/cmath", "cuda_fp16.h", "cuda/barrier"]
-)
 @pytest.mark.parametrize("first", [True, False])
-def test_they_step_aside_for_headers_of_cuda(name: str, first: bool) -> None:
+def test_they_step_aside_for_headers_of_cuda(first: bool) -> None:
     ours = "#include <cstdint>\n#include <cmath>\n#include <cfloat>\n#include <climits>\n"
-    theirs = f"#include <{name}>\n"
+    names = ("cuda/std/cstdint", "cuda/std/limits", "cuda/std/cmath", "cuda_fp16.h", "cuda/barrier")
+    theirs = "".join(f"#include <{name}>\n" for name in names)
     text = (
         "__device__ float f(std::int64_t n, uint16_t m) { return n + m + INT64_MAX + FLT_MAX + INFINITY + LONG_MAX; }\n"
     )
@@ -85,20 +79,10 @@ def test_they_step_aside_for_headers_of_cuda(name: str, first: bool) -> None:
     assert compiled(both + text + KERNEL.format("x[0] = f(n, n) + std::sqrt(x[1]);")).profile.registers > 0
 
 
-@pytest.mark.parametrize("name", ["assert.h", "cassert"])
+@pytest.mark.parametrize("name", ["cassert"])
 def test_assert_is_that_of_nvrtc(name: str) -> None:
     checked = KERNEL.format("assert(n > 0); x[n] = 1;")
     assert code(f"#include <{name}>\n{checked}") == code(f"\n{checked}") != code(KERNEL.format("x[n] = 1;"))
-
-
-def test_constants_are_constant() -> None:
-    text = "#include <cmath>\n__constant__ float start = -INFINITY;\nconstexpr double none = NAN;\n"
-    assert compiled(text + KERNEL.format("x[0] = start + none;")).profile.registers > 0
-
-
-def test_ptx_of_such_a_source() -> None:
-    text = "#include <stdio.h>\n" + KERNEL.format("x[0] = INFINITY;")
-    assert ".visible .entry work(" in ptx(KernelSource(text, "work"), "sm_90")
 
 
 def test_a_header_of_the_users_own_is_taken(tmp_path: Path) -> None:
@@ -147,7 +131,6 @@ def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_instal
     "line",
     [
         "int main() { std::vector<int> v; }",
-        "int main() { float* a; cudaMalloc(&a, 4); }",
         "int main() { work<<<1, 1>>>(nullptr, 3); }",
         'void fail() { fprintf(stderr, "x"); exit(1); }',
         "void fail() { try { throw 1; } catch (...) {} }",
@@ -171,11 +154,6 @@ def test_a_mistake_in_device_code_is_no_code_of_the_host() -> None:
     assert "code of the host" not in str(problem.value)
 
 
-def test_a_header_of_the_project_is_still_missing() -> None:
-    with pytest.raises(CompileError, match=r'^inline source:2: .*"project.h"(?s:.)*add its folder with headers='):
-        compiled("#include <cmath>\n#include <project.h>\n" + KERNEL.format(""))
-
-
 def test_a_kernel_that_launches_kernels_is_refused_with_the_reason() -> None:
     text = "__global__ void inner(float* x) { x[1] = 2; }\n" + KERNEL.format("inner<<<1, 1>>>(x);")
     with pytest.raises(
@@ -189,21 +167,9 @@ def test_a_kernel_that_launches_kernels_is_refused_with_the_reason() -> None:
         compiled(declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);"))
 
 
-def test_a_function_that_is_nowhere_defined_is_told() -> None:
-    with pytest.raises(CompileError, match=r"(?s)Unresolved extern.*\nother: declared and nowhere defined"):
-        compiled('extern "C" __device__ float other(float);\n' + KERNEL.format("x[0] = other(x[1]);"))
-
-
 def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
     declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
     text = declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);")
-    unlinked = compile_cubin(Program(text, "a.cu", "a.cu", ("--relocatable-device-code=true",)), "sm_90").cubin
+    unlinked = compile_cubin(KernelSource(text, "work", options=("--relocatable-device-code=true",)), "sm_90").cubin
     with pytest.raises(BadCubin, match=r"^a\.cubin: it is not linked, it lacks cudaLaunchDeviceV2_ptsz: kernels that"):
         ready_made(unlinked, "work", place="a.cubin")
-
-
-def test_a_required_block_is_read_from_the_machine_code() -> None:
-    text = 'extern "C" __global__ void __block_size__((32, 4, 1)) work(float* x, int n) { x[0] = n; }'
-    binary = compiled(text)
-    assert (binary.required_block, compiled(KERNEL.format("x[0] = n;")).required_block) == ((32, 4, 1), None)
-    assert ready_made(binary.cubin, "work", place="a.cubin").required_block == (32, 4, 1)

@@ -18,25 +18,14 @@ def names(found: Headers) -> set[str]:
 @pytest.mark.parametrize(
     "line",
     [
-        '#include "one.h"',
         "#include <one.h>",
         '  #  include\t"one.h"  // why',
         '#inc\\\nlude "one.h"',
         '/* of several\n lines */ #include "one.h"',
-        '#if 0\n#include "one.h"\n#endif',
         "#ifdef X\n# import <one.h>\n#endif",
-        "#if __has_include(<one.h>)",
         "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
-        '/* a\n b /* c */ #include "one.h"',
-        'const char* s = "/*";\n#include "one.h"\n// */',
-        'const char c = \'"\'; /* a\n" */ #include "one.h"',
-        'const char* s = R"(" /* )";\n#include "one.h"\n/* */',
         'const char* s = R"x(/* )" )x";\n#include "one.h"\n/* */',
         '// do not /* comment out\n#include "one.h"\n/* */',
-        'const int n = 1\'000; /* x */\n#include "one.h"',
-        '#error don\'t /* open\n#include "one.h"\n/* */',
-        "#include <one.h> // <dir/*.h>\n/* */",
-        'int x; /* a\n b */ #include "one.h"',
         '/* not closed\n#include "one.h"',
     ],
 )
@@ -45,10 +34,8 @@ def test_every_spelling_of_an_include_is_seen(line: str) -> None:
 
 
 @pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
-@pytest.mark.parametrize("header", ["cuda/std/atomic", "cooperative_groups.h"])
-def test_headers_of_the_toolkit_leave_it_complete(header: str) -> None:
-    folders = toolkit_folders()
-    found = headers_of(f"#include <{header}>".encode(), folders)
+def test_headers_of_the_toolkit_leave_it_complete() -> None:
+    found = headers_of(b"#include <cooperative_groups.h>", toolkit_folders())
     assert found.complete
     assert len(found.found) > 100
 
@@ -71,16 +58,6 @@ def test_the_first_folder_wins(tmp_path: Path) -> None:
     assert [path for _, _, path in found.found] == [tmp_path / "first" / "one.h"]
 
 
-def test_a_header_that_appears_earlier_on_the_path_changes_the_answer(tmp_path: Path) -> None:
-    for folder in ("first", "second"):
-        (tmp_path / folder).mkdir()
-    folders = [tmp_path / "first", tmp_path / "second"]
-    (tmp_path / "second" / "one.h").write_text("same")
-    before = headers_of(b"#include <one.h>", folders)
-    (tmp_path / "first" / "one.h").write_text("same")
-    assert headers_of(b"#include <one.h>", folders) != before
-
-
 def test_a_changed_header_changes_the_answer_even_at_the_same_size(tmp_path: Path) -> None:
     header = tmp_path / "one.h"
     header.write_text("#define A 1")
@@ -89,11 +66,6 @@ def test_a_changed_header_changes_the_answer_even_at_the_same_size(tmp_path: Pat
     when = header.stat().st_mtime - 3600
     os.utime(header, (when, when))
     assert headers_of(b"#include <one.h>", [tmp_path]) != before
-
-
-def test_an_include_through_a_macro_makes_the_answer_incomplete(tmp_path: Path) -> None:
-    (tmp_path / "one.h").write_text("#include WHICH\n")
-    assert not headers_of(b"#include <one.h>", [tmp_path]).complete
 
 
 def test_an_absolute_header_is_found(tmp_path: Path) -> None:
@@ -134,12 +106,6 @@ def test_two_dots_behind_a_linked_folder_lead_to_the_parent_of_what_is_linked(tm
     assert headers_of(b'#include "ops/size.h"', [project]) != found
 
 
-def test_a_folder_given_with_two_dots_behind_a_link_is_searched(tmp_path: Path) -> None:
-    project = linked_project(tmp_path)
-    found = headers_of(b"#include <common.h>", [project / "ops" / ".."])
-    assert (tmp_path / "shared" / "common.h") in {path for _, _, path in found.found}
-
-
 def test_a_header_of_the_same_name_beside_the_link_is_not_taken(tmp_path: Path) -> None:
     project = linked_project(tmp_path)
     (project / "common.h").write_text("")
@@ -155,11 +121,3 @@ def test_a_relative_folder_is_that_of_the_current_one(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     found = headers_of(b'#include "own.h"\n#include "more.h"', [tmp_path / "own", Path("more")])
     assert [path for _, _, path in found.found] == [tmp_path / "more/more.h", tmp_path / "own/own.h"]
-
-
-def test_two_dots_without_a_link_name_no_file_twice(tmp_path: Path) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "one.h").write_text("")
-    (tmp_path / "inner" / "two.h").write_text('#include "../one.h"\n')
-    found = headers_of(b'#include "one.h"\n#include "inner/two.h"', [tmp_path])
-    assert {path for _, _, path in found.found} == {tmp_path / "one.h", tmp_path / "inner" / "two.h"}

@@ -11,7 +11,8 @@ import pytest
 from pytest_gpuperf.compile import nvjitlink
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.binary import ready_made
-from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc import compile_cubin
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import StaticProfile
 
 BUSY = """
@@ -30,7 +31,7 @@ extern "C" __global__ void busy(float* x, int n)
 
 
 def ptx(arch: str) -> bytes:
-    return compile_cubin(Program(BUSY, "busy.cu", "busy.cu", ()), arch).ptx.encode()
+    return compile_cubin(KernelSource(BUSY, "busy"), arch).ptx.encode()
 
 
 def profile(arch: str, *options: str) -> StaticProfile:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY, OCCUPANCY, PROFILE, STATIC, static
 
@@ -154,6 +153,7 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     assert judged.verdict is Verdict.WORSE
     assert [c.what for c in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
+    assert judged.reason == "the launch of the same machine code got worse: occupancy"
 
 
 def test_the_code_on_record_in_another_launch_is_the_same_and_known_as_such() -> None:
@@ -188,12 +188,6 @@ def test_another_toolchain_is_not_comparable_unless_the_code_is_the_same() -> No
     assert judged.verdict is Verdict.WORSE
 
 
-def test_no_record_is_new() -> None:
-    judged = missing_static(KEY, "sm_90", "nvrtc 13.0.88")
-    assert judged.verdict is Verdict.NEW
-    assert "--update-baselines=new" in judged.reason
-
-
 def test_a_judgement_says_whose_code_it_is_and_what_got_better() -> None:
     old = static(spill_store_bytes=8, spill_load_bytes=4, code_hash="old")
     assert compare(static(), old) == Judgement(
@@ -213,9 +207,8 @@ def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
         reason="the baseline was compiled by nvrtc 12.9.1, nvrtc 13.0.88, this is nvrtc 13.1.2: compile with the same "
         "version, or record one for this version too with pytest --update-baselines=new",
     )  # fmt: skip
-    assert missing_static(KEY, "sm_90", "nvrtc 13.0.88").reason == (
-        "no baseline: record one with pytest --update-baselines=new"
-    )
+    new = missing_static(KEY, "sm_90", "nvrtc 13.0.88")
+    assert (new.verdict, new.reason) == (Verdict.NEW, "no baseline: record one with pytest --update-baselines=new")
     toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
     other = compare_static(KEY, "sm_90", STATIC, static(), toolchains=toolchains)
     assert (other.key, other.target) == (KEY, "sm_90")
@@ -227,10 +220,11 @@ def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
 def test_a_kernel_that_was_not_launched_has_its_baselines_occupancy_if_it_takes_as_much(
     profile: dict[str, int], occupancy: Occupancy | None
 ) -> None:
-    launched = static(dynamic_shared_bytes=64, code_hash="old")
+    launched = msgspec.structs.replace(static(dynamic_shared_bytes=64, code_hash="old"), grid=(8, 1, 1))
     not_launched = msgspec.structs.replace(static(occupancy=None, **profile), block=None)
     found = with_launch_of(not_launched, launched)
     assert (found.block, found.dynamic_shared_bytes, found.occupancy) == ((256, 1, 1), 64, occupancy)
+    assert found.grid == (8, 1, 1)
     assert found.profile == not_launched.profile
 
 
@@ -243,7 +237,10 @@ def test_a_launch_that_the_baseline_lacks_is_shown() -> None:
 def test_machine_code_of_unknown_compilers_is_compared_as_far_as_being_equal(name: str) -> None:
     judged = compare_static(KEY, "sm_90", STATIC, static(), toolchains=(name, name))
     assert judged.verdict is Verdict.NOT_COMPARABLE
-    assert "does not say which compiler made it" in judged.reason
+    assert judged.reason == (
+        "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
+        "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
+    )
     assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=(name, name)).verdict is Verdict.UNCHANGED
 
 
@@ -266,18 +263,6 @@ def test_a_step_of_occupancy_is_rounded_before_it_is_held_against_a_tenth() -> N
 figures = st.fixed_dictionaries(
     {name: st.integers(0, 3) for name in ("registers", "stack_bytes", "spill_store_bytes", "instructions")}
 )
-classes = st.dictionaries(st.sampled_from(["fp64", "tensor", "local_load", "fp32"]), st.integers(1, 3))
-occupancies = st.sampled_from([None, HALF, OCCUPANCY])
-records = st.builds(lambda f, c, o: static(**f, opcodes=c, occupancy=o), figures, classes, occupancies)
-
-
-@given(records, records)
-def test_exchanging_the_sides_mirrors_every_direction(old: StaticRecord, new: StaticRecord) -> None:
-    new = msgspec.structs.replace(new, profile=msgspec.structs.replace(new.profile, code_hash="cc"))
-    mirror = {"worse": "better", "better": "worse", "neutral": "neutral"}
-    forward = {c.what: (c.before, c.after, c.direction) for c in compare(new, old).changes}
-    backward = {c.what: (c.after, c.before, mirror[c.direction]) for c in compare(old, new).changes}
-    assert forward == backward
 
 
 # --- what an autotuner chose ---------------------------------------------------------------------

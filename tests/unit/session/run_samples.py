@@ -46,7 +46,7 @@ def judgement(
 
 
 def figures(**fields: Any) -> TimeFigures:
-    return TimeFigures(**{"ratio": 1.0, "record_ratio": 1.0, **fields})
+    return TimeFigures(**{"ratio": 1.0, **fields})
 
 
 def static_record(code: str = "c0", kernel: str = "copy", cubin: str = "", **fields: Any) -> StaticRecord:

@@ -76,14 +76,7 @@ def test_figures_are_those_of_the_compiler_for_every_architecture(
     (threads, *_) = kernel.record.block
     assert threads == {("k", arch): 256, ("exact", "sm_90"): 128, ("exact", "sm_120"): 128}.get((name, arch), threads)
     assert kernel.record.occupancy == occupancy(expected, arch, threads)
-
-
-def test_without_a_bound_the_block_is_the_one_that_fills_an_sm_best(library: Path, tmp_path: Path) -> None:
-    kernels = kernels_of(library, tmp_path)
-    for arch in ARCHS:
-        reached = kernels["plain", arch][0].record.occupancy
-        assert reached is not None
-        assert reached.fraction == 1
+    assert name != "plain" or kernel.record.occupancy.fraction == 1  # the block that fills an SM best
 
 
 def test_instructions_are_read_where_they_are_asked_for(library: Path, tmp_path: Path) -> None:
@@ -95,19 +88,6 @@ def test_instructions_are_read_where_they_are_asked_for(library: Path, tmp_path:
         assert found[number].profile.opcodes["local_store"] > 0
 
 
-def test_equal_code_has_one_hash_under_every_name_and_beside_any_neighbour(tmp_path: Path) -> None:
-    other = TEXT.replace(" k(", " renamed(").replace(" plain(", " first(").replace("*= 2", "*= 3", 1)
-    path = tmp_path / "lib.fatbin"
-    path.write_bytes(fat_binary([("sm_90", cubin_of(TEXT, "k", "sm_90", "-DN=300")),
-                                 ("sm_90", cubin_of(other, "renamed", "sm_90", "-DN=300"))]))  # fmt: skip
-    kernels = kernels_of(path, tmp_path)
-    codes = {name: [one.record.profile.code_hash for one in several] for (name, _), several in kernels.items()}
-    assert codes["k"] == codes["renamed"]
-    assert codes["plain"] != codes["first"]
-    assert codes["exact"][0] == codes["exact"][1]
-    assert len({code for several in codes.values() for code in several}) == 4
-
-
 def test_an_architecture_that_is_older_than_the_limits_has_figures_and_no_occupancy(tmp_path: Path) -> None:
     cubin = bytearray(cubin_of(TEXT, "plain", "sm_90", "-DN=1"))
     assert cubin[49] == 90  # the second byte of the flags
@@ -117,24 +97,6 @@ def test_an_architecture_that_is_older_than_the_limits_has_figures_and_no_occupa
     (kernel,) = kernels_of(path, tmp_path)["plain", "sm_70"]
     assert kernel.record.profile.registers > 0
     assert (kernel.record.block, kernel.record.occupancy) == (None, None)
-
-
-def test_of_a_wheel_the_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path: Path) -> None:
-    cubin = cubin_of(TEXT, "k", "sm_90", "-DN=300")
-    members = {
-        "a.so": fat_binary([("sm_90", cubin)]), "b.so": fat_binary([("sm_90", cubin)])[:-50],
-        "c.so": fat_binary([("sm_90", cubin[:200] + bytes(len(cubin) - 200))]),
-    }  # fmt: skip
-    (tmp_path / "work").mkdir()
-    kernels, unread = read_built(wheel(tmp_path / "p-1-py3-none-any.whl", members), tmp_path / "work")
-    assert {one.file for one in kernels} == {"a.so"}
-    assert [line.partition(":")[0] for line in unread] == ["b.so", "c.so"]
-
-
-def test_a_wheel_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
-    file = wheel(tmp_path / "p-1-py3-none-any.whl", {"a.so": fat_binary([])[:12] + bytes(90)})
-    with pytest.raises(BadContainer, match=r"^a\.so: "):
-        kernels_of(file, tmp_path)
 
 
 STAGED = """
@@ -214,12 +176,6 @@ def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None
     assert ({one.file for one in found}, unread) == ({"p/a.so"}, [])
 
 
-def test_a_file_by_itself(tmp_path: Path, folder: Path) -> None:
-    (tmp_path / "k.fatbin").write_bytes(FATBIN)
-    found, _ = read_built(tmp_path / "k.fatbin", folder)
-    assert [(one.file, one.arch) for one in found] == [("", "sm_80"), ("", "sm_90")]
-
-
 def encrypted(path: Path) -> None:
     wheel(path, {"a.so": FATBIN})
     content = bytearray(path.read_bytes())
@@ -267,27 +223,14 @@ def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
     assert not any(folder.rglob("*.so"))
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl", "cupy_cuda12x"),
-        ("p-1.0-2-py3-none-any.whl", "p"),
-        ("libk.so", "libk.so"),
-        ("k.cpython-312-x86_64-linux-gnu.so", "k.so"),
-    ],
-)
-def test_all_builds_of_a_file_are_called_the_same(file: str, name: str) -> None:
-    assert group_of(Path(file)) == name
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so", "cupy/cuda/cub.so"),
-        ("p/_C.abi3.so", "p/_C.so"),
-        ("p.libs/libk-1a2b3c4d.so.12", "p.libs/libk.so.12"),
-        ("p/libk-nvrtc.so", "p/libk-nvrtc.so"),
-    ],
-)
-def test_names_of_files_have_no_tags_and_hashes(file: str, name: str) -> None:
-    assert stable_name(file) == name
+def test_all_builds_of_a_file_are_called_the_same() -> None:
+    for file, name in {
+        "cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl": "cupy_cuda12x", "p-1.0-2-py3-none-any.whl": "p",
+        "libk.so": "libk.so", "k.cpython-312-x86_64-linux-gnu.so": "k.so",
+    }.items():  # fmt: skip
+        assert group_of(Path(file)) == name
+    for file, name in {
+        "cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so": "cupy/cuda/cub.so", "p/_C.abi3.so": "p/_C.so",
+        "p.libs/libk-1a2b3c4d.so.12": "p.libs/libk.so.12", "p/libk-nvrtc.so": "p/libk-nvrtc.so",
+    }.items():  # fmt: skip
+        assert stable_name(file) == name

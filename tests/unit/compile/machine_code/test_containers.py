@@ -38,7 +38,7 @@ def test_cubins_come_out_byte_for_byte_in_the_order_of_the_container(tmp_path: P
     file = tmp_path / "lib.fatbin"
     file.write_bytes(fat_binary(cubins))
     found = extracted(file, folder, "lib.fatbin")
-    assert [(one.arch, one.path.read_bytes()) for one in found] == cubins
+    assert [(arch, path.read_bytes()) for path, arch in found] == cubins
 
 
 def test_a_bare_cubin_is_its_own_only_one(tmp_path: Path, folder: Path) -> None:

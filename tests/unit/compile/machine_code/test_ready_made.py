@@ -84,11 +84,6 @@ def test_a_cubin_alone_has_the_evidence_that_the_log_gives(kernel: str, arch: st
     assert made.profile.spill_bytes == 0
 
 
-def test_the_evidence_of_these_kernels_is_worth_comparing() -> None:
-    figures = [(compiled(name).profile.shared_bytes, compiled(name).profile.barriers) for name in ("tile", "barriers")]
-    assert figures == [(112, 1), (0, 6)]
-
-
 def test_what_may_be_spills_or_an_array_in_local_memory_is_unknown_and_no_zero() -> None:
     made = compiled("indexed", text=INDEXED)
     found = found_in(made)
@@ -103,13 +98,6 @@ def test_the_toolchain_is_the_assembler_that_the_cubin_names_and_the_compiler_be
     cubin = compiled("plain").cubin
     by_other = ready_made(cubin, "plain", place="here", compiler="tile compiler 2.1")
     assert by_other.toolchain == "tile compiler 2.1, " + toolchain().replace("nvrtc", "ptxas")
-
-
-def test_the_source_is_known_by_its_hash_or_not_at_all() -> None:
-    cubin = compiled("plain").cubin
-    one, other, none = (ready_made(cubin, "plain", place="here", source=text) for text in ("a", "b", ""))
-    assert none.source_hash == ""
-    assert len({one.source_hash, other.source_hash, none.source_hash}) == 3
 
 
 def test_a_kernel_is_found_by_its_symbol_or_its_plain_name() -> None:

@@ -93,18 +93,6 @@ def test_a_number_in_the_name_of_a_kernel_is_part_of_it(name: str) -> None:
     assert kernel_key(name.format(16)) != kernel_key(name.format(64))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_Z5applyIZN1C2goIiEEvT_PfEUlfE{}EvS2_S3_", "_Z3st2ILN2ns2E2E14EZ2goPfEUlfE{}EvT0_S2_",
-        "_Z2stIN2ns1VINS0_6TILE16EEEZ2goPfEUlS3_E{}EvT0_S4_", "_Z5applyIZ2goPfEUlT_E{}EvS1_S0_",
-        "_Z1fILin3EA10_fZ2goPfEUlS0_E{}EvT0_S2_", "_Z1fIZ2goPfEUlZ2goPfEUlfE_E{}EvT_", "_Z1fIN2nsUt{}EEvT_",
-    ],
-)  # fmt: skip
-def test_what_nvcc_numbers_shares_a_key_beside_names_and_literals_of_every_kind(name: str) -> None:
-    assert kernel_key(name.format("_")) == kernel_key(name.format("0_")) == kernel_key(name.format("11_"))
-
-
 @given(st.text(), st.text())
 def test_a_key_has_all_of_a_name_but_digits(before: str, behind: str) -> None:
     name = f"_Z{before}Ul{behind}E0_Ut1_"

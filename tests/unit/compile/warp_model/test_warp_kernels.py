@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,23 +86,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> CompileCache:
 
 
 @pytest.fixture(scope="module", params=ARCHS)
-def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpEstimate | None]:
+def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpEstimate]:
     """Of all kernels, by name: one run of nvdisasm reads them."""
     arch = request.param
     made = [compile_kernel(KernelSource(TEXT, name), arch, cache=cache) for name in KERNEL.findall(TEXT)]
     codes = {one.name: (None, KernelCode(one.cubin, one.symbol, arch)) for one in made}
     estimates = estimates_of(codes.values(), cache)
-    return {name: estimates[code][1] for name, code in codes.items()}
-
-
-@pytest.fixture
-def run_of(runs: dict[str, WarpEstimate | None]) -> Callable[[str], WarpEstimate]:
-    def run(name: str) -> WarpEstimate:
-        found = runs[name]
-        assert found is not None
-        return found
-
-    return run
+    return {name: found for name, code in codes.items() if (found := estimates[code][1]) is not None}
 
 
 def only(run: WarpEstimate, op: str) -> Access:
@@ -111,74 +100,53 @@ def only(run: WarpEstimate, op: str) -> Access:
     return access
 
 
-def test_a_row_takes_four_sectors_and_a_column_thirty_two(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert only(run_of("rows"), "global_store").sectors == 4
-    assert only(run_of("columns"), "global_store").sectors == 32
+ACCESSES: list[tuple[str, str, dict[str, float]]] = [
+    ("rows", "global_store", {"sectors": 4}),
+    ("columns", "global_store", {"sectors": 32}),
+    ("pitched", "global_load", {"sectors": 32}),  # by what the caller alone knows
+    ("shifted", "global_load", {"sectors": 5, "turns": 2}),
+    ("wide", "global_load", {"bytes": 16, "sectors": 16, "distinct": 512}),
+    ("tile32", "shared_load", {"turns": 32}),
+    ("tile33", "shared_load", {"turns": 1}),
+    ("tile32", "shared_store", {"turns": 1}),
+    ("last_lane", "global_store", {"lanes": 1, "sectors": 1}),
+    # four elements by each lane: two loads and a store of 128 bytes for each
+    ("axpy_rolled", "global_load", {"times": 8, "sectors": 4, "distinct": 1024}),
+    ("axpy_rolled", "global_store", {"times": 4, "sectors": 4, "distinct": 512}),
+]
 
 
-def test_a_pitch_that_only_the_caller_knows_scatters(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert only(run_of("pitched"), "global_load").sectors == 32
+def test_accesses_have_their_sectors_turns_and_bytes(runs: dict[str, WarpEstimate]) -> None:
+    for kernel, op, figures in ACCESSES:
+        found = only(runs[kernel], op)
+        assert {name: getattr(found, name) for name in figures} == figures, kernel
 
 
-def test_a_shifted_row_touches_a_fifth_sector(run_of) -> None:  # type: ignore[no-untyped-def]
-    load = only(run_of("shifted"), "global_load")
-    assert (load.sectors, load.turns) == (5, 2)
-
-
-def test_sixteen_bytes_per_lane_take_sixteen_sectors(run_of) -> None:  # type: ignore[no-untyped-def]
-    load = only(run_of("wide"), "global_load")
-    assert (load.bytes, load.sectors, load.distinct) == (16, 16, 512)
-
-
-def test_addresses_that_data_decide_are_unknown(run_of) -> None:  # type: ignore[no-untyped-def]
-    unknown = [a for a in run_of("gathered").accesses if a.op == "global_load" and a.sectors is None]
+def test_addresses_that_data_decide_are_unknown(runs: dict[str, WarpEstimate]) -> None:
+    unknown = [a for a in runs["gathered"].accesses if a.op == "global_load" and a.sectors is None]
     assert len(unknown) == 1
 
 
-def test_a_column_of_a_tile_conflicts_unless_it_is_padded(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert only(run_of("tile32"), "shared_load").turns == 32
-    assert only(run_of("tile33"), "shared_load").turns == 1
-    assert only(run_of("tile32"), "shared_store").turns == 1
+def test_an_index_divided_by_an_argument_is_followed(runs: dict[str, WarpEstimate]) -> None:
+    assert only(runs["linear"], "global_load").sectors in (4, 5)
+    assert runs["linear"].divisions >= 1
 
 
-def test_a_single_lane_writes_a_single_sector(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert all(a.lanes == 1 and a.sectors == 1 for a in run_of("last_lane").accesses)
+def test_an_unrolled_loop_loads_as_often_as_it_says(runs: dict[str, WarpEstimate]) -> None:
+    assert sum(a.times for a in runs["adds"].accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
 
 
-def test_an_index_divided_by_an_argument_is_followed(run_of) -> None:  # type: ignore[no-untyped-def]
-    run = run_of("linear")
-    assert only(run, "global_load").sectors in (4, 5)
-    assert run.divisions >= 1
+def test_a_tree_has_a_barrier_for_each_of_its_steps(runs: dict[str, WarpEstimate]) -> None:
+    assert runs["tree"].executed["barrier"] == 1 + 8
 
 
-def test_an_unrolled_loop_loads_as_often_as_it_says(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert sum(a.times for a in run_of("adds").accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
-
-
-def test_every_byte_of_every_array_is_counted_as_new_once(run_of) -> None:  # type: ignore[no-untyped-def]
-    """Four elements by each lane: two loads and a store of 128 bytes for each."""
-    run = run_of("axpy_rolled")
-    load, store = only(run, "global_load"), only(run, "global_store")
-    assert (load.times, load.sectors, load.distinct) == (8, 4, 1024)
-    assert (store.times, store.sectors, store.distinct) == (4, 4, 512)
-
-
-def test_a_tree_has_a_barrier_for_each_of_its_steps(run_of) -> None:  # type: ignore[no-untyped-def]
-    assert run_of("tree").executed["barrier"] == 1 + 8
-
-
-def test_what_is_stored_to_be_read_again_is_scratch(run_of) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_stored_to_be_read_again_is_scratch_unless_it_is_written_last(runs: dict[str, WarpEstimate]) -> None:
     """One store of the result and one of scratch, which look alike, for each of the elements."""
-    written = only(run_of("two_passes"), "global_store")
+    written = only(runs["two_passes"], "global_store")
     assert written.scratch == written.distinct / 2
+    assert {a.scratch for a in runs["again"].accesses} == {0}
 
 
-def test_a_sum_that_is_kept_in_memory_is_no_scratch(run_of) -> None:  # type: ignore[no-untyped-def]
-    """It is read again, but written last."""
-    assert [a.scratch for a in run_of("again").accesses] == [0] * len(run_of("again").accesses)
-
-
-def test_bytes_touched_again_are_not_counted_as_new(run_of) -> None:  # type: ignore[no-untyped-def]
-    stores = [a for a in run_of("again").accesses if a.op == "global_store"]
-    assert sum(a.times for a in stores) == 10
-    assert sum(a.distinct for a in stores) == 128
+def test_bytes_touched_again_are_not_counted_as_new(runs: dict[str, WarpEstimate]) -> None:
+    stores = [a for a in runs["again"].accesses if a.op == "global_store"]
+    assert (sum(a.times for a in stores), sum(a.distinct for a in stores)) == (10, 128)

@@ -51,107 +51,84 @@ def accesses(run: WarpEstimate, op: str) -> list[Access]:
     return [access for access in run.accesses if access.op == op]
 
 
+ADD = "FADD R1, R1, R1"
+BOUND = "LDC R9, c[0x0][0x218]"
+"""An argument."""
+UNROLLED = [
+    ("MOV R0, RZ", BOUND, *[ADD] * factor, f"IADD3 R0, R0, {factor:#x}, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT",
+     "@!P0 BRA 2", "EXIT")
+    for factor in (1, 4, 128)
+]  # fmt: skip
+TILES = [
+    ("MOV R0, RZ", BOUND, "MOV R2, RZ", *[ADD] * inner, f"IADD3 R2, R2, {inner:#x}, RZ",
+     "ISETP.NE.AND P1, PT, R2, 0x100, PT", "@P1 BRA 3", "IADD3 R0, R0, 0x100, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT",
+     "@!P0 BRA 2", "EXIT")
+    for inner in (1, 16, 128)
+]  # fmt: skip
+TREES = [
+    (f"MOV R0, {start}", ADD, shift, f"ISETP.{compared}, PT", "@P0 BRA 1", "EXIT")
+    for start, shift, compared in (
+        ("0x1", "IMAD.SHL.U32 R0, R0, 0x2, RZ", "LT.AND P0, PT, R0, 0x20"),
+        ("0x1", "SHF.L.U32 R0, R0, 0x2, RZ", "LT.AND P0, PT, R0, 0x100"),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "NE.AND P0, PT, R0, RZ"),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "NE.AND P0, PT, RZ, R0"),
+    )
+]
+ROUNDS = {
+    "constant bounds": (100, [("MOV R0, RZ", ADD, "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT",
+                               "@P0 BRA 1", "EXIT")]),
+    "a bound through a predicate that is handed on, as sm_80 does with a uniform one": (
+        100, [("UMOV UR4, URZ", ADD, "UIADD3 UR4, UR4, 0x1, URZ", "UISETP.GE.U32.AND UP0, UPT, UR4, 0x64, UPT",
+               "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0", "@!P0 BRA 1", "EXIT")]),
+    "however far it is unrolled": (256, UNROLLED),
+    "however far the walk through a tile is unrolled": (256, TILES),
+    "moves on by the grid": (
+        4, [("S2R R0, SR_TID.X", BOUND, "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]", "UIMAD UR4, UR4, UR5, URZ",
+             ADD, "IADD3 R0, R0, UR4, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")]),
+    "doubles": (5, TREES[:1]),
+    "quadruples": (4, TREES[1:2]),
+    "halves": (8, TREES[2:]),
+    "halves, and is known by a copy of what it was": (
+        8, [("MOV R0, 0x80", ADD, "MOV R5, R0", "SHF.R.U32.HI R0, RZ, 0x1, R5", "ISETP.GT.U32.AND P0, PT, R5, 0x1, PT",
+             "@P0 BRA 1", "EXIT")]),
+    "is shifted for an address, and counts evenly": (
+        16, [("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", ADD, "IADD3 R0, R0, 0x4, RZ",
+              "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")]),
+    "data end it": (
+        16, [("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", ADD, "IADD3 R0, R0, 0x1, RZ",
+              "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2", "EXIT")]),
+    "loops in loops": (
+        80, [("MOV R0, RZ", "MOV R2, RZ", ADD, "IADD3 R2, R2, 0x1, RZ", "ISETP.NE.AND P1, PT, R2, 0x8, PT",
+              "@P1 BRA 2", "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0xa, PT", "@P0 BRA 1", "EXIT")]),
+    "around one that shares its head": (
+        100, [("MOV R0, RZ", "LDS R3, [R4]", "ISETP.NE.AND P1, PT, R3, RZ, PT", "@P1 BRA 1", ADD,
+               "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 1", "EXIT")]),
+    "a counter that was spilled": (
+        100, [("MOV R9, 0x8", "MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", ADD, "IADD3 R0, R0, 0x1, RZ",
+               "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rounds", "kernels"), ROUNDS.values(), ids=ROUNDS)
+def test_a_loop_has_its_rounds(rounds: int, kernels: list[tuple[str, ...]]) -> None:
+    assert [walked(*lines).executed["fp32"] for lines in kernels] == [rounds] * len(kernels)
+
+
 def test_a_straight_kernel_is_counted_once() -> None:
     run = walked("S2R R0, SR_TID.X", "FADD R1, R0, R0", "FADD R2, R1, R1", "EXIT")
     assert run.executed == {"branch": 1, "fp32": 2, "move": 1}
     assert run.lanes == 32
 
 
-def test_a_loop_with_constant_bounds_has_its_own_number_of_rounds() -> None:
-    run = walked("MOV R0, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT",
-                 "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 100
-    assert run.executed["branch"] == 101
-
-
-def test_a_bound_is_known_through_a_predicate_that_is_handed_on() -> None:
-    """As sm_80 does with a uniform one, which no branch of it can ask."""
-    run = walked("UMOV UR4, URZ", "FADD R1, R1, R1", "UIADD3 UR4, UR4, 0x1, URZ",
-                 "UISETP.GE.U32.AND UP0, UPT, UR4, 0x64, UPT", "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0",
-                 "@!P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 100
-
-
-@pytest.mark.parametrize("factor", [1, 4, 128])
-def test_an_unrolled_loop_has_as_many_fewer_rounds(factor: int) -> None:
-    body = ["FADD R1, R1, R1"] * factor
-    run = walked("MOV R0, RZ", "LDC R9, c[0x0][0x218]", *body, f"IADD3 R0, R0, {factor:#x}, RZ",
-                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 256  # whatever the factor
-
-
-def test_a_loop_that_moves_on_by_the_grid_has_a_few_rounds() -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]",
-                 "UIMAD UR4, UR4, UR5, URZ", "FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ",
-                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 4
-
-
-@pytest.mark.parametrize(
-    ("start", "shift", "compared", "rounds"),
-    [
-        ("0x1", "IMAD.SHL.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x20, PT", 5),
-        ("0x1", "SHF.L.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x100, PT", 4),
-        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, R0, RZ, PT", 8),
-        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, RZ, R0, PT", 8),
-    ],
-)
-def test_a_counter_that_doubles_or_halves_has_its_own_number_of_rounds(
-    start: str, shift: str, compared: str, rounds: int
-) -> None:
-    run = walked(f"MOV R0, {start}", "FADD R1, R1, R1", shift, compared, "@P0 BRA 1", "EXIT")
-    assert run.executed["fp32"] == rounds
-
-
-def test_a_counter_that_doubles_is_known_by_a_copy_of_what_it_was() -> None:
-    run = walked("MOV R0, 0x80", "FADD R1, R1, R1", "MOV R5, R0", "SHF.R.U32.HI R0, RZ, 0x1, R5",
-                 "ISETP.GT.U32.AND P0, PT, R5, 0x1, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 8
-
-
 def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
-    run = walked("MOV R0, 0x9", "FADD R1, R1, R1", "SHF.R.U32.HI R0, RZ, 0x1, R0", "IADD3 R0, R0, 0x3, RZ",
+    run = walked("MOV R0, 0x9", ADD, "SHF.R.U32.HI R0, RZ, 0x1, R0", "IADD3 R0, R0, 0x3, RZ",
                  "ISETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
     assert run.executed["fp32"] > 1
 
 
-def test_a_counter_that_is_shifted_for_an_address_still_counts_evenly() -> None:
-    run = walked("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x4, RZ",
-                 "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 16
-
-
-@pytest.mark.parametrize("inner", [1, 16, 128])
-def test_a_tile_is_as_many_steps_however_the_walk_through_it_is_unrolled(inner: int) -> None:
-    run = walked("MOV R0, RZ", "LDC R9, c[0x0][0x218]", "MOV R2, RZ", *["FADD R1, R1, R1"] * inner,
-                 f"IADD3 R2, R2, {inner:#x}, RZ", "ISETP.NE.AND P1, PT, R2, 0x100, PT", "@P1 BRA 3",
-                 "IADD3 R0, R0, 0x100, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 256
-
-
-def test_a_loop_that_data_end_has_some_rounds() -> None:
-    run = walked("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", "FADD R1, R1, R1",
-                 "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2",
-                 "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 16
-
-
-def test_loops_in_loops_multiply() -> None:
-    run = walked("MOV R0, RZ", "MOV R2, RZ", "FADD R1, R1, R1", "IADD3 R2, R2, 0x1, RZ",
-                 "ISETP.NE.AND P1, PT, R2, 0x8, PT", "@P1 BRA 2", "IADD3 R0, R0, 0x1, RZ",
-                 "ISETP.NE.AND P0, PT, R0, 0xa, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 80
-
-
-def test_a_loop_around_one_that_shares_its_head_has_rounds_of_its_own() -> None:
-    run = walked("MOV R0, RZ", "LDS R3, [R4]", "ISETP.NE.AND P1, PT, R3, RZ, PT", "@P1 BRA 1", "FADD R1, R1, R1",
-                 "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 100
-
-
 def test_a_phase_of_a_barrier_is_over_when_it_is_asked_for() -> None:
     ask = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R4+URZ], R2"
-    run = walked(ask, "@!P0 BRA 5", "FADD R1, R1, R1", "STG.E [R2], R1", "EXIT", ask, "@!P0 BRA 5", "BRA 2")
+    run = walked(ask, "@!P0 BRA 5", ADD, "STG.E [R2], R1", "EXIT", ask, "@!P0 BRA 5", "BRA 2")
     assert run.executed["barrier"] == run.executed["fp32"] == run.executed["global_store"] == 1
 
 
@@ -162,31 +139,11 @@ def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     assert run.lanes == pytest.approx((5 * 32 + 4 * 16) / 9, abs=0.01)
 
 
-def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
-    run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 5", "FADD R1, R1, R1", "BRA 6",
-                 "FMUL R1, R1, R1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 2
-    assert run.lanes < 32
-
-
-def test_lanes_that_leave_by_data_and_stored_nothing_are_the_exception() -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
-                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT")  # fmt: skip
-    assert accesses(run, "global_store")[0].times == 1
-    assert run.lanes == 32
-
-
 def test_what_was_computed_under_a_guard_is_not_known_to_who_reads_it_without() -> None:
     run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
                  "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8", "STG.E [R4.64], R2",
                  "EXIT")  # fmt: skip
     assert accesses(run, "global_store")[0].sectors is None
-
-
-def test_a_side_that_data_may_skip_is_walked_by_all() -> None:
-    run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 4", "FADD R1, R1, R1", "EXIT")
-    assert run.executed["fp32"] == 1
-    assert run.lanes == 32
 
 
 def test_threads_are_taken_to_be_within_the_bounds_of_arguments() -> None:
@@ -223,12 +180,6 @@ def test_a_function_that_is_always_called_is_walked() -> None:
                  "RET.REL.NODEC R4 0x0")  # fmt: skip
     assert run.executed["fp32"] == 6
     assert run.divisions == 0
-
-
-def test_a_kernel_that_a_flag_switches_off_altogether_is_walked_with_it_on() -> None:
-    run = walked("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 6", "FADD R1, R1, R1",
-                 "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 1
 
 
 def test_waiting_is_told_by_what_is_waited_for() -> None:
@@ -297,13 +248,6 @@ def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
     assert run.executed["fp32"] == 256
 
 
-def test_a_counter_that_was_spilled_is_found_again() -> None:
-    run = walked("MOV R9, 0x8", "MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", "FADD R1, R1, R1",
-                 "IADD3 R0, R0, 0x1, RZ",
-                 "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 100
-
-
 def test_warps_that_go_other_ways_are_walked_too() -> None:
     lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "@P0 BRA 4", "FADD R1, R1, R1",
              "STG.E [R2], R1", "EXIT")  # fmt: skip
@@ -311,12 +255,3 @@ def test_warps_that_go_other_ways_are_walked_too() -> None:
     assert found is not None
     assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
     assert found.executed["global_store"] == 1
-
-
-def test_constants_that_the_compiler_made_are_known() -> None:
-    """As sm_80 keeps the factor of an index in bank 2."""
-    lines = ("S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x4, c[0x2][0x0]", "STG.E [R2.64], R0", "EXIT")
-    kernel = DecodedKernel(code(*lines), "sm_80", (), BASE, (1 << 40).to_bytes(8, "little"))
-    found = dry_run(kernel)
-    assert found is not None
-    assert [one.sectors for one in found.accesses] == [4]

@@ -1,11 +1,11 @@
-"""The CuPy stream adapter against a stand-in for CuPy: capture leaves nothing behind, errors are for people."""
+"""The stream of a device, by a stand-in for CuPy: capture leaves nothing behind, errors are for people."""
 
 from __future__ import annotations
 
 import gc
 import sys
-import types
-from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,143 +17,86 @@ class CUDARuntimeError(RuntimeError):
     """As CuPy's."""
 
 
-class Event:
-    def __init__(self) -> None:
-        self.recorded_on: object = None
-        self.done = False
-
-    def record(self, stream: object) -> None:
-        self.recorded_on = stream
-
-
-class Graph:
-    graph = 1234
-
-    def __init__(self) -> None:
-        self.launched_on: list[object] = []
-
-    def upload(self, stream: object) -> None: ...
-
-    def launch(self, stream: object) -> None:
-        self.launched_on.append(stream)
-
-
 class Stream:
+    """CuPy's, which notes what it is asked for."""
+
     def __init__(self) -> None:
-        self.capturing = False
-        self.invalidated = False
-        self.last: Graph | None = None
+        self.capturing = self.invalidated = False
+        self.said: list[Any] = []
 
     def begin_capture(self) -> None:
         self.capturing = True
 
-    def end_capture(self) -> Graph:
+    def end_capture(self) -> Any:
         self.capturing = False
         if self.invalidated:
             raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated")
-        self.last = Graph()
-        return self.last
-
-
-class GpuDevice:
-    """What ``CudaDevice`` offers to timers."""
-
-    def __init__(self) -> None:
-        self.stream = Stream()
-        self.calls: list[str] = []
-
-    def flush_l2(self) -> None:
-        self.calls.append("flush")
-
-    def synchronize(self) -> None:
-        self.calls.append("synchronize")
-
-
-def stand_in(device: GpuDevice) -> types.ModuleType:
-    cupy = types.ModuleType("cupy")
-
-    class RawModule:
-        def __init__(self, code: str) -> None:
-            assert "gpuperf_spin" in code
-
-        def get_function(self, name: str) -> Callable[..., None]:
-            return lambda grid, block, args: device.calls.append(f"{name}{args}")
-
-    runtime = types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError)
-    cuda = types.SimpleNamespace(Event=Event, runtime=runtime, get_elapsed_time=lambda start, end: 0.0025)
-    cupy.__dict__.update(RawModule=RawModule, cuda=cuda, int64=int)
-    return cupy
+        return SimpleNamespace(graph=1234, upload=lambda stream: None, launch=self.said.append)
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> GpuDevice:
-    device = GpuDevice()
-    monkeypatch.setitem(sys.modules, "cupy", stand_in(device))
-    return device
-
-
-@pytest.fixture
-def stream(device: GpuDevice) -> CudaStream:
-    return CudaStream(device)
-
-
-@pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The nodes that the driver finds in any graph."""
+def cupy_stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
+    """That of the device; each graph has four nodes."""
     from cuda.bindings import driver
 
+    stream = Stream()
+    event = SimpleNamespace(record=lambda on: stream.said.append(("event", on)))
+    functions = SimpleNamespace(get_function=lambda name: lambda *_: stream.said.append(name))
+    cuda = SimpleNamespace(
+        Event=lambda: event, runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError),
+        get_elapsed_time=lambda start, end: 0.0025,
+    )  # fmt: skip
+    cupy = SimpleNamespace(RawModule=lambda code: functions, cuda=cuda, int64=int)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(driver, "cuGraphGetNodes", lambda graph, count: (0, None, 4))
-    return 4
+    return stream
 
 
-def test_launches_flush_and_wait_go_to_the_device(device: GpuDevice, stream: CudaStream) -> None:
+@pytest.fixture
+def stream(cupy_stream: Stream) -> CudaStream:
+    return CudaStream(SimpleNamespace(stream=cupy_stream, flush_l2=lambda: None, synchronize=lambda: None))
+
+
+def test_kernels_marks_and_replays_go_to_the_devices_stream(stream: CudaStream, cupy_stream: Stream) -> None:
     stream.empty()
     stream.spin(7)
-    stream.flush_l2()
-    stream.synchronize()
-    assert device.calls == ["gpuperf_empty()", "gpuperf_spin(7,)", "flush", "synchronize"]
-
-
-def test_marks_are_events_on_the_devices_stream_read_in_nanoseconds(device: GpuDevice, stream: CudaStream) -> None:
-    first, second = stream.mark(), stream.mark()
-    assert first.recorded_on is device.stream  # type: ignore[attr-defined]
-    assert stream.elapsed_ns(first, second) == 2500.0
-    assert stream.host_ns() < stream.host_ns()
-
-
-def test_a_graph_is_replayed_on_the_same_stream(device: GpuDevice, stream: CudaStream, nodes: int) -> None:
+    assert stream.elapsed_ns(stream.mark(), stream.mark()) == 2500.0
     graph = stream.capture(lambda: None)
-    assert graph.nodes == nodes
     graph.launch()
-    assert device.stream.last is not None
-    assert device.stream.last.launched_on == [device.stream]
+    events = [("event", cupy_stream)] * 2
+    assert (graph.nodes, cupy_stream.said) == (4, ["gpuperf_empty", "gpuperf_spin", *events, cupy_stream])
 
 
-def test_nothing_is_collected_during_a_capture(stream: CudaStream, nodes: int) -> None:
+def test_nothing_is_collected_during_a_capture(stream: CudaStream) -> None:
     seen = []
-    stream.capture(lambda: seen.append(gc.isenabled()))
-    assert seen == [False]
+    stream.capture(lambda: seen.append(gc.isenabled()), 3)
+    assert seen == [False] * 3
     assert gc.isenabled()
 
 
+@pytest.mark.parametrize("raised", [True, False])
 @pytest.mark.parametrize("invalidated", [False, True])
 def test_work_that_cannot_be_captured_says_what_to_do_and_leaves_capture_mode(
-    device: GpuDevice, stream: CudaStream, invalidated: bool
+    stream: CudaStream, cupy_stream: Stream, raised: bool, invalidated: bool
 ) -> None:
     def work() -> None:
-        device.stream.invalidated = invalidated
-        raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+        cupy_stream.invalidated = invalidated
+        if raised:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
 
-    with pytest.raises(TimerError, match=r"(?s)CaptureUnsupported.*pytest-gpuperf\[cupti\]"):
+    if raised or invalidated:
+        with pytest.raises(TimerError, match=r"(?s)Capture(Unsupported|Invalidated).*pytest-gpuperf\[cupti\]"):
+            stream.capture(work)
+    else:
         stream.capture(work)
-    assert not device.stream.capturing
+    assert not cupy_stream.capturing
     assert gc.isenabled()
 
 
-def test_the_users_own_exception_passes_through_a_capture(device: GpuDevice, stream: CudaStream) -> None:
+def test_the_users_own_exception_passes_through_a_capture(stream: CudaStream, cupy_stream: Stream) -> None:
     def work() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
         stream.capture(work)
-    assert not device.stream.capturing
+    assert not cupy_stream.capturing

@@ -1,0 +1,191 @@
+"""Missing records: the cause of each by what the run collected, how its test ended and what it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from baseline_samples import make_session, make_time
+from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, static_record, workload
+
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.task import Revision
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.results import Ended
+from pytest_gpuperf.session.missing import REMEDIES, MissingCause, note_missing
+
+NODE = f"{MODULE}::{TEST}"
+NAME = f"{NODE} [copy]"
+
+
+def noted(run: Run, status: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines that fail the run, and remarks."""
+    outcome = Outcome()
+    note_missing(run.session(status), run.worker, outcome)
+    return outcome.missing, outcome.left_out
+
+
+def evidence(*works: WorkloadEvidence, **fields: Any) -> TestEvidence:
+    return TestEvidence(module=MODULE, test=TEST, workloads=works, **fields)
+
+
+def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEvidence:
+    return workload(name, **{"static": {arch: static_record()}, "toolchain": COMPILER, **fields})
+
+
+PASSED = Ended("passed")
+TIME = make_time(make_session(), cubin="")
+STATIC = kernel()
+JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
+OTHER_ARCH = kernel(arch="sm_80")
+UNLAUNCHED = kernel("under another name", launched=False)
+DELETED, SKIPPED, NEEDED_GPU, NOT_REACHED = list(MissingCause)[:4]
+CASES: dict[str, tuple[dict[str, Any], Ended | None, TestEvidence | None, str]] = {
+    # what was found, how the test ended, its evidence, and then: the cause, with names; empty if nothing is missing
+    "judged": ({}, PASSED, evidence(JUDGED), ""),
+    "compiled alone": ({}, PASSED, evidence(UNLAUNCHED), ""),
+    "passed without it": ({}, PASSED, evidence(), f"{NOT_REACHED.value}: {NAME}."),
+    "passed without the plugin": ({}, PASSED, None, f"{NOT_REACHED.value}: {NAME}."),
+    "stopped for a time": (
+        {}, PASSED, evidence(status="checked only", reason="no times"), f"{NOT_REACHED.value}: {NAME} (no times)."
+    ),
+    "another architecture": ({}, PASSED, evidence(OTHER_ARCH), f"{NOT_REACHED.value}: {NAME}."),
+    "another of Triton's": ({}, PASSED, evidence(kernel(arch="sm_80", toolchain="Triton 3.6.0")), ""),
+    "another of a GPU's": ({}, PASSED, evidence(OTHER_ARCH, device=H200), ""),
+    "a callable instead": ({}, Ended("skipped"), evidence(workload("copy")), f"{NOT_REACHED.value}: {NAME}."),
+    "static only": ({}, Ended("skipped"), evidence(status="static only"), f"{NEEDED_GPU.value}: {NAME}."),
+    "failed": ({}, Ended("failed"), evidence(), ""),
+    "skipped": ({}, Ended("skipped", "flaky"), None, f"{SKIPPED.value}: {NODE} (flaky)."),
+    "skipped with a GPU": ({}, Ended("skipped", "no GPU"), evidence(device=H200), f"{SKIPPED.value}: {NODE} (no GPU)."),
+    "skipped without a GPU": ({}, Ended("skipped", "no CuPy"), None, f"{NEEDED_GPU.value}: {NAME} (no CuPy)."),
+    "expected to fail": ({}, Ended("xfailed", "bug 7"), None, f"{SKIPPED.value}: {NODE} (bug 7)."),
+    "did not end": ({}, None, None, f"{NOT_REACHED.value}: {NAME} (the run ended before it)."),
+    "file skipped": ({"tests": set(), "skipped": {MODULE: "old"}}, None, None, f"{SKIPPED.value}: {NODE} (old)."),
+    "file broken": ({"tests": set(), "failed": {MODULE}}, None, None, ""),
+    "deselected": ({"selected": set()}, None, None, "left out"),
+    "deleted": ({"tests": set(), "selected": set()}, None, None, f"{DELETED.value}: {NODE}."),
+    "not collected": ({"tests": set(), "selected": set(), "modules": set()}, None, None, "left out"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def recorded(run: Run) -> Run:
+    """A strict run with the record of one kernel."""
+    run.store.write(Update(static={("sm_90", COMPILER, key()): static_record()}))
+    return run.with_options(open="fail")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cause(recorded: Run, case: str) -> None:
+    found, end, tested, cause = CASES[case]
+    results = recorded.collected(TEST, **found)
+    results.ends |= {NODE: end} if end is not None else {}
+    results.by_test |= {NODE: tested} if tested is not None else {}
+    recorded.worker.native_arch = "sm_90"
+    red, remarks = noted(recorded)
+    if cause == "left out":
+        assert (red, len(remarks)) == ((), 1)
+        assert remarks[0].startswith("partial run: it left out 1 of 1 workload with a baseline (by paths, ")
+    elif not cause:
+        assert (red, remarks) == ((), ())
+    else:
+        (line,) = red or remarks
+        assert bool(red) == (NEEDED_GPU.value not in cause)
+        assert line.startswith(f"1 workload NOT-MEASURED on sm_90: {cause} To do: ")
+        assert line.endswith(next(text for one, text in REMEDIES.items() if one.value in cause))
+
+
+def test_file_that_is_gone_is_named_once(recorded: Run) -> None:
+    recorded.store.write(Update(static={("sm_90", COMPILER, key("other")): static_record()}))
+    recorded.collected()
+    (recorded.config.rootpath / MODULE).unlink()
+    ((line,), _) = noted(recorded)
+    assert line.startswith(f"2 workloads NOT-MEASURED on sm_90: {DELETED.value}: {MODULE} (the file is gone). ")
+
+
+@pytest.mark.parametrize("lf", [True, False])
+def test_deletion_shows_below_the_paths_of_a_run_alone(recorded: Run, lf: bool) -> None:
+    recorded.collected()
+    recorded.config.option.lf = lf
+    for place, is_below in (("tests", True), (MODULE, True), ("tests/test_other.py", False), (f"{MODULE}::x", False)):
+        recorded.searched(place)
+        assert bool(noted(recorded)[0]) == (is_below and not lf)
+
+
+def test_run_that_was_cut_short_leaves_out_the_rest(recorded: Run) -> None:
+    recorded.collected(TEST)
+    assert (noted(recorded, 1)[0], noted(recorded, 2)) == ((), ((), ()))
+
+
+def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded: Run) -> None:
+    results = recorded.collected(TEST)
+    results.ends[NODE] = PASSED
+    results.by_test[NODE] = evidence(workload("here", judgement(Verdict.SAME, workload="here")), device=H200)
+    recorded.store.write(
+        Update(
+            time={
+                ("nvidia-a100", key()): TIME,
+                (H200.slug, key("here")): TIME,
+            }
+        )
+    )
+    assert noted(recorded) == ((), ())
+    results.by_test[NODE] = evidence(device=H200)
+    ((line,), _) = noted(recorded)
+    assert line.startswith(f"1 workload NOT-MEASURED on {H200.slug}: {NOT_REACHED.value}: {NODE} [here]. ")
+
+
+def test_renamed_workload_is_not_missing_and_revisions_only_name_what_is_gone(recorded: Run) -> None:
+    results = recorded.collected()
+    recorded.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    recorded.with_options(against="main", open="fail")
+    assert noted(recorded) == ((), (f"GONE, only in c0 (yesterday): {NODE}",))
+    results.by_test[NODE] = evidence(workload("new", was=key()))
+    assert noted(recorded) == ((), ())
+
+
+def test_update_only_names_what_is_missing(recorded: Run) -> None:
+    recorded.collected()
+    red, remarks = noted(recorded.with_options(update="all"))
+    assert (red, len(remarks)) == ((), 1)
+    assert noted(recorded.with_options(enabled=False, update=None)) == ((), ())
+
+
+# --- targets ---------------------------------------------------------------------------------------
+
+
+def test_target_without_records_is_missing(recorded: Run) -> None:
+    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
+    recorded.collected(TEST).ends[NODE] = Ended("failed")
+    (recorded.options.baselines / "sm_80" / "tests" / "test_copy.jsonl").unlink()
+    recorded.store.forget()
+    ((line,), _) = noted(recorded)
+    assert line.startswith("there are no baselines of sm_80, NOT-MEASURED: ")
+    assert "record them: pytest --update-baselines=new --gpuperf-arch=sm_80; or restore them" in line
+    assert noted(recorded.with_options(open="warn"))[1] == (line,)
+    assert noted(recorded.with_options(archs=("sm_90",), open="fail")) == ((), ())
+
+
+def test_architectures_that_are_left_out_are_named(recorded: Run) -> None:
+    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
+    recorded.collected(TEST).ends[NODE] = Ended("failed")
+    recorded.worker.targets = ("sm_90",)
+    assert noted(recorded.with_options(archs=("sm_90",))) == (
+        (), ("partial run: --gpuperf-arch leaves out sm_80, with baselines",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("arch", "expected"), [("sm_90a", True), ("sm_100a", False), ("sm_80", True)])
+def test_variants_of_other_architectures_are_not_expected(run: Run, arch: str, expected: bool) -> None:
+    run.store.write(Update(static={(arch, COMPILER, key()): static_record()}))
+    run.collected(TEST).ends[NODE] = PASSED
+    assert bool(noted(run.with_options(open="fail"))[0]) == expected
+
+
+def test_run_without_any_baselines_says_where_it_looked(run: Run) -> None:
+    results = run.collected(TEST)
+    assert noted(run) == ((), ())
+    results.by_test[NODE] = evidence(STATIC)
+    _, (line,) = noted(run)
+    assert line.startswith(f"there are no baselines in {run.options.baselines} (rootdir {run.config.rootpath}): ")
