@@ -198,7 +198,7 @@ def test_lines_break_within_the_width_and_not_before_a_percent_sign() -> None:
 
 PAIRED = TimeFigures(
     before_ns=51_200.0, after_ns=52_275.0, ratio=1.021, interval=(1.018, 1.024), tolerance=0.005, method="paired",
-    blocks=23, confirm_blocks=10, log_e=13.4588, log_e_needed=13.1224, record_ratio=1.03,
+    blocks=23, confirm_blocks=10, log_e=13.4588, log_e_needed=13.1224,
 )  # fmt: skip
 
 
