@@ -44,10 +44,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     options = session.config.stash[stash.OPTIONS]
     if options.require_gpu and not hasattr(session.config, "workerinput"):
         stash.run_of(session.config).require_gpu()
-    if options.task is not None and options.task.takes_times:
-        from pytest_gpuperf.revision import pairing  # noqa: PLC0415 only a child process has a partner this early
-
-        pairing.start_early(stash.run_of(session.config), options.task)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

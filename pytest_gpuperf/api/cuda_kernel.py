@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.api.kernel_files import Chosen, chosen_of, handed_cubins, header_places, source_text
+from pytest_gpuperf.api.kernel_files import handed_cubins, header_places, source_text
 from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile import compiler as compiling
@@ -22,7 +22,7 @@ from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource
-from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.model.architectures import plain
@@ -113,11 +113,9 @@ class KernelCompiler:
         site = self._site()
         require("from_cubin", "source", source, str)
         handed = handed_cubins(site, cubin, symbol, called, source)
-        one = self._chosen(
-            handed, self._targets(arch), by_test=arch is not None, by_run=bool(self._worker.options.archs)
-        )
-        return Kernel(one.binaries, device=self._worker.device, native=one.native, targets=one.targets,
-                      shared_by=site.shared_by)  # fmt: skip
+        by_run = bool(self._worker.options.archs) and OWN_ARCH not in handed.cubins  # of one alone a run asks for many
+        binaries, targets, native = self._chosen(handed, self._targets(arch), all_of_them=arch is not None or by_run)
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -225,11 +223,32 @@ class KernelCompiler:
         handed = read_cutile(kernel, signature, wanted, one_line("from_cutile", "name", name) if name else "")
         return CutileKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
 
-    def _chosen(self, handed: Handed, targets: tuple[str, ...] = (), **named: bool) -> Chosen:
-        """The kernel for its ``targets``, by default all that it has, and this GPU; its evidence is noted."""
-        one = chosen_of(handed, targets, self._worker.native_arch, **named)
-        self._note({target: one.binaries[target] for target in one.targets}, handed.label)
-        return one
+    def _chosen(
+        self, handed: Handed, targets: tuple[str, ...] = (), *, all_of_them: bool = False
+    ) -> tuple[dict[str, KernelBinary], tuple[str, ...], str | None]:
+        """A kernel for the ``targets`` that are there, all if none is, and for this GPU; its evidence is noted.
+
+        Raises ``BadArgument`` where ``all_of_them`` are to be there, ``LoadError`` if this GPU has no code, and as
+        ``binary_for``.
+        """
+        gpu, alone = self._worker.native_arch, binary_for(handed, OWN_ARCH) if OWN_ARCH in handed.cubins else None
+        there = [*handed.cubins] if alone is None else [alone.arch]
+        missing = [target for target in targets if target not in there]
+        if missing and all_of_them:
+            raise BadArgument(
+                f"{handed.place}: there is no machine code for {', '.join(missing)} in it; it has {', '.join(there)}. "
+                "Compile it for that too, or ask for those that are there"
+            )
+        fitting = [arch for arch in there if gpu in (arch, plain(arch))]
+        native = gpu if gpu in fitting else next(iter(fitting), None)
+        if gpu is not None and native is None:
+            found = f"it is machine code for {', '.join(there)}, and this GPU is {gpu}"
+            raise LoadError(f"{handed.place}: {found}: compile it for {gpu}")
+        wanted = tuple(target for target in targets if target not in missing) or tuple(there)
+        archs = dict.fromkeys([*wanted, *([native] if native else [])])
+        binaries = {arch: alone or binary_for(handed, arch) for arch in archs}
+        self._note({target: binaries[target] for target in wanted}, handed.label)
+        return binaries, wanted, native
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's record."""

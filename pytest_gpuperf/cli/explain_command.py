@@ -38,7 +38,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if not found:
         raise _unmatched(name, [work.key for test in run.tests for work in test.workloads])
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = explain_all(BaselineStore(last_run.baselines_of(path, run)), found, CompileCache())
+    lines = explain_all(BaselineStore(last_run.root_of(path) / run.baselines), found, CompileCache())
     write("\n" + "\n".join(lines))
     return 0
 

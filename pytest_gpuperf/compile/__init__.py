@@ -1,6 +1,4 @@
 """Static evidence from source: compiler, cubin, disassembly.  Needs no GPU, no driver, no CuPy, no pytest.
 
-``compiler.compile_for`` makes binaries with their evidence; ``cubin.occupancy`` says how many warps a launch keeps
-resident; ``cubin.ready_made`` takes machine code that others compiled.
-Everything raised on purpose is a ``compile_errors.CompileProblem``.
+``compiler.compile_for`` makes binaries with their evidence; ``machine_code`` takes those that others compiled.
 """

@@ -18,7 +18,6 @@ from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileProblem,
     ToolchainMissing,
-    UnknownArchitecture,
     UnknownKernel,
 )
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
@@ -77,7 +76,7 @@ def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
     """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
 
     Where the file itself makes no instance that the program's expression names, it is compiled again with one.
-    Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``UnknownKernel`` and ``ToolchainMissing``.
+    Raises ``CompileError``, ``BadOption``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
     made = _compiled(source, arch, "")
     if source.expression is None:
@@ -103,7 +102,10 @@ def _compiled(source: KernelSource, arch: str, instance: str) -> Compiled:
             str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
             f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(file),
         ]  # fmt: skip
-        log = _run(command, source, arch, str(file))
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        log = done.stdout.replace(source.file, source.place).replace(str(file), source.place)
+        if done.returncode:
+            raise _problem(log, source)
         ptx = file.with_suffix(".ptx").read_text(encoding="utf-8")
         files = _read_files(listed.read_text(encoding="utf-8"), file)
         return Compiled(cubin.read_bytes(), ptx, log, files=files)
@@ -124,22 +126,10 @@ def hash_of(path: Path) -> str:
         return ""
 
 
-def _run(command: list[str], source: KernelSource, arch: str, file: str) -> str:
-    """The log of an nvcc that succeeded."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    log = done.stdout.replace(source.file, source.place).replace(file, source.place)
-    if done.returncode:
-        raise _problem(log, source, arch)
-    return log
-
-
-def _problem(log: str, source: KernelSource, arch: str) -> CompileProblem:
+def _problem(log: str, source: KernelSource) -> CompileProblem:
     lines = ERROR_LINE.findall(log) or ["nvcc failed without a word"]
     words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
-        if "gpu-arch" in words or "compute_" in words or "sm_" in words:
-            done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
-            return UnknownArchitecture(arch, done.stdout.split(), f" to nvcc {nvcc().version}")
         if "option" in words.lower():
             return BadOption(f"{source.place}: nvcc does not take one of its options: {words}")
         if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:

@@ -29,6 +29,11 @@ TIMES_RECORDED = 1000
 """Launches of its recorded time that a workload may wait for, where they take longer than the limit."""
 FIXTURES = {"cuda_kernel", "gpu", "gpuperf"}
 NOT_MEASURED = "not measured: the GPU's context is lost (by {}); -n 1 goes on in a fresh process"
+ENDLESS = (
+    "nothing came back from the GPU for {:.0f} s: a kernel does not end\n{}Its process was ended. A loop that waits "
+    "for what no thread does, a barrier that not all threads reach, or blocks that wait for blocks that have no room "
+    "yet do not end; if it only takes this long, give it --gpuperf-kernel-timeout=SECONDS"
+)
 POLL_S = 1.0
 ANSWER_S = 5.0
 """For the question whether the GPU is idle; a driver that another thread holds up does not answer."""
@@ -48,7 +53,7 @@ class FaultPlugin:
 
     @property
     def _run(self) -> Run:
-        """Not made before the first test: a comparison with a revision changes the options that it is made of."""
+        """Asked for anew: a comparison with a revision makes another."""
         return stash.run_of(self._config)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -126,7 +131,7 @@ class FaultPlugin:
                 seen, since = place, now
             elif now - since >= self._limit_s():
                 if not _is_idle(device):
-                    self._end(item, endless_message(device, now - since))
+                    self._end(item, ENDLESS.format(now - since, _launched(device)))
                 seen = ()
 
     def _end(self, item: pytest.Item, words: str) -> None:
@@ -160,24 +165,12 @@ def _is_idle(device: Device) -> bool:
     return bool(answers and answers[0])
 
 
-def endless_message(device: Device, seconds: float) -> str:
-    """What to say of a kernel that was ended after so many ``seconds``."""
+def _launched(device: Device) -> str:
+    """Lines with the test's last launches, the newest first."""
     lines = [
-        f"nothing came back from the GPU for {seconds:.0f} s: a kernel does not end",
-        *_launched_lines(device),
-        "Its process was ended. A loop that waits for what no thread does, a barrier that not all threads reach, or "
-        "blocks that wait for blocks that have no room yet do not end; if it only takes this long, give it "
-        "--gpuperf-kernel-timeout=SECONDS",
+        f"  {'before that' if number else 'last launched'}: {one}\n" for number, one in enumerate(device.launches.last)
     ]
-    return "\n".join(lines)
-
-
-def _launched_lines(device: Device) -> list[str]:
-    """The test's last launches, the newest first."""
-    last = device.launches.last
-    if not last:
-        return ["  none of its launches was this plugin's"]
-    return [f"  {'last launched' if number == 0 else 'before that'}: {one}" for number, one in enumerate(last)]
+    return "".join(lines) or "  none of its launches was this plugin's\n"
 
 
 def broken_by(item: pytest.Item, run: Run, problem: BaseException | None) -> BaseException | None:
@@ -190,12 +183,10 @@ def broken_by(item: pytest.Item, run: Run, problem: BaseException | None) -> Bas
     if device is None or not fault:
         return None
     frames = traceback.extract_tb(problem.__traceback__) if problem is not None else []
-    own = [frame.lineno for frame in frames if frame.filename == str(item.path)]
-    lines = [
-        str(problem) if isinstance(problem, GpuFault) else f"a kernel faulted on the GPU: {fault}",
-        *_launched_lines(device),
-        *([f"  seen at {item.path.name}:{own[-1]}"] if own else []),
-        "Nothing more can run on the GPU in this process; no other test fails for it.",
-        f"The kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'",
-    ]
-    return pytest.fail.Exception("\n".join(lines), pytrace=False)
+    seen = [f"  seen at {item.path.name}:{one.lineno}\n" for one in frames if one.filename == str(item.path)][-1:]
+    first = str(problem) if isinstance(problem, GpuFault) else f"a kernel faulted on the GPU: {fault}"
+    words = (
+        f"{first}\n{_launched(device)}{''.join(seen)}Nothing more can run on the GPU in this process; no other test "
+        f"fails for it.\nThe kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'"
+    )
+    return pytest.fail.Exception(words, pytrace=False)

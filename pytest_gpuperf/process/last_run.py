@@ -50,15 +50,9 @@ def root_of(path: Path) -> Path:
     return path.parent.parent
 
 
-def baselines_of(path: Path, run: LastRun) -> Path:
-    """The folder of the baselines of the run in ``path``."""
-    return root_of(path) / run.baselines
-
-
 def keep(root: Path, run: LastRun) -> None:
     """Write ``run`` in the place of the one before.  Raises ``LastRunError``."""
-    target = path_below(root)
-    content = msgspec.json.encode(run)
+    target, content = path_below(root), msgspec.json.encode(run)
     if len(content) > LARGEST_BYTES:
         raise LastRunError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
     if target.parent.is_symlink():
@@ -75,12 +69,9 @@ def keep(root: Path, run: LastRun) -> None:
 
 def find(start: Path) -> Path | None:
     """The last run of ``start`` or of the nearest folder above that has one, up to the top of its repository."""
-    return next((path for folder in _searched(start) if (path := path_below(folder)).is_file()), None)
-
-
-def _searched(start: Path) -> list[Path]:
-    folders, top = [start, *start.parents], checkout_around(start)
-    return folders[: folders.index(top) + 1] if top is not None else folders
+    top = checkout_around(start)
+    folders = (one for one in (start, *start.parents) if top is None or one.is_relative_to(top))
+    return next((path for folder in folders if (path := path_below(folder)).is_file()), None)
 
 
 def read(path: Path) -> LastRun:
@@ -94,8 +85,6 @@ def read(path: Path) -> LastRun:
             problem = f"was written by another version (schema {schema}, this is {SCHEMA})"
         else:
             return msgspec.json.decode(content, type=LastRun)
-    except OSError as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({error})"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        problem = f"is damaged ({error})"
     raise LastRunError(f"{path} {problem}: run pytest --gpuperf again")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.git_objects import NO_BARE_REPOSITORY, git_environment
+from pytest_gpuperf.baselines.git_objects import RevisionError, run_git
 
-_LIMIT_S = 10
 CI_BRANCHES = ("GITHUB_HEAD_REF", "CI_COMMIT_REF_NAME", "GITHUB_REF_NAME")
 """Variables in which GitHub and GitLab name the branch of a job, whose working tree has none."""
 
@@ -31,14 +29,10 @@ def checkout_around(folder: Path) -> Path | None:
 
 def commit_of(folder: Path, apart: Path | None = None) -> Commit:
     """The commit of the repository around ``folder``; changes in the folder ``apart`` do not make it dirty."""
-    name = _git(folder, "rev-parse", "HEAD")
-    if not name:
-        return Commit()
-    excluded = [f":(exclude){apart.resolve()}"] if apart is not None and apart.exists() else []
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", *excluded)
-    if changed is None:  # the folder that is to be left out lies elsewhere
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return Commit(name, dirty=bool(changed))
+    name = _git(folder, "rev-parse", "HEAD") or ""
+    real = Path(os.path.realpath(apart)) if apart is not None else None
+    changed = _changed(folder, "HEAD") if name else None
+    return Commit(name, dirty=any(real is None or not path.is_relative_to(real) for path in changed or ()))
 
 
 def changed_since(folder: Path, commit: str) -> frozenset[Path] | None:
@@ -47,15 +41,11 @@ def changed_since(folder: Path, commit: str) -> frozenset[Path] | None:
     Their paths have no links, and nothing hidden is among them.  None where git cannot tell, as where a shallow clone
     lacks the commit.
     """
-    if not re.fullmatch("[0-9a-f]{40,64}", commit):
+    changed = _changed(folder, commit) if re.fullmatch("[0-9a-f]{40,64}", commit) else None
+    top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel") or "")
+    if changed is None:
         return None
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    named = _git(folder, "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit, "--", ":/")
-    if not top or named is None:
-        return None
-    names = (Path(name) for name in named.split("\0") if name)
-    real = Path(os.path.realpath(top))
-    return frozenset(real / name for name in names if not any(part.startswith(".") for part in name.parts))
+    return frozenset(one for one in changed if not any(part.startswith(".") for part in one.relative_to(top).parts))
 
 
 def branch_of(folder: Path) -> str:
@@ -66,14 +56,19 @@ def branch_of(folder: Path) -> str:
     return next(filter(None, map(os.environ.get, CI_BRANCHES)), "") or ""
 
 
+def _changed(folder: Path, commit: str) -> list[Path] | None:
+    """Tracked files that differ from a commit, their paths without links; None where git cannot tell."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    named = _git(Path(top), "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit) if top else None
+    if top is None or named is None:
+        return None
+    return [Path(os.path.realpath(top), name) for name in named.split("\0") if name]
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     """Its output without spaces around it; None if it fails or is not there."""
-    command = ["git", *NO_BARE_REPOSITORY, "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(
-            command, env=git_environment(), capture_output=True, text=True, errors="surrogateescape",
-            timeout=_LIMIT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+        done = run_git(folder, *arguments)
+    except RevisionError:
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else None

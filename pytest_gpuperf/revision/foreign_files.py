@@ -7,7 +7,6 @@ that this side has in a root of its own is an installed copy, which both sides i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -24,13 +23,12 @@ from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
 _PLUGIN = os.path.realpath(Path(__file__).parents[1])
 _MAPS = Path("/proc/self/maps")
+"""Tells which shared libraries this process has loaded."""
 _LIBRARY = re.compile(r" r-xp .* (/.*\.so[^/\n]*)$", re.MULTILINE)
-_ENVIRONMENT = "or name an environment of its own with --gpuperf-against-python"
-REMEDIES = {
-    "imported": f"install the project by a path that can be turned (pip install -e), {_ENVIRONMENT}",
-    "loaded": f"build it below each tree and name it relative to the test file (Path(__file__).parent), {_ENVIRONMENT}",
-    "read": "name it relative to the test file (Path(__file__).parent)",
-}
+REMEDY = (
+    "install the project by a path that can be turned (pip install -e), build and name files relative to the test file "
+    "(Path(__file__).parent), or name an environment of its own with --gpuperf-against-python"
+)
 
 
 class ForeignFiles:
@@ -65,8 +63,8 @@ class ForeignFiles:
         new = [name for name in list(sys.modules) if name not in self._modules]
         used = [("imported", file, name) for name, file in imported(new).items()]
         used += [("read", file, "") for file in self._read]
-        if new or self._loads:  # a look at the libraries takes a millisecond
-            used += [("loaded", file, "") for file in _libraries()]
+        if (new or self._loads) and _MAPS.exists():  # a look at the libraries takes a millisecond
+            used += [("loaded", file, "") for file in _LIBRARY.findall(_MAPS.read_text(errors="surrogateescape"))]
         self._read.clear()
         for one in dict.fromkeys(used):
             if one not in self._checked and (obstacle := self._obstacle(*one)):
@@ -84,30 +82,22 @@ class ForeignFiles:
         tops = [top for top in self._others if within(file, top)]
         if tops and not any(within(file, one) for one in self._installed):
             inside = os.path.relpath(file, max(tops, key=len))
-            if (how == "read" and self._is_a_tools(file, inside)) or _is_same(Path(file), self._tree / inside):
+            if (how == "read" and self._is_a_tools(file, inside)) or _content(file) == _content(self._tree / inside):
                 return ""
             there = f"differs from {inside}" if (self._tree / inside).is_file() else "is not in the tree"
-            return f"{file}, of another working tree, was {how} and {there} of this side: {REMEDIES[how]}"
-        own = self._home(module)
-        if own is None:
+            return f"{file}, of another working tree, was {how} and {there} of this side: {REMEDY}"
+        *above, last = module.split(".")
+        names = Path(*above, f"{last}.py"), Path(*above, last, "__init__.py")
+        own = [root / name for root in self._roots for name in names if last and (root / name).is_file()]
+        if not own or module.partition(".")[0] in sys.stdlib_module_names:
             return ""
-        return (
-            f"{file} was imported as {module}, though this side has {own.relative_to(self._tree)}: both sides would "
-            f"run the same code; {REMEDIES['imported']}"
-        )
+        here = own[0].relative_to(self._tree)
+        return f"{file} was imported as {module}, though this side has {here}: both would run the same code; {REMEDY}"
 
     def _is_a_tools(self, file: str, inside: str) -> bool:
         """Whether pytest, git or this plugin reads it for itself."""
         hidden = any(part.startswith(".") or part == "__pycache__" for part in Path(inside).parts)
         return hidden or within(file, self._cache) or within(file, _PLUGIN)
-
-    def _home(self, module: str) -> Path | None:
-        """Where this side has a module in a folder that modules are imported from."""
-        parts = module.split(".")
-        if not module or parts[0] in sys.stdlib_module_names:
-            return None
-        names = Path(*parts[:-1], f"{parts[-1]}.py"), Path(*parts, "__init__.py")
-        return next((root / name for root in self._roots for name in names if (root / name).is_file()), None)
 
 
 FOREIGN: pytest.StashKey[ForeignFiles] = pytest.StashKey()
@@ -134,16 +124,9 @@ def _reads(mode: object, flags: object) -> bool:
     return isinstance(flags, int) and not flags & os.O_WRONLY
 
 
-def _libraries() -> set[str]:
-    """Shared libraries that this process has loaded; none where the system does not tell."""
-    with contextlib.suppress(OSError):
-        return set(_LIBRARY.findall(_MAPS.read_text(errors="surrogateescape")))
-    return set()
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether both are files of the same content."""
+def _content(path: str | Path) -> bytes:
+    """Of a file; one that cannot be read is like no other."""
     try:
-        return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+        return Path(path).read_bytes()
     except OSError:
-        return False
+        return os.fsencode(path)

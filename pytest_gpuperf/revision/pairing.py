@@ -6,11 +6,10 @@ tell whether it may have changed since: the files that git calls changed do.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
-from pytest_gpuperf.model.task import ChildTask, ConfirmTask, Revision
+from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
@@ -31,9 +30,8 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, ProcessOpponent, Ready, serve_samples
 
-PROSE = frozenset({".md", ".rst"})
 RECORD_ANEW = "record it with pytest --update-baselines=all"
-CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
+REVISIONS: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
 """Revisions of records by their commit, or why there is none."""
 CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
 """Files that differ, by the commit; None where git cannot tell."""
@@ -46,7 +44,7 @@ def revision_for(worker: Run, key: Key) -> Revision:
     if worker.revision is not None:
         return worker.revision
     commit = recorded_commit(worker, key)
-    known = worker.config.stash.setdefault(CHECKED_OUT, {})
+    known = worker.config.stash.setdefault(REVISIONS, {})
     if commit not in known:
         try:
             known[commit] = check_out(worker.config, commit, worker.targets)
@@ -72,8 +70,8 @@ def recorded_commit(worker: Run, key: Key) -> str:
 def may_have_changed(worker: Run, key: Key) -> bool:
     """Whether the workload may run other code than the commit of its record; True where nothing tells.
 
-    A changed Python file counts if it was imported, unless it holds other tests; any other file counts, but for prose
-    and baselines.
+    A changed Python file counts if it was imported and holds no other tests; any other file, but for prose and
+    baselines.
     """
     try:
         commit = recorded_commit(worker, key)
@@ -82,21 +80,13 @@ def may_have_changed(worker: Run, key: Key) -> bool:
     known = worker.config.stash.setdefault(CHANGED, {})
     if commit not in known:
         known[commit] = changed_since(worker.config.rootpath, commit)
-    changed = known[commit]
-    return changed is None or _matters(worker, key, changed)
-
-
-def _matters(worker: Run, key: Key, changed: Iterable[Path]) -> bool:
-    baselines = Path(os.path.realpath(worker.options.baselines))
-    code = [path for path in changed if path.suffix not in PROSE and not path.is_relative_to(baselines)]
-    python = frozenset(path for path in code if path.suffix == ".py")
-    if len(code) > len(python):
+    changed, baselines = known[commit], Path(os.path.realpath(worker.options.baselines))
+    if changed is None:
         return True
-    modules = {node_id.partition("::")[0] for node_id in worker.results.so_far.tests}
-    of_other_tests = {Path(os.path.realpath(worker.config.rootpath / module)) for module in modules - {key.module}}
-    names = {path.name for path in python}
-    loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values() if Path(file).name in names}
-    return not (loaded & python) <= of_other_tests
+    others = {worker.config.rootpath.resolve() / name for name in worker.results.so_far.modules - {key.module}}
+    loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values()} - others
+    code = (path for path in changed if path.suffix not in (".md", ".rst") and not path.is_relative_to(baselines))
+    return any(path.suffix != ".py" or path in loaded for path in code)
 
 
 # --- in the process that gates -------------------------------------------------------------------
@@ -138,17 +128,6 @@ def _require_same_work(identity: Identity, there: Ready) -> None:
         raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
     if differs:
         raise NotPaired("; ".join(differs))
-
-
-def start_early(worker: Run, task: ChildTask) -> None:
-    """Start the partner of a confirming process, if a callable waits for one: both import and collect side by side."""
-    places = task.places if isinstance(task, ConfirmTask) else ()
-    keys = [place.key for place in places if place.kind == "time"]
-    records = [(key, worker.store.time(worker.device.facts.slug, key)) for key in keys]
-    callables = [key for key, record in records if record is not None and not record.identity.code]
-    with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison meets the same, and says so
-        if callables:
-            process_for(worker, revision_for(worker, callables[0])).ask(callables[0].node_id, pairs=True)
 
 
 # --- in the process of the other revision --------------------------------------------------------

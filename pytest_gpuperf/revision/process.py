@@ -57,10 +57,8 @@ class RevisionProcess:
         """Start it.  Raises ``OtherSideLost`` if it cannot be, and ``pytest.UsageError`` as ``places_there`` does."""
         config = run.config
         self.commit = revision.commit
-        self.test = ""
-        """Node id of the test that it is in; empty between two."""
-        self.pairs = False
-        """Whether it stops at the callables of that test."""
+        self.test, self.pairs = "", False
+        """Node id of the test that it is in, empty between two; and whether it stops at the callables of that test."""
         self.lost = False
         """A test has left it without a GPU."""
         self._at: Ready | None = None

@@ -1,8 +1,12 @@
-"""The self-test, in one process: kernels are compared with themselves, and with versions that are slower."""
+"""The self-test, in one process: kernels are compared with themselves, and with versions that are slower.
+
+The work of a kernel is a number in its source, so that a slowdown can be made to measure.
+"""
 
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import functools
 import itertools
 import math
@@ -10,10 +14,14 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.device_errors import TimerUnavailable
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.interface import Device, Slot, Timer
@@ -21,12 +29,72 @@ from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, Decision, decide, share
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import LIMITS, TIMERS, Limits, TimerName
-from pytest_gpuperf.selftest.kernels import KERNELS, Family
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.rounds import Workload, warm_up
 from pytest_gpuperf.timing.samples import midmean, valid_samples
+
+# --- kernels -------------------------------------------------------------------------------------
+
+OTHER_FUNCTION = """
+extern "C" __global__ void gpuperf_other(float* p) { for (int i = 1; i < 99; ++i) p[i] += p[i - 1]; }
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A kind of kernel; ``NAME`` and ``COUNT``, the amount of its work, are filled into its text."""
+
+    name: str
+    text: str
+    threads: int
+    """Per block."""
+    form: Callable[[Device, int], tuple[int, tuple[Any, ...]]]
+    """Grid and arguments of a launch that serve every count up to the given one."""
+
+    def compiled(self, count: int, arch: str, *, moved: bool = False) -> KernelBinary:
+        """Machine code.  Raises what ``compile_kernel`` raises.
+
+        ``moved``: another function lies ahead of it in its module, for where code lies is no property of a kernel.
+        """
+        name = f"gpuperf_{self.name}_{count}"
+        kernel = self.text.replace("NAME", name).replace("COUNT", str(count))
+        source = KernelSource(text=OTHER_FUNCTION + kernel if moved else kernel, name=name)
+        return compile_kernel(source, arch, cache=CompileCache())
+
+
+LOOP = Family(
+    "loop",
+    """extern "C" __global__ void NAME(float* out, float scale, float shift) {
+    float a = (float)threadIdx.x;
+    #pragma unroll 1
+    for (int i = 0; i < COUNT; ++i) a = fmaf(a, scale, shift);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
+""",
+    threads=128,
+    form=lambda device, _most: (
+        device.facts.sm_count,
+        (device.arrays.empty(device.facts.sm_count * 128), np.float32(0.999), np.float32(0.5)),
+    ),
+)
+"""A chain of dependent FMAs, one per iteration."""
+COPY = Family(
+    "copy",
+    """extern "C" __global__ void NAME(const float4* in, float4* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < COUNT) out[i] = in[i];
+}
+""",
+    threads=256,
+    form=lambda device, most: (-(-most // 256), tuple(device.arrays.random(most * 4, seed=seed) for seed in (7, 8))),
+)
+"""Moves ``COUNT`` elements of 16 bytes, one per thread."""
+KERNELS = {"short loop": (LOOP, 130), "loop": (LOOP, 700), "long loop": (LOOP, 7500), "copy": (COPY, 7 << 20)}
+"""Family and count; about 2.5, 10, 100 and 60 us on an H200."""
+
+# --- comparisons ---------------------------------------------------------------------------------
 
 SCHEMA = 1
 FULL_S, QUICK_S = 25.0, 3.0

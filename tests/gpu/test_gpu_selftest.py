@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.selftest.kernels import COPY, LOOP, Family
+from pytest_gpuperf.selftest.run import COPY, LOOP, Family
 from pytest_gpuperf.selftest.selftest_report import SelftestReport
 
 pytestmark = pytest.mark.gpu

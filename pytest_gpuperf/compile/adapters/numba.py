@@ -56,15 +56,10 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
     made = {arch: _compiled(numba, dispatcher, tuple(types), arch) for arch in architectures}
     package = "numba-cuda" if "numba_cuda" in Path(numba.__file__ or "").parts else "numba"
     return Handed(
-        cubins={arch: [each.cubin] for arch, each in made.items()},
-        symbol="",
-        place=f"{called}, compiled by Numba",
-        arguments=arguments,
-        compiler=library(package, package),
-        name=called,
-        label=tuple(map(str, types)),
+        {arch: [each.cubin] for arch, each in made.items()}, "", f"{called}, compiled by Numba", arguments,
+        compiler=library(package, package), name=called, label=tuple(map(str, types)),
         logs={arch: each.log for arch, each in made.items()},
-    )
+    )  # fmt: skip
 
 
 def _argument(function: str, name: str, declared: Any) -> FunctionArgument:

@@ -46,17 +46,14 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
     for obstacle in _obstacles(metadata, types):
         raise unsupported(f"{name} cannot be launched without Triton: {obstacle}", "Triton")
     return Handed(
-        cubins={OWN_ARCH: [bytes(asm["cubin"])]},
-        symbol=name,
-        place=f"{name}, compiled by Triton",
+        {OWN_ARCH: [bytes(asm["cubin"])]}, name, f"{name}, compiled by Triton",
         arguments=tuple(_argument(one, declared, constants) for one, declared in types.items()),
-        scratch_pointers=len(_scratch(metadata)),
-        threads=metadata.num_warps * metadata.target.warp_size,
+        scratch_pointers=len(_scratch(metadata)), threads=metadata.num_warps * metadata.target.warp_size,
         shared_bytes=metadata.shared,
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
         source=f"{src.hash()} {[getattr(metadata, option, None) for option in (*CHOICES, 'enable_fp_fusion')]}",
-    )
+    )  # fmt: skip
 
 
 def _constants(src: Any) -> dict[str, Any]:

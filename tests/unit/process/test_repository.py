@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.process import repository
 from pytest_gpuperf.process.repository import Commit, changed_since, commit_of
 
 
@@ -57,7 +56,7 @@ def test_a_hook_of_another_repository_leads_nobody_astray(tree: Path, tmp_path_f
 def test_there_is_no_commit_outside_of_a_repository_or_without_git(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     assert commit_of(tmp_path) == Commit()
-    monkeypatch.setattr(repository.subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(FileNotFoundError("git")))
+    monkeypatch.setenv("PATH", "")
     assert commit_of(tmp_path) == Commit()
 
 

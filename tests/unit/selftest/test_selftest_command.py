@@ -14,10 +14,8 @@ from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.device.device_errors import NoDevice, TimerUnavailable
-from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.selftest import run
-from pytest_gpuperf.selftest.kernels import KERNELS
-from pytest_gpuperf.selftest.run import LIMITS, Trials
+from pytest_gpuperf.selftest.run import KERNELS, LIMITS, Trials
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
 
 Use = Callable[[SimulatedMachine], None]
@@ -49,16 +47,6 @@ def test_quick_self_test_of_a_quiet_machine(
     assert "Timer cupti: tick 1 ns, overhead 2 ns" in printed.out
     assert "By graph, this machine resolves +0." in printed.out
     assert "comparing kernels of known slowdown by graph" in printed.err
-
-
-def test_one_timer_is_asked_for(
-    use: Use, machine: SimulatedMachine, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
-    use(machine)
-    assert command_line.main(["selftest", "--quick", "--timer", "graph"]) == 0
-    printed = capsys.readouterr().out
-    assert "Timer graph" in printed
-    assert "cupti" not in printed
 
 
 def test_timer_that_does_not_work_is_named_and_left_out(
@@ -131,17 +119,6 @@ def test_slower_versions_are_as_slow_as_they_are_said_to_be(kernel: str) -> None
         assert percent <= 100 * (ratio - 1) <= 1.1 * percent + 100 * cost / made.duration_ns
 
 
-def test_comparisons_go_on_in_turns_until_the_time_is_over(
-    machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, reads = Trials(machine, machine.timer(), *KERNELS["loop"]), iter(range(100))
-    monkeypatch.setattr(Trials, "_compare", lambda *given: Comparison(r=(0.0,), means=(0.0,), seed=1, time_ns=1.0,
-                                                                      seconds=1.0))  # fmt: skip
-    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: float(next(reads))))
-    controls = made.report("loop", 5.0).controls
-    assert [(one.percent, one.comparisons) for one in controls] == [(0, 3), (1, 2), (2, 2)]
-
-
 def a_report(smallest: float | None, *, slower: int = 0, duration_ns: float = 6e4) -> str:
     controls = tuple(
         Control(percent=percent, ratio=1 + percent / 100, comparisons=4, slower=count, undecided=4 - count, seconds=0.2)
@@ -174,11 +151,3 @@ def test_report_names_gpu_timer_and_counts() -> None:
 )
 def test_report_advises_where_the_machine_is_too_noisy(smallest: float | None, words: str) -> None:
     assert words in a_report(smallest)
-
-
-def test_report_concludes_nothing_from_short_kernels() -> None:
-    assert "resolves" not in a_report(0.008, duration_ns=2500)
-
-
-def test_report_says_false_alarms_loudly() -> None:
-    assert "1 of 4, 3 undecided FALSE ALARM" in a_report(0.008, slower=1)

@@ -7,18 +7,18 @@ import pytest
 
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.selftest.kernels import COPY, KERNELS, LOOP, Family
+from pytest_gpuperf.selftest.run import COPY, KERNELS, LOOP, Family
 
 
 def words(binary: KernelBinary) -> np.ndarray:
     return np.frombuffer(text_of(read_cubin(binary.cubin).elf, binary.symbol).data, "<u4").astype(np.int64)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
 @pytest.mark.parametrize("family", [LOOP, COPY], ids=["loop", "copy"])
 def test_slower_version_differs_in_its_count_alone(arch: str, family: Family) -> None:
     baseline = words(family.compiled(4096, arch))
-    for added in (1, 93, 1000, 1 << 20):
+    for added in (1, 1 << 20):
         slower = words(family.compiled(4096 + added, arch, moved=True))
         assert set(slower[slower != baseline] - baseline[slower != baseline]) == {added}
 

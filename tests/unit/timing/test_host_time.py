@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -33,8 +34,11 @@ def test_a_host_time_is_a_ratio_to_fixed_work_and_a_time(monkeypatch: pytest.Mon
     clock = Clock()
     monkeypatch.setattr(module.time, "perf_counter_ns", clock)
     monkeypatch.setattr(module, "interpreter_work", clock.taking(50))
-    found = host_time(clock.taking(200), None, lambda: None, 1e3, driver="580.1", budget_s=1.0)
-    assert (found.ratios, found.time_ns) == ((4.0,), 200.0)
+    resets = list[str]()
+    run, reset = clock.taking(200), clock.taking(70, resets, "reset")
+    found = host_time(run, reset, lambda: None, 1e3, driver="580.1", budget_s=1.0)
+    assert (found.ratios, found.time_ns, found.cpu) == ((4.0,), 200.0, cpu_model())
+    assert len(resets) == (1 + 2 * module.EXCHANGES) * module.MOST_CALLS
     assert found.made_by.endswith(f", reference {module.REFERENCE}, driver 580.1")
 
 
@@ -76,6 +80,18 @@ def test_a_slot_enqueues_no_more_than_twenty_milliseconds(duration_ns: float, ca
     assert calls_of(duration_ns) == calls
 
 
-def test_the_machine_is_named() -> None:
-    assert cpu_model()
-    assert len(cpu_model()) <= 100
+@pytest.mark.parametrize(("text", "name"), [
+    ("processor : 0\nmodel name\t: A  CPU @ 3 GHz: fast\n", "A CPU @ 3 GHz: fast"),
+    ("model name : " + "x" * 200, "x" * 100),
+    ("processor : 0\n", module.platform.machine()),
+    (None, module.platform.machine()),
+])  # fmt: skip
+def test_the_cpu_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, name: str) -> None:
+    monkeypatch.setattr(module, "Path", {"/proc/cpuinfo": tmp_path / "cpuinfo"}.__getitem__)
+    if text is not None:
+        (tmp_path / "cpuinfo").write_text(text)
+    assert cpu_model() == name
+
+
+def test_the_fixed_work_goes_on_for_some_microseconds() -> None:
+    assert 1000 < module._fixed_cost() < 1e7
