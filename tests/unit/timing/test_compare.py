@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -176,6 +177,15 @@ def test_buffers_move_before_every_call() -> None:
     bench = Bench(noise=jitter(0.001))
     found = compared(bench)
     assert bench.placed == list(range(len(found.comparison.r)))
+
+
+def test_sustained_slots_drop_their_first_half_and_their_clocks_are_no_remark() -> None:
+    bench, clocks = Bench(ratio=1.05, each_s=1e-2), itertools.cycle((1980, 1500))
+    bench.states = iter(lambda: DeviceState(sm_clock_mhz=next(clocks)), None)
+    found = compared(bench, budget_s=320.0, sustained=True)
+    assert (decision(found), found.comparison.remarks) == (Decision.SLOWER, ("in sustained slots",))
+    assert [slot.samples + slot.dropped for slot in bench.calls[-1]] == [pytest.approx(200, abs=1)] * 4
+    assert all(slot.dropped == pytest.approx(100, abs=1) for slot in bench.calls[-1])
 
 
 def test_a_disturbed_gpu_is_remarked_on_and_discards_nothing() -> None:
