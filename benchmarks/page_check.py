@@ -11,7 +11,6 @@ anything is not as it should be, and names it.
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import sys
 import tempfile
@@ -26,10 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
-from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of  # noqa: E402
-from pytest_gpuperf.compile.machine_code.sass import disassemble, without_padding  # noqa: E402
-from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
-from pytest_gpuperf.model.advice import Advice, CodeDifference  # noqa: E402
+from pytest_gpuperf.model.advice import Advice  # noqa: E402
 from pytest_gpuperf.model.evidence import Key  # noqa: E402
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence  # noqa: E402
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns  # noqa: E402
@@ -94,31 +90,11 @@ def evidence() -> list[TestEvidence]:
     return tests
 
 
-def differences(tests: Sequence[TestEvidence]) -> list[CodeDifference]:
-    """Machine code on record of different kernels, as if the one had become the other."""
-    store = BaselineStore(ROOT / "baselines")
-    slower = [test.workloads[0] for test in tests if test.workloads[0].advice and test.workloads[0].static]
-    codes = []
-    for work in slower[: MOST_KERNELS + 1]:
-        record = work.static["sm_90"]
-        symbol = record.symbol or record.kernel
-        text = text_of(read_cubin(store.cubin(record.cubin)).elf, symbol).data
-        codes.append((work, without_padding(disassemble("sm_90", {symbol: text})[symbol])))
-    found = []
-    for (work, old), (_, new) in itertools.pairwise(codes):
-        lines = compare_instructions(old, new)
-        found.append(CodeDifference(
-            key=work.key, kernel=work.key.workload, arch="sm_90", instructions=(len(old), len(new)),
-            lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
-        ))  # fmt: skip
-    return found
-
-
 def page() -> str:
     tests = evidence()
     document = document_of(
         tests, date="2026-11-23T12:00:00Z", plugin="0.1.0", task="gating", exit_status=1, problems=[],
-        warnings=[], machines=["NVIDIA H200"], code=differences(tests),
+        warnings=[], machines=["NVIDIA H200"],
     )  # fmt: skip
     return as_page(document)
 
@@ -172,9 +148,6 @@ def check(page_file: Path, chromium: str, axe: Path, pictures: Path | None) -> l
         again.locator("summary", has_text="Sweeps").click()
         again.locator("[data-sweep] summary").first.click()
         expect("a sweep is drawn", again.locator("[data-sweep] canvas").count() == 1)
-        shown = again.locator("summary", has_text="SASS of").first
-        shown.click()
-        expect("machine code is shown side by side", again.locator("details[open] .sass .other").count() > 0)
         again.close()
         tab.fill("#filter", "")
         tab.uncheck("[data-verdict=SLOWER]")

@@ -83,7 +83,6 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
         task=f"{len(found)} jobs: {first.task}", exit_status=max(one.exit_status for one in found),
         problems=_once(one.problems for one in found), warnings=_once(one.warnings for one in found),
         machines=_once(one.machines for one in found), commit=Commit(first.commit, first.dirty), branch=first.branch,
-        code=[code for one in found for code in one.code],
     )  # fmt: skip
 
 

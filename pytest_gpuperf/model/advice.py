@@ -1,10 +1,10 @@
-"""What is said of a change: causes with their evidence, the state of a kernel, and its machine code line by line."""
+"""What is said of a change: causes with their evidence, and the state of a kernel."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import Key, Record
+from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.verdict import Change
 
 Bound = Literal["compute", "memory", "latency", "compute and memory", "divergence"]
@@ -41,31 +41,3 @@ class State(Record, frozen=True):
     """Least possible time, by the declared bytes and operations and the measured ceilings, over the time taken."""
     missing: str = ""
     """What would tell more."""
-
-
-Mark = Literal["same", "operands", "other", "left out"]
-"""``operands``: the same opcode with other registers, immediates or addresses; ``left out``: equal lines, counted."""
-
-
-class CodeLine(Record, frozen=True):
-    """An instruction of the baseline and the one that stands for it now; either may be missing."""
-
-    mark: Mark
-    before: str = ""
-    after: str = ""
-    lines: int = 0
-    """Of what is left out: how many."""
-
-
-class CodeDifference(Record, frozen=True):
-    """What became of the SASS of one kernel."""
-
-    key: Key
-    """Workload that it was first seen with."""
-    kernel: str
-    arch: str
-    instructions: tuple[int, int]
-    """Before and after, without padding."""
-    lines: tuple[CodeLine, ...]
-    more: int = 0
-    """Lines that are not shown."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.model.advice import CodeDifference
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
@@ -55,8 +54,6 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
-    code: tuple[CodeDifference, ...] = ()
-    """Machine code of what failed the gate, beside that on record."""
 
 
 class Row(NamedTuple):
@@ -115,7 +112,7 @@ class Document(NamedTuple):
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
     problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "", code: Sequence[CodeDifference] = (),
+    branch: str = "",
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     verdicts = Counter(verdict for verdict in verdicts_of(evidence).values() if verdict is not None)
@@ -126,7 +123,6 @@ def document_of(
         problems=tuple(problems), warnings=tuple(warnings),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-        code=tuple(code),
     ))  # fmt: skip
 
 

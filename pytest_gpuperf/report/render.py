@@ -56,12 +56,10 @@ def as_page(document: Document) -> str:
         "ratios": _ratios(document.rows), "rounds": _rounds(document.rows), "blocks": _blocks(document.rows),
         "sweeps": [one.data for one in sweeps],
     }  # fmt: skip
-    codes = {one.key: one for one in document.report.code}
     rows = [
         {
             "row": row, "key": row.evidence.key, "like": None if alike[place] == place else document.rows[alike[place]],
             "like_at": alike[place], "sorted": _sort_keys(row), "searched": _searched(row),
-            "code": codes.get(row.evidence.key),
         }
         for place, row in enumerate(document.rows)
     ]  # fmt: skip

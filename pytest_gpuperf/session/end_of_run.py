@@ -8,7 +8,6 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
@@ -99,7 +98,7 @@ def _report(session: pytest.Session, run: Run) -> None:
         exit_status=int(session.exitstatus), problems=outcome.errors,
         warnings=terminal.run_remarks(run.results, outcome, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(root, options.baselines),
-        branch=branch_of(root), code=code_differences(run.store, evidence),
+        branch=branch_of(root),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)
     outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)

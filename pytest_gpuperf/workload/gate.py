@@ -83,7 +83,8 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
     if taken.rounds:
-        check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+        if not passed_over:
+            check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
             evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
             interval_ns=interval_of([one.midmean for one in taken.rounds]),

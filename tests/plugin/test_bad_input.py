@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import LAUNCHING, MEASURING, assert_refused
+from suite_under_test import LAUNCHING, MEASURING, assert_refused, run_bodies
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
@@ -79,6 +79,10 @@ ARGUMENTS = {
     "bytes=np.bool_(True)": "is not valid: it takes a whole number above 0",
     "flops=float('nan')": "flops=nan is not valid",
     "flops=0": "flops=0 is not valid",
+    "flops='2e9'": "flops='2e9' is not valid: it takes a whole number above 0",
+    "flops=1e300": "gpuperf: flops=1e+300 is not valid: it takes a whole number above 0 and below 2**63",
+    "bytes=4096.5": "gpuperf: bytes=4096.5 is not valid: it takes a whole number above 0",
+    "bytes=10**400": "is not valid: it takes a whole number above 0 and below 2**63",
     "name=5": "name=5 is not valid: it takes text of one line, printable",
     "name=''": "name='' is not valid",
     r"name='two\nlines'": r"name='two\nlines' is not valid",
@@ -119,11 +123,21 @@ def test_a_figure_without_its_declaration_says_what_to_declare(gpu_suite):
     assert_refused(gpu_suite, FIGURES, "--gpuperf", before=MEASURING)
 
 
-@pytest.mark.parametrize("amount", ["2e9", "np.int64(2_000_000_000)"])
-def test_amounts_are_numbers_of_any_kind(gpu_suite, amount):
-    gpu_suite.edit("test_suite.py", "bytes=2 * a.nbytes", f"bytes={amount}, flops={amount}")
-    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
-    gpu_suite.run("--gpuperf", "-k", "1024").assert_outcomes(passed=1)
+TAKEN = (
+    "gpuperf(launch, bytes=2e9, flops=np.int64(2_000_000_000))",
+    "assert abs(gpuperf(launch, bytes=np.int64(4096)).bandwidth * gpuperf(launch, name='x').time_ns - 4096e9) < 4096e8",
+    "gpuperf(launch, flops=np.prod((512, 2)), tolerance=np.float64(0.02), metrics={'a__b.sum': np.float64(0.02)})",
+    "gpuperf(kernel.launch(grid=2, block=256, args=(a, a, 512), shared_bytes=np.int64(1024)))",
+    "gpuperf(launch, name=np.str_('doubling'))",
+    "gpuperf(cuda_kernel('other.cu', np.str_('other'), name_expression=np.str_('other')).launch(2, 256, (a, a, 512)))",
+    "gpuperf(cuda_kernel('other.cu', 'other', arch=np.array(['sm_90'])).launch(2, 256, (a, a, 512)))",
+)
+
+
+def test_numbers_and_text_of_another_library_are_taken_and_recorded(gpu_suite):
+    result = run_bodies(gpu_suite, TAKEN, "--update-baselines", "--gpuperf-disturbed", before=MEASURING)
+    result.assert_outcomes(passed=len(TAKEN))
+    result.stdout.fnmatch_lines(["16 baselines written"])
 
 
 def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):

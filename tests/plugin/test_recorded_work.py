@@ -46,20 +46,11 @@ def test_a_slower_kernel_is_red_with_other_arguments_too(recorded, change, words
     result.stdout.re_match_lines([r"work  SLOWER  .* x1\.[3-6]\d+ .* paired, \d+\+\d+ blocks.*", rf" .*{words}"])
 
 
-@pytest.mark.parametrize(("change", "words"), CHANGES)
-def test_as_fast_a_kernel_passes_with_other_arguments(recorded, change, words):
-    change(recorded)
+def test_as_fast_a_kernel_passes_with_other_arguments(recorded):
+    added_parameter(recorded)
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", "--gpuperf-tolerance=0.06", *ONE)  # it has 4 % more code
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* x(1\.0|0\.9)\d* \[.*\] +SAME"])
-
-
-def test_a_slower_kernel_of_another_compiler_is_red(recorded):
-    recorded.blame_another_compiler()
-    slower(recorded)
-    result = recorded.run("--gpuperf", OPEN, *ONE)
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"work  SLOWER  .* paired, .*"])
 
 
 def test_each_side_gets_the_arguments_of_its_own_launch(recorded):
@@ -92,10 +83,9 @@ def test_arrays_of_other_shapes_are_not_comparable(recorded):
     recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE).assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("entry", ["int32=99999999999", "int32=1e3", "object=7", "void32=0xffff", "address align=8"])
-def test_a_recorded_argument_that_is_none_is_never_launched_with(recorded, entry):
+def test_a_recorded_argument_that_is_none_is_never_launched_with(recorded):
     path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
-    path.write_text(path.read_text().replace("int32=1024", entry))
+    path.write_text(path.read_text().replace("int32=1024", "object=7"))
     slower(recorded)
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE)
     result.assert_outcomes(failed=1)

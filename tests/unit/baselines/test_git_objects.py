@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from baseline_samples import make_static, static_update
 from git_samples import commit, git
 
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
+from pytest_gpuperf.baselines import git_objects
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, git_environment, said
 from pytest_gpuperf.baselines.store import BaselineStore
 
 
@@ -50,6 +52,17 @@ def test_the_folder_may_be_the_repository_and_links_are_left_out(tmp_path: Path)
     assert sorted(content(tmp_path)) == ["manifest.json", "sm_90/example_suite/test_transpose.jsonl"]
 
 
+def test_what_git_says_is_one_line_and_is_asked_for_without_a_person() -> None:
+    for stderr, words in (
+        (b"fatal: no\n  such\xff", "no such\ufffd"),
+        (b"", "exit status 3"),
+        (b"x" * 500, "x" * 397 + "..."),
+    ):
+        assert said(subprocess.CompletedProcess([], 3, b"", stderr)) == words
+    asked = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    assert asked.items() <= git_environment().items()
+
+
 @pytest.mark.parametrize("revision", ["no-such-branch", "--all", "HEAD~9", ""])
 def test_an_unknown_revision_is_refused(root: Path, revision: str) -> None:
     with pytest.raises(RevisionError, match="Name a commit, a branch or a tag"):
@@ -64,6 +77,14 @@ def test_a_place_that_git_does_not_read_is_told_what_to_do(
         content(tmp_path / "shallow" / "baselines", "HEAD~1")
     with pytest.raises(RevisionError, match="is in no git repository"):
         GitFolder(tmp_path.parent)
+    monkeypatch.setattr(git_objects, "MAX_FILE_BYTES", 1 << 20)
+    (root / "large.json").write_bytes(bytes(1 << 20))
+    commit(root.parent)
+    assert len(content(root)) == 3
+    (root / "large.json").write_bytes(bytes((1 << 20) + 1))
+    commit(root.parent)
+    with pytest.raises(RevisionError, match=r"^large\.json is larger than 1 MB at that commit$"):
+        content(root)
     monkeypatch.setenv("PATH", str(root))
     with pytest.raises(RevisionError, match="Install git"):
         GitFolder(root)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.layout import (
     arch_order,
+    cubin_named,
     cubin_path,
     evidence_path,
     is_arch,
@@ -32,7 +33,10 @@ def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     assert record_file("sm_90", "MAX/test_x.v2.py") == "sm_90/MAX/test_x.v2.jsonl"
     assert place_of("sm_90/MAX/test_x.v2.jsonl") == ("sm_90", "MAX/test_x.v2.py")
     assert evidence_path(tmp_path, "sm_90", "a/test_x.py") == tmp_path / "sm_90/a/test_x.jsonl"
-    assert cubin_path(tmp_path, "3f" * 32) == tmp_path / "cubins" / f"{'3f' * 32}.cubin.z"
+    cubin = cubin_path(tmp_path, "3f" * 32)
+    assert cubin == tmp_path / "cubins" / f"{'3f' * 32}.cubin.z"
+    odd = ("other/" + cubin.name, f"cubins/{'3f' * 32}", "cubins/3f.cubin.z", "cubins/README.md")
+    assert [cubin_named(Path(path)) for path in (f"a/cubins/{cubin.name}", *odd)] == ["3f" * 32, "", "", "", ""]
 
 
 def test_a_path_that_could_escape_or_not_be_stored_is_refused() -> None:

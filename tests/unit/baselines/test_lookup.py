@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from pytest_gpuperf.baselines.lookup import (
     records_stood_for,
     renamed_workloads,
     static_baseline,
+    under_recorded_launch,
 )
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -95,6 +97,28 @@ def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(
     assert stood_for(kernel, static("a")) == [K]
 
 
+@pytest.mark.parametrize(
+    ("registers", "old", "expected"),
+    [
+        (32, {}, ((32, 32, 1), 0, 2)), (64, {}, ((32, 32, 1), 0, 1)), (64, {"block": (256, 1, 1)}, ((256, 1, 1), 0, 4)),
+        (64, {"block": (1, 1, 1)}, ((1, 1, 1), 0, 32)), (64, {"block": (2, 0, 1)}, ((2, 0, 1), 0, None)),
+        (64, {"block": None}, (None, 0, None)), (64, {"occupancy": None}, ((32, 32, 1), 0, None)),
+        (64, {"block": (256, 1, 1), "dynamic_shared_bytes": 100_000}, ((256, 1, 1), 100_000, 2)),
+        (64, {"block": (256, 1, 1), "dynamic_shared_bytes": -1}, ((256, 1, 1), -1, 4)),
+    ],
+)  # fmt: skip
+def test_a_record_that_was_not_launched_has_the_launch_of_the_old_one(
+    registers: int, old: dict[str, Any], expected: tuple[Any, int, int | None]
+) -> None:
+    """With the occupancy that its registers have there; the old record has 32."""
+    bare = msgspec.structs.replace(make_static(registers), block=None, occupancy=None)
+    found = under_recorded_launch(bare, msgspec.structs.replace(make_static(), **old), ARCH)
+    fits = found.occupancy
+    assert (found.block, found.dynamic_shared_bytes, fits.blocks_per_sm if fits is not None else None) == expected
+    launched = msgspec.structs.replace(bare, block=(1, 1, 1))
+    assert under_recorded_launch(launched, make_static(), ARCH) is launched
+
+
 # --- renamed workloads ----------------------------------------------------------------------------
 
 
@@ -124,6 +148,11 @@ ONE, TWO, THREE = ([key(f"test_{test}[{size}]") for test in "ab"] for size in (1
             {one[0]: SAME for one in (ONE, TWO, THREE)}, {THREE[1]: SAME, TWO[1]: SAME},
             {THREE[1]: THREE[0], TWO[1]: TWO[0]}, id="parameters tell equal code apart",
         ),
+        pytest.param({A: SAME, key("test_a", "b"): SAME}, {key("test_c", "b"): SAME},
+                     {key("test_c", "b"): key("test_a", "b")}, id="its workload's name"),
+        pytest.param({OF_B: SAME, key("test_0"): SAME}, {B: SAME}, {B: key("test_0")}, id="its file"),
+        pytest.param({key("test_a"): SAME, key("test_z", "z"): SAME}, {key("test_z", "y"): SAME},
+                     {key("test_z", "y"): key("test_z", "z")}, id="its test"),
         pytest.param({TWO[0]: SAME}, {ONE[1]: SAME, TWO[1]: SAME}, {ONE[1]: TWO[0]}, id="none moves twice"),
     ],
 )  # fmt: skip

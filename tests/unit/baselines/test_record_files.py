@@ -101,7 +101,7 @@ def test_a_file_has_a_line_for_each_record_apart_from_its_neighbours() -> None:
         (b"[]", "line 1: Expected `object`"),
         (b"\xff\xfe{}", "line 1: 'utf-8' codec can't decode"),
         (b'{"schema":8,"target":"nvidia-h200"}', "its schema is 8, and this pytest-gpuperf reads 7: upgrade"),
-        (b'{"schema":6,"kind":"time","target":"nvidia-h200"}', "its schema is 6, and this pytest-gpuperf reads 7"),
+        (b'{"schema":6,"kind":"time","target":"nvidia-h200"}', "and this pytest-gpuperf reads 7: record it again"),
         (b'{"schema":7,"target":"nvidia-a100"}', "its target is 'nvidia-a100', and it lies in the folder of"),
         (b'{"schema":7,"target":"nvidia-h200","more":1}', "unknown field `more`"),
         (b'{"schema":7,"target":"nvidia-h200"}\n{', "line 2: Input data was truncated"),
@@ -131,6 +131,7 @@ def test_malformed_content_is_named_with_its_line(content: bytes, words: str) ->
         (["sessions", 0, "midmeans"], [], "there is no time"),
         (["sessions"], [], "there is no time"),
         (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
+        (["record", "beside", "host", "ratios", 0], 0.0, "there is no time, or one outside of"),
         (["record", "kernel"], "\u202egpj", "an escaped one"),
     ],
 )
@@ -142,7 +143,9 @@ def test_hostile_machine_code_is_refused() -> None:
     hostile = ((["registers"], -1), (["instructions"], 2**60), (["opcodes"], {"fp32": 2**70}), (["opcodes"], {"a": -1}))
     for path, value in hostile:
         problem(changed(SAMPLES[0][0], ["record", "profile", *path], value), "sm_90")
-    problem(changed(SAMPLES[0][0], ["record", "block"], [-1, 1, 1]), "sm_90")
+    said = problem(changed(SAMPLES[0][0], ["record", "block"], [-1, 1, 1]), "sm_90")
+    assert "test_transpose [padded]: a count is below zero, or too large" in said
+    decode(changed(SAMPLES[0][0], ["record", "profile", "opcodes"], {"fp32": 0}), "file", "sm_90", MODULE)
 
 
 json_values = st.recursive(

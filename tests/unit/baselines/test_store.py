@@ -229,8 +229,15 @@ def test_what_is_no_file_is_named(root: Path) -> None:
     (root / "sm_90/test_folder.jsonl").mkdir(parents=True)
     os.mkfifo(root / "sm_90/test_pipe.jsonl")
     (root / "sm_90/test_loop.jsonl").symlink_to("test_loop.jsonl")
-    for name in ("folder", "pipe", "loop"):
-        with pytest.raises(BaselineError, match=rf"test_{name}\.jsonl: this baseline cannot be read"):
+    (root / "sm_90/test_large.jsonl").write_bytes(bytes((16 << 20) + 1))
+    words = {
+        "folder": "it is not a regular file",
+        "pipe": "it is not a regular file",
+        "loop": "",
+        "large": "it is larger",
+    }
+    for name, why in words.items():
+        with pytest.raises(BaselineError, match=rf"^{root}.*test_{name}\.jsonl: this baseline cannot be read: {why}"):
             BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
 
 

@@ -99,12 +99,6 @@ def test_an_architecture_that_is_older_than_the_limits_has_figures_and_no_occupa
     assert (kernel.record.block, kernel.record.occupancy) == (None, None)
 
 
-def test_a_wheel_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
-    file = wheel(tmp_path / "p-1-py3-none-any.whl", {"a.so": fat_binary([])[:12] + bytes(90)})
-    with pytest.raises(BadContainer, match=r"^a\.so: "):
-        kernels_of(file, tmp_path)
-
-
 STAGED = """
 __device__ float large[1 << 20];
 extern "C" __global__ void __launch_bounds__(256) staged(float* a)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.machine_code.occupancy import limits_of, occupancy, occupancy_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of, occupancy_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES
-from pytest_gpuperf.model.evidence import StaticProfile
 
 archs = st.sampled_from(sorted(ARCHITECTURES))
 registers = st.integers(0, 255)
@@ -48,23 +47,12 @@ def test_a_launch_that_cannot_run_has_no_occupancy(registers: int, shared_bytes:
     assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, "launch")
 
 
-def test_static_and_dynamic_shared_memory_count_alike() -> None:
-    profile = StaticProfile(
-        registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=20_000, constant_bytes=0,
-        barriers=0, code_bytes=128, instructions=1, opcodes={}, code_hash="",
-    )  # fmt: skip
-    assert occupancy(profile, "sm_90", 256, 30_000) == occupancy_of(32, 50_000, 256, "sm_90")
-
-
-def test_an_accelerated_variant_has_the_limits_of_its_architecture() -> None:
-    assert limits_of("sm_90a") == limits_of("sm_90")
-    assert limits_of("sm_120f") == limits_of("sm_120")
-
-
 @pytest.mark.parametrize("arch", ["sm_70", "sm_91", "90", "sm_90b", "compute_90", "sm_80a", "sm_90f", ""])
 def test_an_unknown_architecture_lists_those_known(arch: str) -> None:
     with pytest.raises(UnknownArchitecture, match=r"known: sm_75, sm_80, .*sm_121"):
         occupancy_of(32, 0, 128, arch)
+    assert limits_of("sm_90a") == limits_of("sm_90")
+    assert limits_of("sm_120f") == limits_of("sm_120")
 
 
 @pytest.mark.parametrize("figures", [(32, 0, 0), (-1, 0, 32), (32, -1, 32)])

@@ -139,20 +139,6 @@ def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     assert run.lanes == pytest.approx((5 * 32 + 4 * 16) / 9, abs=0.01)
 
 
-def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
-    run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 5", "FADD R1, R1, R1", "BRA 6",
-                 "FMUL R1, R1, R1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 2
-    assert run.lanes < 32
-
-
-def test_lanes_that_leave_by_data_and_stored_nothing_are_the_exception() -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
-                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT")  # fmt: skip
-    assert accesses(run, "global_store")[0].times == 1
-    assert run.lanes == 32
-
-
 def test_what_was_computed_under_a_guard_is_not_known_to_who_reads_it_without() -> None:
     run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
                  "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8", "STG.E [R4.64], R2",
