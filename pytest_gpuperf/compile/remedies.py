@@ -73,23 +73,11 @@ _TABLE = (
               f'It is of an architecture with all its features alone: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
                          ("setmaxnreg", "{2}a"))),
-    *(_Remedy(pattern, 'Compile as that: options=["-std=c++{1}"].') for pattern in (
-        r"\bC\+\+(\d\d) or (?:later|newer|greater|above)", r"(?:require|need)s? (?:at least )?C\+\+(\d\d)")),
-    _Remedy(r'#error directive: "?(\w+) (?:is (?:undefined|not defined)|must be defined)',
-            'It is a macro that the build gives: options=["-D{1}=VALUE"].'),
-    _Remedy(r'identifier "(concept|char8_t)" is undefined', '{1} is a C++20 keyword: options=["-std=c++20"].'),
-    _Remedy(r"(--[a-z][\w-]+)'?(?: nvcc flag| can be used to allow)",
-            'Give nvcc that flag: cuda_kernel(..., options=["{1}"], compiler="nvcc").', "nvcc"),
     _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{_DEVICE_RUNTIME})'",
             f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."),
     _Remedy(r"Unresolved extern function '(\w+)'", _UNLINKED),
 )  # fmt: skip
 """The first row that fits is the remedy."""
-_UNDEFINED = (
-    "If {1} is of a file that includes this one: compile that one, or have its declaration read first by\n"
-    'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{1}=VALUE"].\n'
-    "If an #if leaves its declaration out: -D of the macro that this asks for."
-)
 
 
 def remedy(log: str, compiler: str, place: str = "") -> str:
@@ -100,9 +88,7 @@ def remedy(log: str, compiler: str, place: str = "") -> str:
             mistake = MISTAKE.match(log, log.rfind("\n", 0, found.start()) + 1)
             facts = _place_of(mistake, place) if mistake is not None else {"line": "", "guard": ""}
             return row.text.format("", *(group or "" for group in found.groups()), **facts)
-    first = MISTAKE.search(log)
-    undefined = re.match(r'identifier "(\w+)" is undefined', first["what"]) if first is not None else None
-    return _UNDEFINED.format("", undefined[1]) if undefined is not None else ""
+    return ""
 
 
 def _place_of(mistake: re.Match[str], place: str) -> dict[str, str]:

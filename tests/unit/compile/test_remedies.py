@@ -44,22 +44,6 @@ def refused(text: str, *options: str, **more: object) -> str:
     return str(problem.value)
 
 
-def test_a_part_of_another_file_is_compiled_with_what_that_declares(compiler: str, tmp_path: Path) -> None:
-    told = refused(PART, compiler=compiler)
-    assert told.startswith('whole.cu:1: identifier "LENGTH" is undefined')
-    assert "If LENGTH is of a file that includes this one: compile that one, or have its declaration read" in told
-    assert 'options=["-include=FILE"]. If it is a macro that the build gives: options=["-DLENGTH=VALUE"].' in told
-    assert "If an #if leaves its declaration out: -D of the macro that this asks for." in told
-    hidden = "#ifdef GPU\n#define LENGTH 3\n#endif\n"
-    assert refused(hidden + PART, compiler=compiler).startswith('whole.cu:4: identifier "LENGTH" is undefined')
-    assert compiles(hidden + PART, "-DGPU", compiler=compiler)
-    (tmp_path / "before.h").write_text("constexpr int LENGTH = 3;\n")
-    assert compiles(PART, f"-include={tmp_path / 'before.h'}", compiler=compiler)
-    assert compiles(PART, "-DLENGTH=3", compiler=compiler)
-    (tmp_path / "part.cu").write_text(PART)
-    assert compiles('#define LENGTH 3\n#include "part.cu"\n', folder=tmp_path, compiler=compiler)
-
-
 def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     text = f"#include <ours/length.h>\n{PART}"
     told = refused(text, compiler=compiler)
@@ -102,21 +86,6 @@ def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
-@pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required"])
-def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "later.h").write_text(f"#if __cplusplus < 202002L\n#error {words}\n#endif\n")
-    text = "#include <later.h>\n" + WORK.format(1)
-    assert refused(text, compiler=compiler, headers=(tmp_path,)).endswith('options=["-std=c++20"].')
-    assert compiles(text, "-std=c++20", compiler=compiler, headers=(tmp_path,))
-
-
-@pytest.mark.parametrize("line", ["template <typename T> concept Any = true;", "__device__ char8_t two = 2;"])
-def test_a_word_of_a_later_standard(compiler: str, line: str) -> None:
-    text = f"{line}\n{WORK.format(1)}"
-    assert refused(text, compiler=compiler).endswith(' is a C++20 keyword: options=["-std=c++20"].')
-    assert compiles(text, "-std=c++20", compiler=compiler)
-
-
 def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path: Path) -> None:
     (tmp_path / "host.h").write_text("#include <vector>\nstd::vector<int> all();\n")
     text = '#include "host.h"\n' + WORK.format(1)
@@ -126,21 +95,6 @@ def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path
     assert compiles(
         f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}", folder=tmp_path
     )
-
-
-@pytest.mark.usefixtures("real")
-@pytest.mark.parametrize(
-    ("text", "flag"),
-    [
-        ("constexpr int three() { return 3; }\n" + WORK.format("three() + x[1]"), "--expt-relaxed-constexpr"),
-        (WORK.format(1) + "int host() { auto f = [=] __device__(int i) { return i; }; return sizeof f; }\n",
-         "--extended-lambda"),
-    ],
-)  # fmt: skip
-def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
-    told = refused(text, compiler="nvcc")
-    assert f'Give nvcc that flag: cuda_kernel(..., options=["{flag}"], compiler="nvcc").' in told
-    assert compiles(text, flag, compiler="nvcc")
 
 
 def test_a_function_of_another_file_is_included(compiler: str, tmp_path: Path) -> None:
