@@ -67,12 +67,6 @@ def begin(item: pytest.Item) -> None:
         record_of(item)
 
 
-def cut_short(item: pytest.Item) -> None:
-    """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
-    if TEST_RECORD in item.stash:
-        item.stash[TEST_RECORD].ended_in = "call"
-
-
 # --- kernels of fixtures that several tests share -------------------------------------------------------
 
 

@@ -43,6 +43,7 @@ class Bench:
         self.facts = SimpleNamespace(memory_bytes=80 << 30)
 
     def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
+        assert cache == "cold"
         self.calls.append(list(slots))
         found = []
         for slot in slots:
