@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     Fixture = pytest.FixtureDef[Any]
 
-STATIC_ONLY = "static only"
-"""A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""
-
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
 TEST_RECORD: pytest.StashKey[TestRecord] = pytest.StashKey()
@@ -65,12 +62,6 @@ def begin(item: pytest.Item) -> None:
     item.config.stash[SHARED].item = item
     if "cuda_kernel" in getattr(item, "fixturenames", ()):  # a fixture's kernel may be all that it uses
         record_of(item)
-
-
-def cut_short(item: pytest.Item) -> None:
-    """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
-    if TEST_RECORD in item.stash:
-        item.stash[TEST_RECORD].ended_in = "call"
 
 
 # --- kernels of fixtures that several tests share -------------------------------------------------------

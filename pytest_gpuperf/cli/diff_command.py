@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, BaselineStore
@@ -35,7 +36,11 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     before = _at_revision(git, parsed.before)
     after = BaselineStore(folder) if parsed.after is None else _at_revision(git, parsed.after)
     after_name = parsed.after or "the working tree"
-    old, new = before.workloads(), after.workloads()
+    try:
+        old, new = before.workloads(), after.workloads()
+    except BaselineError as problem:
+        words = "Restore the file, or compare commits in which it can be read"
+        raise BaselineError(f"{str(problem).splitlines()[0]} {words}") from problem
     if not old and not new:
         raise NoFolderError(
             f"there are no baselines in {folder}, neither at {parsed.before} nor in {after_name}: name their folder "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from pytest_gpuperf.timing.blocks import (
     MOST_SIZE,
     Plan,
     blocks_of,
+    pad_of,
     plan,
     sustained_plan,
 )
@@ -55,6 +57,7 @@ def test_noise_sets_the_size_of_a_block(sd: float, least: int, most: int) -> Non
 
 def test_a_short_budget_bounds_a_block() -> None:
     bench = Bench(noise=jitter(0.2), base_ns=5e5)
+    assert plan(bench, bench.sides, TIGHT, 5e5, 0.5) == Plan("ABBA", 7)
     assert plan(bench, bench.sides, TIGHT, 5e5, 0.2).size < plan(bench, bench.sides, TIGHT, 5e5, 60.0).size <= MOST_SIZE
 
 
@@ -64,15 +67,21 @@ def test_a_coarse_timer_makes_larger_blocks() -> None:
     assert plan(bench, bench.sides, TIGHT, 2500.0, 5.0).size > LEAST_SIZE
 
 
-@pytest.mark.parametrize(
-    ("duration_ns", "noise", "samples", "blocks"),
-    [(2e6, 0.0, 1, 4), (2e7, 0.0, 1, 1), (2e7, 0.02, 2, 1), (1e9, 0.02, 1, 1)],
-)
+@pytest.mark.parametrize(("duration_ns", "noise", "samples", "blocks"), [
+    (1e6, 0.0, 1, 4), (2e6, 0.0, 1, 4), (1e7, 0.0, 1, 1), (2e7, 0.02, 2, 1), (1e9, 0.02, 1, 1),
+])  # fmt: skip
 def test_long_launches_are_pairs(duration_ns: float, noise: float, samples: int, blocks: int) -> None:
     """Two launches a slot where they scatter, several pairs a call below 10 ms, no pilot of seconds."""
     bench = Bench(base_ns=duration_ns, noise=jitter(noise))
     found = plan(bench, bench.sides, TIGHT, duration_ns, 5.0)
-    assert (found.order, found.samples, found.blocks, found.dropped) == ("AB", samples, blocks, 0)
+    assert found == Plan("AB", samples, 0, blocks=blocks, lead=int(blocks > 1))
+    pilot = [(slot.samples, slot.dropped) for call in bench.calls for slot in call]
+    assert pilot == ([(1, 1), *[(1, 0)] * 9] if duration_ns < 1e9 else [])
+
+
+def test_a_pad_is_a_multiple_of_512_bytes_up_to_2_mib() -> None:
+    least, most = (pad_of(SimpleNamespace(randrange=draw)) for draw in (lambda most: 0, lambda most: most - 1))  # type: ignore[arg-type]
+    assert (least, most) == (512, 2 << 20)
 
 
 def test_a_sustained_slot_keeps_the_gpu_busy_and_drops_its_first_half() -> None:
