@@ -85,7 +85,7 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
 
     def exact(kind: str) -> bool:
         accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
-        return all(each and all(a.turns is not None for a in each) for each in accesses)
+        return all(each and all((a.sectors, a.turns) != (None, None) for a in each) for each in accesses)
 
     def doubled(figure: Callable[[Usage], float | None]) -> bool:
         return grew(figure(case.was), figure(case.now), PROVEN_GROWTH)

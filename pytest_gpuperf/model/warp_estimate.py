@@ -13,7 +13,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Memory instructions of one kind that a warp executes with one pattern of addresses."""
 
     op: str
-    """Class of the instruction: ``global_load``, ``shared_store``, ``local_load``, ..."""
+    """Class of the instruction: ``global_load``, ``shared_store``, ..."""
     bytes: int
     """Per lane."""
     times: float
@@ -23,7 +23,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     sectors: float | None = None
     """Sectors of 32 bytes that one touches, the warp lying along x; None: data decide, or it is shared memory."""
     turns: float | None = None
-    """Passes through the 32 banks (shared memory) or lines of 128 bytes (global memory); None: data decide."""
+    """Passes through the 32 banks; None: data decide, or it is global memory."""
     distinct: float = 0
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
     scratch: float = 0

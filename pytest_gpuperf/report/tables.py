@@ -244,7 +244,7 @@ def _secondary_cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     return tuple(cells) if any(figures) else None
 
 
-SECONDARY = View(("secondary metrics", "device memory", "error", "host time"), _secondary_cells, BESIDE)
+SECONDARY = View(("secondary metrics", "device memory", "error", "host time"), _secondary_cells, tuple(BESIDE))
 """In the order of ``BESIDE``."""
 
 _COUNTERS = (

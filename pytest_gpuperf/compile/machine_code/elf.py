@@ -11,7 +11,6 @@ import functools
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
 
@@ -63,13 +62,8 @@ class Symbol:
     size: int
 
 
-class Relocation(NamedTuple):
-    """An address that the loader writes into a section."""
-
-    offset: int
-    type: int
-    symbol: int
-    addend: int
+Relocation = tuple[int, int, int, int]
+"""An address that the loader writes into a section: its offset, its type, the symbol's index, and the addend."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +156,7 @@ def _relocations(section: Section) -> list[Relocation]:
     if len(section.data) % entry.size:
         raise BadCubin(f"not a whole cubin: {section.name} is cut short")
     records = entry.iter_unpack(section.data)
-    return [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+    return [(at, info & 0xFFFFFFFF, info >> 32, addend[0] if addend else 0) for at, info, *addend in records]
 
 
 def in_section(index: int) -> bool:

@@ -13,11 +13,12 @@ from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.model.warp_estimate import Access
 
 SECTOR = 32
-LINE = 128
 BANKS = 32
 DIGITS = 4
 """Significant digits of what is kept."""
-MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
+ADDRESSED = frozenset({"global_load", "global_store", "shared_load", "shared_store"})
+"""Memory whose traffic addresses decide; local memory is laid out by the hardware."""
+MEMORY = ADDRESSED | {"local_load", "local_store"}
 
 
 class Pattern(NamedTuple):
@@ -60,14 +61,11 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
     size, count = step.bytes, sum(active)
     if address.bits is None or not count:
         return Pattern(step.klass, size, count)
-    if step.klass.startswith("local"):  # interleaved by the hardware: the same offset in all lanes is one line
-        even = isinstance(address.bits, int)
-        return Pattern(step.klass, size, count, size * count / SECTOR if even else None, size / 4 if even else None)
     taken = [place for place, on in zip(lanes_of(address.bits), active, strict=True) if on]
     if step.klass.startswith("shared"):
         return Pattern(step.klass, size, count, None, bank_turns(taken, size))
-    sectors, lines, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, LINE, WORD_BYTES))
-    return Pattern(step.klass, size, count, len(sectors), len(lines), words)
+    sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, WORD_BYTES))
+    return Pattern(step.klass, size, count, len(sectors), None, words)
 
 
 def _chunks(places: Sequence[int], size: int, chunk: int) -> frozenset[int]:

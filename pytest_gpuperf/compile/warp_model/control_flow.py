@@ -7,7 +7,6 @@ then the others follow; from there all go on together.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Mapping, Sequence
@@ -100,15 +99,13 @@ class Lanes(NamedTuple):
     """True if data decide that the way leads here."""
 
 
-@dataclasses.dataclass
-class Split:
+class Split(NamedTuple):
     """One branch whose sides are walked one after the other."""
 
-    waiting: int | None
-    """Start of the second side; None once it is on the way."""
     meet: int
     """Point at which the sides meet; ``END`` if they do not."""
-    second: Lanes
+    waiting: list[tuple[int, Lanes]]
+    """Start and lanes of the second side; empty once it is on the way."""
     together: Lanes
 
 
@@ -137,7 +134,7 @@ class Splits:
             taken = lanes_of(condition.bits)
             first = Lanes(tuple(on and not bit for on, bit in zip(mask, taken, strict=True)), share, by_data)
             second = Lanes(tuple(on and bool(bit) for on, bit in zip(mask, taken, strict=True)), share, by_data)
-        self._open.append(Split(target, meet, second, together))
+        self._open.append(Split(meet, [(target, second)], together))
         self._go_on(first)
 
     def without(self, lanes: Sequence[int]) -> None:
@@ -165,7 +162,9 @@ class Splits:
 
     def _side_done(self) -> int | None:
         """Let the second side of the innermost split follow, or both go on together: None."""
-        innermost = self._open[-1]
-        waiting, innermost.waiting = innermost.waiting, None
-        self._go_on(self._open.pop().together if waiting is None else innermost.second)
-        return waiting
+        if self._open[-1].waiting:
+            place, lanes = self._open[-1].waiting.pop()
+            self._go_on(lanes)
+            return place
+        self._go_on(self._open.pop().together)
+        return None

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
-from pytest_gpuperf.compile.warp_model.accesses import MEMORY, Visit, accesses_of, pattern_of, rounded
+from pytest_gpuperf.compile.warp_model.accesses import ADDRESSED, Visit, accesses_of, pattern_of, rounded
 from pytest_gpuperf.compile.warp_model.arithmetic import ONE, WARP, Value
 from pytest_gpuperf.compile.warp_model.clock import Clock
 from pytest_gpuperf.compile.warp_model.control_flow import Splits, condition_of, is_branch, meeting_points, with_jumps
@@ -28,7 +28,7 @@ from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 18
+MODEL_VERSION = 19
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -138,7 +138,7 @@ class Walk:
         guard = self._machine.predicate(step.guard)
         self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
-        if step.klass in MEMORY:
+        if step.klass in ADDRESSED:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
         self._machine.execute(step, guard)
         self.visits.append(visit)

@@ -100,11 +100,11 @@ def only(run: WarpEstimate, op: str) -> Access:
     return access
 
 
-ACCESSES: list[tuple[str, str, dict[str, float]]] = [
+ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
     ("rows", "global_store", {"sectors": 4}),
     ("columns", "global_store", {"sectors": 32}),
     ("pitched", "global_load", {"sectors": 32}),  # by what the caller alone knows
-    ("shifted", "global_load", {"sectors": 5, "turns": 2}),
+    ("shifted", "global_load", {"sectors": 5, "turns": None}),
     ("wide", "global_load", {"bytes": 16, "sectors": 16, "distinct": 512}),
     ("tile32", "shared_load", {"turns": 32}),
     ("tile33", "shared_load", {"turns": 1}),
