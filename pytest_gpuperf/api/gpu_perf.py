@@ -88,7 +88,7 @@ class GpuPerf:
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
             inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
             accuracy=_function("accuracy", accuracy),
-            measure=tolerances("measure", settings.measure, measure),
+            measure=tolerances("measure", settings.measure, measure) | ({} if accuracy is None else {"accuracy": None}),
         )  # fmt: skip
         try:
             return measuring.measure(self._run, self._test, request)

@@ -8,7 +8,6 @@ import json
 import keyword
 import re
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.doctor.findings import HostMachine
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS
 from pytest_gpuperf.process.repository import checkout_around
@@ -45,6 +45,7 @@ DTYPES = {
 TAKEN = frozenset({"cuda_kernel", "gpu", "gpuperf", "launch", "n"})
 """Names that the test itself uses."""
 ATTRIBUTES = b"baselines/**/*.cubin.z binary"
+NVRTC = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 SETTINGS = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 """Files by which pytest takes a folder for its root."""
 
@@ -77,14 +78,12 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if found is not None:
         files = {found.source.parent / f"test_{found.name}.py": _test_of(found)}
     else:
-        files = {
-            folder / "kernels" / "axpy.cu": _text("axpy.cu"),
-            folder / "kernels/test_axpy.py": _text("test_axpy.txt"),
-        }
+        sample = folder / "kernels"
+        files = {sample / "axpy.cu": _text("axpy.cu"), sample / "test_axpy.py": _text("test_axpy.txt")}
     if not any((folder / name).exists() for name in SETTINGS):
         files[folder / "pytest.ini"] = "[pytest]\ntestpaths = .\n"
     files[folder / ".github" / "workflows" / "gpuperf.yml"] = _text("gpuperf.yml")
-    if nvrtc := _nvrtc_version():
+    if nvrtc := next(filter(None, map(HostMachine().version, NVRTC)), ""):
         files[folder / "gpuperf-constraints.txt"] = f"nvidia-cuda-nvrtc=={nvrtc}\n"
     for path, text in files.items():
         if not path.exists():
@@ -168,15 +167,6 @@ def _test_of(kernel: FoundKernel) -> str:
         kernel=kernel.name, source=file[1:-1], file=file, arrays="\n".join(arrays), block=kernel.block,
         args=f"{args[0]}," if len(args) == 1 else ", ".join(args),
     )  # fmt: skip
-
-
-def _nvrtc_version() -> str:
-    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return ""
 
 
 def _attributes(path: Path, write: Callable[[str], object]) -> None:

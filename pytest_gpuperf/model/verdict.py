@@ -11,12 +11,10 @@ from pytest_gpuperf.model.evidence import Key, Record
 
 BesideEvidence = Literal["memory", "accuracy", "host"]
 EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
-BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host")
-"""Kinds of evidence on what a workload costs beside its time."""
-BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
-    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host",
-})  # fmt: skip
-"""Where a record has their figures."""
+BESIDE: Mapping[BesideEvidence, str] = MappingProxyType(
+    {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
+)
+"""Kinds of evidence on what a workload costs beside its time, and where a record has their figures."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 NOT_CONFIRMED = "not confirmed: "

@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import Beside, TimeRecord, updated
-from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.options import Options, UpdateMode
 
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
@@ -123,7 +123,7 @@ def with_figures(
     is nothing to write.
     """
     counted = next((one for one in work.judgements if one.kind == "counters" and work.counters and not timed), None)
-    beside = [one for one in work.judgements if one.kind in BESIDE_FIELDS and work.beside and takes(one, options)]
+    beside = [one for one in work.judgements if one.kind in BESIDE and work.beside and takes(one, options)]
     if counted is None and not beside:
         return None
     recorded = Recorded(key=work.key, target=(counted or beside[0]).target, before=before)
@@ -131,7 +131,7 @@ def with_figures(
         return msgspec.structs.replace(recorded, refused="it needs a time on record, and this one has none")
     after = before
     if beside:
-        names = [BESIDE_FIELDS[one.kind] for one in beside]  # type: ignore[index]
+        names = [BESIDE[one.kind] for one in beside]  # type: ignore[index]
         taken = Beside(**{name: getattr(work.beside, name) for name in names})
         after = msgspec.structs.replace(after, beside=updated(before.beside, taken))
     if counted is not None and (other := _other_work(work, before)):

@@ -18,7 +18,7 @@ from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Beside, HostTime
-from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.host_time import host_time
 from pytest_gpuperf.workload.check import WrongResult
@@ -34,11 +34,11 @@ def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
     evidence, request = book.workloads[work.request.name], work.request
     figures: dict[str, Any] = {}
     judged: list[Judgement] = []
-    for kind in BESIDE:
-        if kind in request.measure or (kind == "accuracy" and request.accuracy is not None):
-            figures[BESIDE_FIELDS[kind]], found = _host(work) if kind == "host" else _exactly(work, kind)
+    for kind, field in BESIDE.items():
+        if kind in request.measure:
+            figures[field], found = _host(work) if kind == "host" else _exactly(work, kind)
             judged += found
-        elif _gates(work) and getattr(_on_record(work), BESIDE_FIELDS[kind]) is not None:  # or it would pass unseen
+        elif _gates(work) and getattr(_on_record(work), field) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
         judgements = (*evidence.judgements, *judged)
@@ -59,11 +59,10 @@ def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[
     after = _accuracy(work) if kind == "accuracy" else _memory(work)
     if not _gates(work):
         return after, []
-    before = getattr(_on_record(work), BESIDE_FIELDS[kind])
+    before = getattr(_on_record(work), BESIDE[kind])
     if before is None:
         return after, [secondary.new(work.key, work.target, kind)]
-    tolerance = work.request.measure["memory"] if kind == "memory" else None
-    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, tolerance)]
+    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, work.request.measure[kind])]
 
 
 def _accuracy(work: TimedWorkload) -> float:

@@ -104,7 +104,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkey
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(
-        ["*1 workload has no counterpart in HEAD", "GONE, only in *: test_suite.py::test_other"]
+        ["GONE, only in *: test_suite.py::test_other", "1 new workload without a counterpart in HEAD"]
     )
 
 
@@ -309,6 +309,34 @@ def test_other_arguments_are_paired_or_named(gpu_project: Suite) -> None:
                      "def test_work(cuda_kernel, gpu, gpuperf, size):\n    size = size // 2")  # fmt: skip
     result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", "-v", subprocess=True)
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*argument 1 was float32?1024? and is float32?512?*"])
+
+
+IN_TURN = """
+import os, time
+from pathlib import Path
+from simulated_gpu import task_of
+
+def test_turns(cuda_kernel, gpu, gpuperf, request):
+    kernel = cuda_kernel("other.cu", "other")
+    a = gpu.random(512, seed=2)
+    ended = Path(os.environ["ENDED"])
+    if task_of(request.config):
+        time.sleep(0.3)
+    else:
+        assert ended.exists()
+    gpuperf(kernel.launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512)))
+    ended.touch()
+"""
+
+
+def test_the_revision_is_done_with_the_gpu_when_a_test_here_takes_it(
+    gpu_project: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENDED", str(gpu_project.path.parent / f"{gpu_project.path.name}-ended"))
+    gpu_project.write("test_turns.py", IN_TURN)
+    commit(gpu_project.path)
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_turns.py", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 1}), result.stdout.str()
 
 
 # --- kills --------------------------------------------------------------------------------------------

@@ -39,19 +39,18 @@ def launches(suite):
     return len((suite.path / "launches").read_text())
 
 
-@pytest.fixture(params=[1, 200])
-def tests(request, monkeypatch):
-    """How many tests share the run's error rate."""
-    monkeypatch.setattr(Run, "next_share", lambda self, node_id: share(request.param, 1))
-    return request.param
+@pytest.fixture
+def many_tests(monkeypatch):
+    """As if 200 tests shared the run's error rate."""
+    monkeypatch.setattr(Run, "next_share", lambda self, node_id: share(200, 1))
 
 
 @pytest.mark.parametrize("steps", [104, 1000])
-def test_a_slower_kernel_of_a_second_fails_within_seventy_launches(long, steps, tests):
+def test_a_slower_kernel_of_a_second_fails_within_seventy_launches(long, steps, many_tests):
     long.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
     result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x.* paired, \d+\+\d+ blocks, .*"])
+    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x", r" .* paired, \d+\+\d+ blocks, "])
     assert launches(long) <= MOST_LAUNCHES
 
 
@@ -62,7 +61,7 @@ def test_unchanged_code_of_a_second_has_the_fewest_launches_whatever_the_budget(
     assert launches(long) <= 20
 
 
-def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, tests):
+def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, many_tests):
     long.change_code()
     result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
     result.assert_outcomes(passed=1)
@@ -70,7 +69,7 @@ def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, 
     assert launches(long) <= MOST_FOR_SAME
 
 
-def test_a_faster_kernel_of_a_second_is_faster(long, tests):
+def test_a_faster_kernel_of_a_second_is_faster(long, many_tests):
     long.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=50")
     result = long.run("--gpuperf", "--gpuperf-strict", "--gpuperf-budget=0.05", *ONE)
     result.assert_outcomes(failed=1)

@@ -32,7 +32,7 @@ def test_every_step_ends_as_the_page_says(project: pytest.Pytester) -> None:
     assert f"pytest {' '.join(AGAINST)}\n" in PAGE
     same = project.runpytest_subprocess(*AGAINST)
     assert same.ret == 0
-    same.stdout.fnmatch_lines(["*running the tests of * (*Scale)", "*scale*UNCHANGED*"])
+    same.stdout.fnmatch_lines(["*comparing with * (*Scale)", "*scale*UNCHANGED*"])
 
     test = project.path / "test_scale.py"
     (changed,) = re.findall(r"^```python\n( +kernel = .*?)\n```", PAGE, re.DOTALL | re.MULTILINE)

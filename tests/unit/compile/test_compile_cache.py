@@ -69,17 +69,6 @@ def test_a_folder_that_cannot_be_written_warns_once_and_is_left_alone(unwritable
     assert cache.get(KEY) is None
 
 
-def test_a_full_disk_leaves_no_half_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_self: Path, _target: object) -> Path:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    cache = CompileCache(tmp_path)
-    with pytest.warns(CompileCacheWarning, match="No space left on device"):
-        cache.put(KEY, b"payload")
-    assert list(tmp_path.glob("??/*")) == []
-
-
 def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "own"))
     assert default_folder() == tmp_path / "own"

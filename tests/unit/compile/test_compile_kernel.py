@@ -9,7 +9,6 @@ import pytest
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
 from pytest_gpuperf.compile.compile_errors import CompileError, UnknownArchitecture, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
-from pytest_gpuperf.compile.compiler_texts import ptx_parameter_types
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
@@ -138,13 +137,6 @@ def test_headers_lie_beside_the_source(tmp_path: Path, monkeypatch: pytest.Monke
     assert compile_kernel(with_header(tmp_path / "here", "1.5f"), "sm_90").symbol == "set"
 
 
-@pytest.mark.parametrize("named", ["value.h", ""])
-def test_headers_may_be_named_by_file_or_folder(tmp_path: Path, named: str) -> None:
-    source = with_header(tmp_path / "here", "1.5f")
-    moved = KernelSource(source.text, "set", tmp_path / "set.cu", headers=(tmp_path / "here" / named,))
-    assert compile_kernel(moved, "sm_90").profile == compile_kernel(source, "sm_90").profile
-
-
 def test_the_source_hash_covers_source_headers_and_options_but_no_path(tmp_path: Path) -> None:
     def hash_of(source: KernelSource) -> str:
         return compile_kernel(source, "sm_90").source_hash
@@ -190,11 +182,6 @@ def test_an_unknown_kernel_lists_those_there_are_and_the_nearest() -> None:
         caught.value
     )
     assert "copy<float>" in str(caught.value)
-
-
-def test_a_source_without_kernels_says_so() -> None:
-    with pytest.raises(UnknownKernel, match="holds no __global__ function"):
-        compile_kernel(KernelSource("__device__ int nothing;", "copy"), "sm_90")
 
 
 def test_a_kernel_in_an_if_is_there_with_its_macro() -> None:
@@ -281,13 +268,6 @@ def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(arch: str, p
         None, None,
     ]  # fmt: skip
     assert compile_kernel(KernelSource(EVERY_KIND, "none"), arch).parameters == ()
-
-
-def test_an_entry_that_the_ptx_lacks_has_no_types() -> None:
-    assert ptx_parameter_types(".entry other(.param .u32 a)", "work") is None
-    assert ptx_parameter_types(".entry work(\n.param .s32 a, // b, c\n.param .f16 h, .param .b32 x)", "work") == (
-        "32-bit integer", None, None,
-    )  # fmt: skip
 
 
 def test_ptx_of_a_template_holds_its_instance() -> None:

@@ -1,4 +1,4 @@
-"""A machine without the compiler, the disassembler or the headers: each says what to install."""
+"""A machine without the compiler, the disassembler or the headers, or with odd ones: each says what to install."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.compile import nvrtc, toolkit
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile import compiler, nvrtc, toolkit
+from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code import sass
+from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler, nvrtc_bindings, toolkit_folders
 
@@ -39,7 +40,7 @@ def pathfinder(monkeypatch: pytest.MonkeyPatch, binary: str | None, headers: str
 
 def script(folder: Path, text: str) -> str:
     path = folder / "nvdisasm"
-    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.write_text(f"{text}\n")
     path.chmod(0o755)
     return str(path)
 
@@ -82,45 +83,44 @@ def test_without_a_finder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert toolkit_folders() == ()
 
 
-def test_without_a_disassembler(monkeypatch: pytest.MonkeyPatch) -> None:
-    pathfinder(monkeypatch, None)
-    with pytest.raises(ToolchainMissing, match=f"no nvdisasm.*{REMEDY}"):
-        compile_kernel(KernelSource('extern "C" __global__ void k() {}', "k"), "sm_90")
-
-
-def test_a_disassembler_that_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pathfinder(monkeypatch, str(tmp_path / "gone"))
-    with pytest.raises(ToolchainMissing, match=f"gone does not run.*{REMEDY}"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, f"no nvdisasm.*{REMEDY}"),
+        ("", f"nvdisasm does not run.*{REMEDY}"),
+        ("#!/bin/sh\necho 'something else'", "is it nvdisasm"),
+        ("#!/bin/sh\nexit 3", "is it nvdisasm"),
+    ],
+    ids=["none", "not a program", "of another version", "failing"],
+)
+def test_without_a_disassembler_that_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, words: str
+) -> None:
+    pathfinder(monkeypatch, None if text is None else script(tmp_path, text))
+    with pytest.raises(ToolchainMissing, match=words):
         disassembler()
 
 
-@pytest.mark.parametrize("text", ["echo 'something else'", "exit 3"])
-def test_a_program_that_is_no_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
-    pathfinder(monkeypatch, script(tmp_path, text))
-    with pytest.raises(ToolchainMissing, match="is it nvdisasm"):
-        disassembler()
+def use(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    path = Path(script(folder, f"#!/bin/sh\n{text}"))
+    monkeypatch.setattr(sass, "disassembler", lambda: InstalledTool(path, "1.2.3"))
 
 
-def use(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(sass, "disassembler", lambda: InstalledTool(Path(path), "1.2.3"))
-
-
-def test_a_disassembler_that_is_too_old_for_the_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use(monkeypatch, script(tmp_path, "echo \"nvdisasm fatal : Value 'SM120' is not defined\" >&2; exit 1"))
-    with pytest.raises(ToolchainMissing, match=f"nvdisasm 1.2.3 cannot disassemble code for sm_120: .*SM120.*{REMEDY}"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo \"nvdisasm fatal : Value 'SM120' is not defined\" >&2; exit 1",
+         f"nvdisasm 1.2.3 cannot disassemble code for sm_120: .*SM120.*{REMEDY}"),
+        ("echo '/*0000*/ NOP ;'", "prints 1 instructions of 8 in a form this plugin does not read"),
+    ],
+    ids=["too old", "of another form"],
+)  # fmt: skip
+def test_a_disassembler_that_cannot_read_the_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
+) -> None:
+    use(monkeypatch, tmp_path, text)
+    with pytest.raises(ToolchainMissing, match=words):
         sass.disassemble("sm_120", {"k": bytes(128)})
-
-
-def test_a_disassembler_of_another_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use(monkeypatch, script(tmp_path, "echo '/*0000*/ NOP ;'"))
-    with pytest.raises(ToolchainMissing, match="prints 1 instructions of 8 in a form this plugin does not read"):
-        sass.disassemble("sm_90", {"k": bytes(128)})
-
-
-def test_a_disassembler_that_vanished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use(monkeypatch, str(tmp_path / "gone"))
-    with pytest.raises(ToolchainMissing, match="does not run"):
-        sass.disassemble("sm_90", {"k": bytes(128)})
 
 
 def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architecture(
@@ -129,7 +129,7 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
     asked = tmp_path / "asked"
     for folder, opcode in (("one", "NOP"), ("other", "EXIT")):
         (tmp_path / folder).mkdir()
-        use(monkeypatch, script(tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'"))
+        use(monkeypatch, tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'")
         for arch in ("sm_90", "sm_80", "sm_90"):
             ((found,),) = sass.disassemble(arch, {"k": bytes(16)}).values()
             assert found.opcode == opcode
@@ -142,3 +142,60 @@ def test_headers_are_taken_from_folders_that_exist(monkeypatch: pytest.MonkeyPat
     toolkit_folders.cache_clear()
     pathfinder(monkeypatch, None, str(tmp_path / "gone"))
     assert toolkit.toolkit_folders() == ()
+
+
+# --- an assembler whose log lacks a kernel --------------------------------------------------------
+
+SOURCE = KernelSource(
+    text='extern "C" __global__ void tile(float* a) { __shared__ float s[64]; s[threadIdx.x] = a[threadIdx.x]; '
+    "__syncthreads(); a[threadIdx.x] = s[63 - threadIdx.x]; }",
+    name="tile",
+)
+
+
+def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Make the assembler say nothing the first ``times`` times; returns what was compiled."""
+    compiled: list[str] = []
+
+    def compile_silently(source: KernelSource, arch: str) -> Compiled:
+        made = compile_cubin(source, arch)
+        compiled.append(arch)
+        return made._replace(log="") if len(compiled) <= times else made
+
+    monkeypatch.setattr(compiler, "compile_cubin", compile_silently)
+    return compiled
+
+
+def test_a_silent_assembler_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = silent(1, monkeypatch)
+    assert compile_kernel(SOURCE, "sm_80").profile.shared_bytes == 256
+    assert compiled == ["sm_80", "sm_80"]
+
+
+def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent(100, monkeypatch)
+    with pytest.raises(CompileProblem, match=r"did not report on tile for sm_80"):
+        compile_kernel(SOURCE, "sm_80")
+
+
+@pytest.mark.parametrize(("version", "kept_out"), [(12, False), (13, True)])
+def test_the_cache_of_a_compiler_that_has_one_is_kept_out(
+    monkeypatch: pytest.MonkeyPatch, version: int, kept_out: bool
+) -> None:
+    real = nvrtc.nvrtc_bindings()
+    given: list[bytes] = []
+
+    class Watched:
+        def __getattr__(self, name: str) -> object:
+            return getattr(real, name)
+
+        def nvrtcVersion(self) -> tuple[object, int, int]:
+            return real.nvrtcResult.NVRTC_SUCCESS, version, 0
+
+        def nvrtcCompileProgram(self, handle: object, count: int, options: list[bytes]) -> object:
+            given.extend(options)
+            return real.nvrtcCompileProgram(handle, count, options)
+
+    monkeypatch.setattr(nvrtc, "nvrtc_bindings", Watched)
+    compile_cubin(SOURCE, "sm_90")
+    assert (b"--no-cache" in given) == kept_out
