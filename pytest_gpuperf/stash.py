@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     Fixture = pytest.FixtureDef[Any]
 
-STATIC_ONLY = "static only"
-"""A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""
-
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 RUN: pytest.StashKey[Run] = pytest.StashKey()
 TEST_RECORD: pytest.StashKey[TestRecord] = pytest.StashKey()

@@ -93,7 +93,8 @@ def _with_cubin_at_hand(
 def records_removed(config: pytest.Config, run: Run) -> set[tuple[str, Key]] | None:
     """Records to remove, by target; None of a run that was not asked for everything, or did not come to its end.
 
-    Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.
+    Nothing is removed where a test was deselected, or a file was not collected: its tests are unknown.  Of a test that
+    has no parameters here, they may be those of another machine.
     """
     store, found = run.store, run.results.found
     if found is None or run.options.update != "all":
@@ -101,7 +102,7 @@ def records_removed(config: pytest.Config, run: Run) -> set[tuple[str, Key]] | N
     if found.failed or found.skipped or found.selected != found.tests or not found.tests <= run.results.ends.keys():
         return None
     try:
-        records = [(target, key) for target in store.targets() for key in store.keys(target)]
+        records = {(at, key) for at, module in store.places() for key, _ in store.load(at, module)}
     except BaselineError:  # which the tests and the end of the run tell
         return None
     had = dict[tuple[str, str], set[Key]]()
@@ -113,14 +114,9 @@ def records_removed(config: pytest.Config, run: Run) -> set[tuple[str, Key]] | N
     return {
         (target, key)
         for target, key in records
-        if (found.lacks(config, key) and _without_parameters(key) not in found.tests)
+        if (found.lacks(config, key) and f"{key.node_id.partition('[')[0]}[NOTSET]" not in found.tests)
         or key not in had.get((target, key.node_id), {key})
     }
-
-
-def _without_parameters(key: Key) -> str:
-    """The test where it has none, since they may be those of another machine."""
-    return f"{key.node_id.partition('[')[0]}[NOTSET]"
 
 
 def removed_line(removed: Collection[tuple[str, Key]]) -> str:

@@ -71,20 +71,6 @@ def test_a_kernel_that_a_fixture_compiled_is_judged_before_the_test_ends(suite):
     assert "other  WORSE" in result.stdout.str()
 
 
-def test_a_fixture_that_fails_otherwise_is_an_error_as_ever(suite):
-    suite.write("test_data.py", FIXTURE.replace("return gpu", "raise KeyError('gone')\n    return gpu"))
-    result = suite.run("--gpuperf", "test_data.py")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*KeyError: 'gone'*"])
-
-
-def test_what_a_fixture_compiled_before_it_skips_is_recorded_as_where_a_test_skips(suite):
-    suite.write("test_data.py", FIXTURE_BEHIND_KERNEL.replace("return gpu", "pytest.skip('not here')\n    return gpu"))
-    result = suite.run("--update-baselines", "test_data.py")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["3 baselines written"])
-
-
 def test_a_fixture_that_reads_a_time_in_a_plain_run_skips_its_test(gpu_suite):
     gpu_suite.write("test_data.py", TIMED_FIXTURE)
     result = gpu_suite.run("-rs", "test_data.py")
@@ -93,8 +79,38 @@ def test_a_fixture_that_reads_a_time_in_a_plain_run_skips_its_test(gpu_suite):
     gpu_suite.run("--gpuperf", "test_data.py").assert_outcomes(passed=1)
 
 
-def test_workers_end_them_so_too(suite):
-    suite.write("test_data.py", DATA + FIXTURE.replace("test_data", "test_host"))
-    result = suite.run("-n2", "test_data.py", subprocess=True)
+@pytest.mark.parametrize(
+    ("text", "raises", "outcome", "written"),
+    [
+        (FIXTURE, "raise KeyError('gone')", "errors", 0),
+        (FIXTURE, "pytest.skip('not here')", "skipped", 0),
+        (FIXTURE_BEHIND_KERNEL, "pytest.skip('not here')", "skipped", 3),
+    ],
+    ids=["error", "skip", "skip behind a kernel"],
+)
+def test_fixture_that_ends_otherwise_leaves_its_kernels_alone(suite, text, raises, outcome, written):
+    suite.write("test_data.py", text.replace("return gpu", f"{raises}\n    return gpu"))
+    result = suite.run("--update-baselines", "test_data.py")
+    assert result.parseoutcomes() == {outcome: 1}
+    assert bool(suite.baseline_files()) == bool(written)
+    assert (f"{written} baselines written" in result.stdout.lines) == bool(written)
+
+
+CALLABLE = """
+def test_call(gpu, gpuperf):
+    a = gpu.random(512, seed=1)
+    gpuperf(lambda: a.fill(0), name="call")
+"""
+
+
+def test_callables_have_neither_a_time_nor_machine_code(suite):
+    suite.write("test_call.py", CALLABLE)
+    result = suite.run("--gpuperf", "test_call.py")
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(["timing needs a GPU: * 1 callable was not judged (*", "ERROR: nothing was *"])
+    assert "registers / spilled bytes" not in result.stdout.str()
+    result = suite.run("--gpuperf", "-k", "other or call")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*2 static only*"])
+    result.stdout.fnmatch_lines(
+        ["timing needs a GPU: 1 workload was judged by static evidence only, 1 callable was not judged (*"]
+    )
