@@ -139,14 +139,10 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
     if isinstance(task, RevisionTask):
         return  # it is told which to run
     fixtures = {"gpuperf"} if isinstance(task, ProfileTask) else set[str]()
-    kept: list[pytest.Item] = []
-    dropped: list[pytest.Item] = []
-    for item in items:
-        fits = item.nodeid in task.nodes and fixtures <= set(getattr(item, "fixturenames", ()))
-        (kept if fits else dropped).append(item)
+    nodes = set(task.nodes)
+    kept = [one for one in items if one.nodeid in nodes and fixtures <= set(getattr(one, "fixturenames", ()))]
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
 
 
 def log_lines(log: Path) -> list[str]:
@@ -226,7 +222,7 @@ def given_options(config: pytest.Config) -> Iterator[str]:
 
 def given_places(config: pytest.Config) -> list[str]:
     """Files, folders and tests that the run was given, as they were written; a process has its own ini file's."""
-    by_hand = words_of(run_arguments(config))
+    by_hand = [*run_arguments(config), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     usual = set(config.getini("addopts")).difference(by_hand)
     return [place for place in map(str, config.getoption("file_or_dir") or ()) if place not in usual]
 
@@ -253,8 +249,3 @@ def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     if config.pluginmanager.hasplugin("logging") and config.getini("log_file"):
         named.add("--log-file")
     yield from (f"{flag}={own / flag.lstrip('-')}" for flag in sorted(named))
-
-
-def words_of(arguments: Iterable[object]) -> list[str]:
-    """``arguments`` of a command and those in ``PYTEST_ADDOPTS``: what no file of the project gives."""
-    return [*map(str, arguments), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]

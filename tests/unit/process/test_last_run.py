@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -12,7 +11,6 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.last_run import LastRun, LastRunError
 
-Method = Literal["identity", "paired", "record"]
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
 
 
@@ -27,13 +25,6 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     last_run.keep(tmp_path, run("2026-01-02T00:00:00Z"))
     assert last_run.read(last_run.path_below(tmp_path)).date == "2026-01-02T00:00:00Z"
     assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
-
-
-def test_it_is_found_from_below(tmp_path: Path) -> None:
-    last_run.keep(tmp_path, run())
-    deep = tmp_path / "a" / "b"
-    deep.mkdir(parents=True)
-    assert last_run.find(deep) == last_run.path_below(tmp_path)
 
 
 def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> None:
@@ -55,25 +46,6 @@ def test_a_run_too_large_is_not_kept_and_the_one_before_stays(tmp_path: Path, mo
         last_run.read(last_run.path_below(tmp_path))
     monkeypatch.undo()
     assert last_run.read(last_run.path_below(tmp_path)) == run()
-
-
-def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    last_run.keep(tmp_path, run())
-
-    def fail(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(LastRunError, match="disk full"):
-        last_run.keep(tmp_path, run("2026-01-02T00:00:00Z"))
-    monkeypatch.undo()
-    assert last_run.read(last_run.path_below(tmp_path)) == run()
-    assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
-
-
-def test_a_file_that_went_away_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LastRunError, match="cannot be read"):
-        last_run.read(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])
