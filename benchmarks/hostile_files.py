@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
-from page_check import HOSTILE
 from yardstick import slowness
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -60,6 +59,14 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.markdown import as_markdown
 from pytest_gpuperf.report.render import as_page
 
+HOSTILE = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "'\"><b>",
+    "<!-- ", "-->", "<![CDATA[", "]]>", "javascript:alert(1)", "{{ 7 * 7 }}", "{% raw %}", "${alert(1)}", "`", "\\",
+    "\u202egnp.exe", "\u2028", "\x00", "\x1b[31m", "a" * 300, "</pre>", "</td></tr></table>", "&lt;script&gt;",
+    "&#x3c;", "<svg onload=alert(1)>", "<a href='javascript:alert(1)'>", "<style>*{display:none}</style>",
+    "<base href=//x>", "<meta http-equiv=refresh content=0>", "<iframe src=//x>", "%00", "../../etc", "=1+1",
+    "</title>",
+]  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
 BASELINES = ROOT / "baselines"
 MOST_S, MOST_MB = 1.0, 200

@@ -109,7 +109,7 @@ def _run(run: outcomes.Run, records: Iterable[TimeRecord]) -> outcomes.Run:
     dates = sorted(session.date[:10] for session in sessions)
     peaks = outcomes.read(outcomes.COMMITTED).run.peaks if outcomes.COMMITTED.exists() else {}
     return dataclasses.replace(
-        run, gpu=words("gpu"), driver=words("driver"), cuda=words("cuda"), toolchain=words("toolchain"),
+        run, gpu=words("gpu"), driver=words("driver"), toolchain=words("toolchain"),
         date=" to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else run.date, peaks=peaks, source="replay",
     )  # fmt: skip
 

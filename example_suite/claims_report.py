@@ -108,7 +108,7 @@ def _run(run: Run) -> str:
         "data on a GPU was not measured",
     }
     said = {
-        "what ran": how[run.source], "GPU": run.gpu or "none", "driver": run.driver, "CUDA": run.cuda,
+        "what ran": how[run.source], "GPU": run.gpu or "none", "driver": run.driver,
         "copy bandwidth, measured": _in_units(run.peaks.get("copy_bandwidth"), 1e12, "TB/s"),
         "FMA throughput, measured": _in_units(run.peaks.get("fma_throughput"), 1e12, "TFLOP/s"),
         "compiler": run.toolchain, "pytest-gpuperf": run.plugin, "date": run.date,

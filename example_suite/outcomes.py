@@ -33,7 +33,6 @@ class Run:
     gpu: str = ""
     """``NVIDIA H200``; empty without a GPU."""
     driver: str = ""
-    cuda: str = ""
     """Version of the CUDA runtime."""
     toolchain: str = ""
     """``nvrtc 13.0.88``"""
@@ -78,7 +77,7 @@ def run_of(evidence: str) -> Run:
     if found.device is None:
         return dataclasses.replace(known, toolchain=toolchain)
     device = found.device
-    return dataclasses.replace(known, gpu=device.name, driver=device.driver, cuda=device.cuda, toolchain=toolchain)
+    return dataclasses.replace(known, gpu=device.name, driver=device.driver, toolchain=toolchain)
 
 
 def text_of(found: Outcomes) -> str:

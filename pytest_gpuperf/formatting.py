@@ -102,31 +102,30 @@ def ratio(figures: TimeFigures) -> str:
     return f"x{figures.ratio:.3f}{interval}"
 
 
-def time_line(figures: TimeFigures) -> str:
-    """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
-
-    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``.
-    """
-    parts = [] if figures.ratio is None else [ratio(figures)]
-    if figures.ratio is not None and figures.interval is not None:
-        anytime = ", anytime" if figures.method == "paired" else ""
-        parts[0] += f" (95 %{anytime})"
+def time_step(figures: TimeFigures) -> str:
+    """``x1.021 [1.018, 1.024]  51.2 us -> 52.3 us``: as much of it as is known."""
+    times = ""
     if figures.before_ns is not None and figures.after_ns is not None:
-        parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
-    if figures.tolerance:
-        parts.append(f"tolerance {figures.tolerance * 100:g} %")
-    parts.append(figures.method + _evidence(figures))
-    return "  ".join(parts)
+        times = f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
+    return "  ".join(filter(None, [ratio(figures), times]))
 
 
-def _evidence(figures: TimeFigures) -> str:
+def time_basis(figures: TimeFigures) -> str:
+    """``tolerance 0.5 %, paired, 23+10 blocks, E=7.0e5 (need 5.0e5), interval 95 % anytime``: what a ratio rests on."""
+    parts = [f"tolerance {figures.tolerance * 100:g} %"] if figures.tolerance else []
     if figures.method != "paired":
-        return ""
+        return ", ".join([*parts, METHODS[figures.method]])
     second = figures.confirm_blocks
-    found = f", {figures.blocks}+{second} blocks" if second else f", {numbered(figures.blocks, 'block')}"
-    if figures.log_e is None or figures.log_e_needed is None or figures.log_e <= 0:
-        return found
-    return f"{found}, E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})"
+    parts += ["paired", f"{figures.blocks}+{second} blocks" if second else numbered(figures.blocks, "block")]
+    if figures.log_e is not None and figures.log_e_needed is not None and figures.log_e > 0:
+        parts.append(f"E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})")
+    if figures.interval is not None:
+        parts.append("interval 95 % anytime")
+    return ", ".join(parts)
+
+
+METHODS = {"identity": "equal machine code", "record": "against the recorded time"}
+"""Where nothing was paired."""
 
 
 def e_value(log_e: float) -> str:

@@ -17,7 +17,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, modules_of, short_name
+from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, rows_of, short_name
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 PROBLEM_STATUS = EXIT_UNKNOWN
@@ -185,7 +185,7 @@ def _told(found: AuditedPairs, *, markdown: bool) -> str:
         remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
     counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
     summary = ", ".join(counts) or "no kernel was there before"
-    modules = modules_of(built_entries(changed, names))
+    rows = rows_of(built_entries(changed, names))
     if markdown:
-        return diff_markdown("Audit of machine code", modules, remarks, summary, column="verdict")
-    return "\n".join(diff_lines(modules, remarks, summary)) + "\n"
+        return diff_markdown("Audit of machine code", rows, remarks, summary, column="verdict")
+    return "\n".join(diff_lines(rows, remarks, summary)) + "\n"

@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.store import Baselines, BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.diff import compare_evidence
-from pytest_gpuperf.report.diff import diff_lines, diff_markdown, entries_of, modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.diff import diff_lines, diff_markdown, entries_of, remarks_of, rows_of, summary_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,13 +49,13 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     for key in [key for key, records in old.items() if new.get(key) == records]:
         del old[key], new[key]
     diff = compare_evidence(old, new, list(METRICS.values()), renamed=renamed_workloads(old, new))
-    modules, summary = modules_of(entries_of(diff)), summary_of(diff)
+    rows, summary = rows_of(entries_of(diff)), summary_of(diff)
     remarks = remarks_of((_manifest(before), _manifest(after)))
     title = f"Baselines of {_shown(parsed.before)} -> {_shown(after_name)}"
     if parsed.markdown:
-        write(diff_markdown(title, modules, remarks, summary))
+        write(diff_markdown(title, rows, remarks, summary))
     else:
-        write("\n".join([title, "", *diff_lines(modules, remarks, summary)]) + "\n")
+        write("\n".join([title, "", *diff_lines(rows, remarks, summary)]) + "\n")
     return 0
 
 

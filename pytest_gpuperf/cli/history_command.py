@@ -14,8 +14,7 @@ from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of, seen_from_
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
-from pytest_gpuperf.report.files import write_file
-from pytest_gpuperf.report.history import Point, Series, as_history_page, figures_of, lines_of
+from pytest_gpuperf.report.history import Point, Series, figures_of, lines_of
 
 _FIELDS = "%H%x1f%cI%x1f%s%x1e"
 
@@ -31,14 +30,13 @@ class PastCommit(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="also draw the curves, on a page in HTML")
     add_folder(parser)
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
-    """Print what changed over the commits and where it took a step, and write the page.
+    """Print what changed over the commits and where it took a step; returns the exit status, 0.
 
-    Returns the exit status, 0.  Raises ``GpuperfError``.
+    Raises ``GpuperfError``.
     """
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
     found = series_of(GitFolder(folder), commits_of(folder))
@@ -48,9 +46,6 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
         raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
     write("\n".join(lines_of(series)) + "\n")
-    if parsed.output is not None:
-        write_file("history", parsed.output, as_history_page(series).encode())
-        write(f"history written to {parsed.output}\n")
     return 0
 
 

@@ -77,8 +77,6 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    """Of a parametrised test, by their names: numbers and text as Python writes them."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)

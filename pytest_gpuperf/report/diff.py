@@ -1,10 +1,11 @@
 """The difference of two states of baselines, or of two builds, for a reader: by file and kernel, the worst first.
 
-Equal changes of several workloads are one row.  The rows become text or Markdown here, and a page by a template.
+Equal changes of several workloads are one row, as text or as Markdown.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, pe
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
-from pytest_gpuperf.report.markdown import escaped, within_bounds
+from pytest_gpuperf.report.markdown import escaped, table_lines, within_bounds
 from pytest_gpuperf.report.message import NO_BREAK, wrapped
 from pytest_gpuperf.report.order import shortened
 
@@ -30,9 +31,6 @@ LONGEST_KERNEL = 98
 MOST_CHARACTERS = 8192
 """Of such a name before that."""
 NO_DIFFERENCE = "No figure differs"
-NO_KERNEL = "callables"
-"""Heading of callables, which have no kernel that the plugin knows."""
-NO_FIGURE = "machine code changed, no figure of it"
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
@@ -51,54 +49,36 @@ class Difference(NamedTuple):
 
 
 class DiffRow(NamedTuple):
-    """One change, and its workloads."""
+    """One change of a kernel in a test module or a built file, and its workloads."""
 
+    module: str
+    kernel: str
     workloads: str
     targets: str
     figures: str
 
 
-class KernelDiff(NamedTuple):
-    """The changes of one kernel in one file."""
+def rows_of(entries: Iterable[Difference]) -> list[DiffRow]:
+    """A row for each distinct change of a kernel, with its targets and workloads.
 
-    kernel: str
-    rows: tuple[DiffRow, ...]
-
-
-class ModuleDiff(NamedTuple):
-    """The changes of one test module, or of one built file."""
-
-    module: str
-    kernels: tuple[KernelDiff, ...]
-
-
-def modules_of(entries: Iterable[Difference]) -> list[ModuleDiff]:
-    """All rows, in the order of their entries."""
-    modules: dict[str, dict[str, list[Difference]]] = defaultdict(lambda: defaultdict(list))
+    Modules, and the kernels of a module, stand in the order of their first entries.
+    """
+    kernels: dict[str, dict[str, dict[tuple[Key | str, str], list[Difference]]]] = {}
     for one in entries:
-        modules[one.module][one.kernel].append(one)
+        changes = kernels.setdefault(one.module, {}).setdefault(one.kernel, {})
+        changes.setdefault((one.of, one.alike), []).append(one)
     found = []
-    for module, by_kernel in modules.items():
-        kernels = [KernelDiff(quoted(name, LONGEST_TEXT), tuple(_rows(those))) for name, those in by_kernel.items()]
-        found.append(ModuleDiff(quoted(module, LONGEST_TEXT), tuple(kernels)))
+    for module, by_kernel in kernels.items():
+        for kernel, changes in by_kernel.items():
+            alike: dict[tuple[str, str], list[Difference]] = defaultdict(list)
+            for (_, words), those in changes.items():
+                targets = sorted({one.target for one in those}, key=arch_order)
+                alike[", ".join(map(quoted, targets)), words].append(those[0])
+            for (names, _), those in alike.items():
+                workloads = names_of([one.of for one in those if isinstance(one.of, Key)]) or str(those[0].of)
+                place = quoted(module, LONGEST_TEXT), quoted(kernel, LONGEST_TEXT)
+                found.append(DiffRow(*place, workloads, names, those[0].words))
     return found
-
-
-def _rows(entries: Iterable[Difference]) -> list[DiffRow]:
-    """One for each distinct change of a kernel, with its targets and workloads."""
-    targets: dict[tuple[Key | str, str], list[Difference]] = defaultdict(list)
-    for one in entries:
-        targets[one.of, one.alike].append(one)
-    rows: dict[tuple[str, str], list[Difference]] = defaultdict(list)
-    for (_, alike), those in targets.items():
-        names = dict.fromkeys(quoted(one.target) for one in sorted(those, key=lambda one: arch_order(one.target)))
-        rows[", ".join(names), alike].append(those[0])
-    return [
-        DiffRow(
-            names_of([one.of for one in those if isinstance(one.of, Key)]) or str(those[0].of), names, those[0].words
-        )
-        for (names, _), those in rows.items()
-    ]
 
 
 # --- baselines -------------------------------------------------------------------------------------
@@ -109,14 +89,15 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
     for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
         changes = []
         for code in sorted(one.code, key=lambda code: arch_order(code.arch)):
-            named = all(change.what == "compiler" for change in code.changes)
-            changes.append((code.arch, _listed([*code.changes, *([NO_FIGURE] if named else [])], MOST_FIGURES)))
+            bare = all(change.what == "compiler" for change in code.changes)
+            figures: list[str | Change] = [*code.changes, *(["machine code changed, no figure of it"] if bare else [])]
+            changes.append((code.arch, _listed(figures, MOST_FIGURES)))
         changes += [(run.gpu, run_words(run)) for run in one.runs]
         if one.was is not None:
             test = one.was.test.partition("[")[0]
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
         for target, words in changes:
-            yield Difference(one.key.module, one.kernel or NO_KERNEL, one.key, target, words, words)
+            yield Difference(one.key.module, one.kernel or "callables", one.key, target, words, words)
     for words, keys in (("new", diff.new), ("gone", diff.gone)):
         for key in keys:
             yield Difference(key.module, "workloads", key, "", words, words)
@@ -225,14 +206,14 @@ def listed(word: str, names: Iterable[str]) -> list[str]:
 # --- forms -----------------------------------------------------------------------------------------
 
 
-def diff_lines(modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: str) -> list[str]:
+def diff_lines(rows: Iterable[DiffRow], remarks: Sequence[str], summary: str) -> list[str]:
     """Module, kernel and a line for each change; then the remarks; the last line counts."""
     lines: list[str] = []
-    for module in modules:
-        lines.append(module.module)
-        for kernel in module.kernels:
-            lines.append(f"  {kernel.kernel}")
-            for row in kernel.rows:
+    for module, of_module in itertools.groupby(rows, lambda row: row.module):
+        lines.append(module)
+        for kernel, those in itertools.groupby(of_module, lambda row: row.kernel):
+            lines.append(f"  {kernel}")
+            for row in those:
                 on = f" on {row.targets}" if row.targets else ""
                 words = f"{row.workloads}{on}: {row.figures}".replace(" -> ", f"{NO_BREAK}->{NO_BREAK}")
                 lines += wrapped(words, 4)  # both sides of an arrow on one line
@@ -241,18 +222,16 @@ def diff_lines(modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: s
 
 
 def diff_markdown(
-    title: str, modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: str, column: str = "workloads"
+    title: str, rows: Iterable[DiffRow], remarks: Sequence[str], summary: str, column: str = "workloads"
 ) -> str:
     """Title, count and remarks; then a table for each module, in which rows begin with the ``column``."""
-    lines = [f"## {escaped(title)}", "", f"**{escaped(summary)}**", ""]
-    lines += [f"* {escaped(remark)}" for remark in remarks]
-    for module in modules:
-        heads = f"| kernel | {column} | target | change |"
-        lines += ["", f"### {escaped(module.module)}", "", heads, "|---|---|---|---|"]
-        for kernel in module.kernels:
-            name = f"<code>{escaped(kernel.kernel)}</code>"
-            for row in kernel.rows:
-                cells = (escaped(row.workloads), escaped(row.targets), escaped(row.figures))
-                lines.append(f"| {name} | {' | '.join(cells)} |")
-                name = ""
+    lines = [f"## {escaped(title)}", "", f"**{escaped(summary)}**", "", *(f"* {escaped(one)}" for one in remarks)]
+    for module, of_module in itertools.groupby(rows, lambda row: row.module):
+        lines += ["", f"### {escaped(module)}", ""]
+        cells, last = [], ""
+        for row in of_module:
+            name = "" if row.kernel == last else f"<code>{escaped(row.kernel)}</code>"
+            cells.append([name, escaped(row.workloads), escaped(row.targets), escaped(row.figures)])
+            last = row.kernel
+        lines += table_lines(("kernel", column, "target", "change"), cells)
     return within_bounds(map(harmless, lines), "\n", f"\n{CUT_OFF}")

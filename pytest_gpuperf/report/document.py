@@ -6,24 +6,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.formatting import duration, quantity, ratio
+from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.time_record import mean_time_ns
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.repository import Commit
-from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.failures import signature
-from pytest_gpuperf.report.message import described, workload_lines
-from pytest_gpuperf.report.order import NEEDS_A_WORD, RANK, rank_of, worst
-from pytest_gpuperf.report.remarks import hints_of
-from pytest_gpuperf.report.tables import TimeCells, static_cell, time_cells
+from pytest_gpuperf.report.message import described, hints_of, workload_lines
+from pytest_gpuperf.report.order import RANK, rank_of, worst
 
-SCHEMA = 4
+SCHEMA = 5
+MOST_OF_PEAK = 1.1
+"""A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
 
 
 class RunReport(Record, frozen=True):
@@ -54,6 +55,17 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
+
+
+class TimeCells(NamedTuple):
+    """The time of a workload in words, the most telling first; ``-`` for what it has not."""
+
+    time: str = "-"
+    """``51.2 us -> 52.3 us ±0.10 %``: that of the baseline too, where it is known."""
+    against: str = "-"
+    """Its ratio to the baseline."""
+    rate: str = "-"
+    """With its share of the measured peak."""
 
 
 class Row(NamedTuple):
@@ -115,35 +127,74 @@ def document_of(
     branch: str = "",
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
-    verdicts = Counter(verdict for verdict in verdicts_of(evidence).values() if verdict is not None)
+    rows = rows_of(evidence)
+    verdicts = Counter(row.verdict for row in rows)
     toolchains = dict.fromkeys(work.toolchain for one in evidence for work in one.workloads if work.toolchain)
-    return document_from(RunReport(
+    return Document(RunReport(
         schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
         verdicts={verdict.value: verdicts[verdict] for verdict in RANK if verdict in verdicts},
         problems=tuple(problems), warnings=tuple(warnings),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-    ))  # fmt: skip
+    ), tuple(rows))  # fmt: skip
 
 
 def document_from(report: RunReport) -> Document:
     """The run that a report was written of."""
-    rows = [_row(one, work) for one in report.tests for work in one.workloads]
+    return Document(report, tuple(rows_of(report.tests)))
+
+
+def rows_of(tests: Iterable[TestEvidence]) -> list[Row]:
+    """First workloads that did not simply pass, the worst before the others; the rest in the order of the tests."""
+    rows = [_row(one, work) for one in tests for work in one.workloads]
     rows.sort(key=lambda row: (row.passes, 0 if row.passes else rank_of(row.verdict)))
-    return Document(report, tuple(rows))
+    return rows
 
 
 def _row(one: TestEvidence, work: WorkloadEvidence) -> Row:
+    """Its words are a regression with its causes, as the failure shows it, then other verdicts and likely causes."""
     archs = sorted(work.static, key=arch_order)
     code = tuple(f"{arch} {static_cell(work.static[arch])}" for arch in archs)
-    words = _words(work)
-    telling = [one for one in work.judgements if one.verdict in NEEDS_A_WORD] or work.judgements
-    alike = signature(telling, {work.key: work.advice}) if words else ""
+    explained = [judged for judged in work.judgements if _is_explained(judged)]
+    red = [judged for judged in explained if judged.verdict.is_regression]
+    others = [judged for judged in explained if judged not in red]
+    words = [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
+    alike = signature(explained or work.judgements, {work.key: work.advice}) if words else ""
     return Row(work, worst(work.judgements), time_cells(work, one.peaks), code, tuple(words), alike)
 
 
-def _words(work: WorkloadEvidence) -> list[str]:
-    """A regression with its causes, as the failure shows it; other verdicts as the summary does."""
-    red = [judgement for judgement in work.judgements if judgement.verdict.is_regression]
-    others = [judgement for judgement in work.judgements if judgement not in red and judgement.verdict in NEEDS_A_WORD]
-    return [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
+def static_cell(record: StaticRecord | None) -> str:
+    """Registers, spilled bytes and occupancy: ``40 / 0 / 75%``."""
+    if record is None:
+        return "-"
+    profile = record.profile
+    occupancy = "-" if record.occupancy is None else f"{record.occupancy.fraction:.0%}"
+    spilled = "?" if profile.spill_bytes is None else profile.spill_bytes
+    return f"{profile.registers} / {spilled} / {occupancy}"
+
+
+def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
+    """``peaks`` are the ceilings of the GPU that were measured in this run; per second."""
+    figures, time, rates = work.time_figures, "", []
+    if work.time is not None:
+        time_ns = mean_time_ns(work.time.rounds)
+        time = duration(time_ns)
+        declared = ((work.time.bytes, "B/s", "copy_bandwidth"), (work.time.flops, "FLOP/s", "fma_throughput"))
+        rates = [_of_peak(each / time_ns * 1e9, unit, peaks.get(peak)) for each, unit, peak in declared if each]
+    if figures is not None and figures.before_ns is not None and figures.after_ns is not None:
+        time = f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
+    if work.time is not None and work.interval_ns is not None:
+        time += f" ±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
+    against = "" if figures is None else ratio(figures)
+    return TimeCells(time or "-", against or "-", "  ".join(rates) or "-")
+
+
+def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
+    """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
+    share = per_second / peak if peak else 0.0
+    return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
+
+
+def _is_explained(judged: Judgement) -> bool:
+    """Whatever does not pass, but for new workloads that are no renamed ones."""
+    return judged.renamed if judged.verdict is Verdict.NEW else not judged.verdict.is_pass

@@ -27,8 +27,6 @@ from pytest_gpuperf.process.repository import checkout_around
 
 LEAST_FAILURES = 5
 """Of the gate; fewer are shown one by one."""
-MOST_FAILURES, MOST_MESSAGES = 12, 2
-"""Failed tests below which every group has its message, and groups that have one beyond."""
 
 
 def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
@@ -48,7 +46,7 @@ def severity(failed: Sequence[Judgement]) -> float:
 
 
 class RedGroups:
-    """Takes failed reports out of what pytest prints, and gives them back for what it counts."""
+    """Failed reports in groups that are alike; ``leave`` chooses those that pytest prints or counts."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._stats: dict[str, list[Any]] = reporter.stats
@@ -60,38 +58,24 @@ class RedGroups:
                 alike.setdefault(found, []).append(report)
         if reporter.config.get_verbosity() > 0 or sum(map(len, alike.values())) < LEAST_FAILURES:
             alike = {}
-        groups = sorted(alike.values(), key=_worst, reverse=True)
+        groups = sorted(alike.values(), key=lambda group: (max(map(_severity, group)), len(group)), reverse=True)
         others = [report for report in self.failed if getattr(report, "gpuperf_red", "") not in alike]
         self.named: list[pytest.TestReport] = [*others, *map(_named, groups)]
-        """Of each group the worst, named for all of it."""
-        room = MOST_MESSAGES if len(self.failed) > MOST_FAILURES else len(groups)
-        self._shown = self.named[: len(others) + room]
-        self.unshown = sum(map(len, groups[room:]))
-        """Failed tests of groups without a message."""
+        """Of each group the worst, for all of it."""
 
-    def for_messages(self) -> None:
-        """Leave those that pytest shows in full."""
-        self._leave(self._shown)
-
-    def for_short_summary(self) -> None:
-        """Leave those that the short summary names: a line for each group."""
-        self._leave(self.named)
-
-    def give_back(self) -> None:
-        self._leave(self.failed)
-
-    def _leave(self, reports: Sequence[pytest.TestReport]) -> None:
+    def leave(self, reports: Sequence[pytest.TestReport]) -> None:
+        """Let pytest take these for the failed ones."""
         if self.failed:
             self._stats["failed"] = list(reports)
 
 
-def _worst(group: Sequence[pytest.TestReport]) -> tuple[float, int]:
-    return max(getattr(report, "gpuperf_severity", 1.0) for report in group), len(group)
+def _severity(report: pytest.TestReport) -> float:
+    return getattr(report, "gpuperf_severity", 1.0)
 
 
 def _named(group: Sequence[pytest.TestReport]) -> pytest.TestReport:
     """The worst one, with the number of the others in its headline, and before its message in the short summary."""
-    worst = max(group, key=lambda report: getattr(report, "gpuperf_severity", 1.0))
+    worst = max(group, key=_severity)
     if len(group) == 1:
         return worst
     functions = len({report.nodeid.partition("[")[0] for report in group})
@@ -106,9 +90,8 @@ def _named(group: Sequence[pytest.TestReport]) -> pytest.TestReport:
     return shown
 
 
-MOST = 10
-"""GitHub shows no more of one step."""
-MOST_CHARACTERS = 2000
+MOST, MOST_CHARACTERS = 10, 2000
+"""Annotations, of which GitHub shows no more of one step, and their length."""
 
 
 def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str], root: Path) -> list[str]:
@@ -120,14 +103,12 @@ def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str], roo
         return []
     below = root.relative_to(checkout_around(root) or root)
     lines = []
-    for report in failed:
-        if getattr(report, "gpuperf_red", ""):
-            path, line, name = report.location
-            text = report.longreprtext[:MOST_CHARACTERS]
-            file = Path(os.path.normpath(below / path)).as_posix()
-            place = f"file={_property(file)},line={(line or 0) + 1},title={_property(name)}"
-            lines.append(f"::error {place}::{_escaped(text)}")
-    return lines[:MOST]
+    for report in [one for one in failed if getattr(one, "gpuperf_red", "")][:MOST]:
+        path, line, name = report.location
+        file = Path(os.path.normpath(below / path)).as_posix()
+        place = f"file={_property(file)},line={(line or 0) + 1},title={_property(name)}"
+        lines.append(f"::error {place}::{_escaped(report.longreprtext[:MOST_CHARACTERS])}")
+    return lines
 
 
 def _escaped(text: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
@@ -32,27 +33,26 @@ def write_report(document: Document, target: str) -> str:
         return target
     place = os.environ.get(SUMMARY_VARIABLE, "")
     if place:
-        try:
-            with Path(place).open("a", encoding="utf-8") as summary:
-                summary.write(as_markdown(document))
-        except OSError as problem:
-            raise NotWritten(why_not_written("report", Path(place), problem)) from problem
+        with _written("report", Path(place)), Path(place).open("a", encoding="utf-8") as summary:
+            summary.write(as_markdown(document))
     return place
 
 
 def write_file(what: str, path: Path, content: bytes) -> None:
-    """Write a ``difference`` or its like, whole or not at all.  Raises ``NotWritten``."""
-    try:
+    """Write a ``report`` or its like, whole or not at all.  Raises ``NotWritten``."""
+    with _written(what, path):
         write_whole(path, content)
+
+
+@contextlib.contextmanager
+def _written(what: str, path: Path) -> Iterator[None]:
+    """Raises ``NotWritten`` with the user's own name of the file: it is written under another one first."""
+    try:
+        yield
     except OSError as problem:
-        raise NotWritten(why_not_written(what, path, problem)) from problem
-
-
-def why_not_written(what: str, path: Path, problem: OSError) -> str:
-    """The user's own name of the file and a remedy; it is written under another name first."""
-    there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
-    why = f"{problem.strerror or problem}): " if there else f"there is no folder {path.parent}): make it, or "
-    return f"the {what} {path} could not be written ({why}name another file"
+        there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
+        why = f"{problem.strerror or problem}): " if there else f"there is no folder {path.parent}): make it, or "
+        raise NotWritten(f"the {what} {path} could not be written ({why}name another file") from problem
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:

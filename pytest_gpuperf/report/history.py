@@ -1,16 +1,15 @@
-"""Figures of workloads over commits: as lines with their steps, and as a page whose curves uPlot draws."""
+"""Figures of workloads over commits, as lines with their steps."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.report.order import function_of, named
-from pytest_gpuperf.report.render import for_script, rendered, vendored
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARK = 40
@@ -37,17 +36,6 @@ class Series(NamedTuple):
     """``time``, in nanoseconds, ``registers`` or ``instructions``."""
     points: tuple[Point, ...]
 
-    @property
-    def changed(self) -> bool:
-        return len({point.value for point in self.points}) > 1
-
-    @property
-    def steps(self) -> list[tuple[int, str]]:
-        """Places of points that differ from the one before them, and by how much: ``+2.1 %``."""
-        least = LEAST_STEP if self.measure == "time" else 0.0
-        pairs = enumerate(itertools.pairwise(point.value for point in self.points), start=1)
-        return [(at, percent(new / old - 1)) for at, (old, new) in pairs if old and abs(new / old - 1) > least]
-
 
 def figures_of(record: TimeRecord | StaticRecord) -> dict[str, float]:
     """Figures of a record that are worth a history."""
@@ -57,53 +45,30 @@ def figures_of(record: TimeRecord | StaticRecord) -> dict[str, float]:
 
 
 def lines_of(series: Sequence[Series]) -> list[str]:
-    """Those that changed, with their steps; then how many did not."""
-    changed = [one for one in series if one.changed]
+    """Those that changed, with their steps, equal ones of a test function as one; then how many did not."""
+    alike: dict[tuple[object, ...], list[Series]] = {}
+    for one in series:
+        if len({point.value for point in one.points}) > 1:
+            alike.setdefault((function_of(one.key), *one[1:]), []).append(one)
     lines = []
-    for name, one in _named(changed):
-        values = [point.value for point in one.points]
-        first, last = (duration(value) if one.measure == "time" else f"{value:g}" for value in (values[0], values[-1]))
-        lines.append(f"{name}: {first} -> {last}, {numbered(len(values), 'commit')}  {spark(values)}")
-        for place, change in one.steps:
-            at = one.points[place]
-            lines.append(f"    {change} at {at.commit[:12]} ({at.date[:10]}, {at.subject})")
-    if unchanged := len(series) - len(changed):
+    for those in alike.values():
+        _, target, measure, points = those[0]
+        first, *_, last = (duration(one.value) if measure == "time" else f"{one.value:g}" for one in points)
+        name = f"{named([one.key for one in those])} {measure} on {target}"
+        spark = _spark([one.value for one in points])
+        lines.append(f"{name}: {first} -> {last}, {numbered(len(points), 'commit')}  {spark}")
+        least = LEAST_STEP if measure == "time" else 0.0
+        for old, new in itertools.pairwise(points):
+            if old.value and abs(new.value / old.value - 1) > least:
+                change = percent(new.value / old.value - 1)
+                lines.append(f"    {change} at {new.commit[:12]} ({new.date[:10]}, {new.subject})")
+    if unchanged := len(series) - sum(map(len, alike.values())):
         lines.append(f"{numbered(unchanged, 'figure')} did not change")
     return lines
 
 
-def _named(series: Iterable[Series]) -> list[tuple[str, Series]]:
-    """Equal series of a test function as one, with their names."""
-    alike: dict[tuple[object, ...], list[Series]] = {}
-    for one in series:
-        alike.setdefault((function_of(one.key), *one[1:]), []).append(one)
-    found = []
-    for those in alike.values():
-        comma = "," if len(those) > 1 else ""
-        name = f"{named([one.key for one in those])}{comma} {those[0].measure} on {those[0].target}"
-        found.append((name, those[0]))
-    return found
-
-
-def spark(values: Sequence[float]) -> str:
-    """``▁▁▁▇▇``: the last figures between their least and most."""
+def _spark(values: Sequence[float]) -> str:
+    """``▁▁▁▇▇``: the last figures, which are not all the same, between their least and most."""
     shown = values[-SPARK:]
     low, high = min(shown), max(shown)
-    if low == high:
-        return BARS[0] * len(shown)
-    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
-
-
-def as_history_page(series: Sequence[Series]) -> str:
-    """One HTML file that opens offline: the figures that changed, those with steps first; all of them if none did."""
-    drawn = _named([one for one in series if one.changed] or series)
-    drawn.sort(key=lambda pair: not pair[1].steps)
-    data = [
-        {
-            "unit": "ns" if one.measure == "time" else one.measure, "steps": [place for place, _ in one.steps],
-            "commits": [point.commit[:12] for point in one.points], "subjects": [point.subject for point in one.points],
-            "values": [point.value for point in one.points],
-        }
-        for _, one in drawn
-    ]  # fmt: skip
-    return rendered("history.html", data=for_script(data), series=drawn, **vendored())
+    return "".join(BARS[round((value - low) / ((high - low) or 1) * (len(BARS) - 1))] for value in shown)

@@ -93,28 +93,32 @@ def _table(groups: Sequence[Sequence[Row]], *, timed: bool) -> str:
         return ""
     names = ["verdict", "workload", *(["time", "against baseline"] if timed else []),
              "registers / spilled bytes / occupancy"]  # fmt: skip
-    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    lines += [_line(group, timed=timed) for group in groups[:MOST_ROWS]]
+    rows = [_cells(group, timed=timed) for group in groups[:MOST_ROWS]]
     if len(groups) > MOST_ROWS:
         counts = counted(row.verdict for group in groups[MOST_ROWS:] for row in group)
-        lines.append(f"| ... | and {counts} more |{' |' * (len(names) - 2)}")
-    return "\n".join(lines)
+        rows.append(["...", f"and {counts} more", *[""] * (len(names) - 2)])
+    return "\n".join(table_lines(names, rows))
 
 
-def _line(group: Sequence[Row], *, timed: bool) -> str:
+def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, of cells that are ``escaped``."""
+    return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(cells)} |" for cells in rows)]
+
+
+def _cells(group: Sequence[Row], *, timed: bool) -> list[str]:
     row, verdict, key = group[0], group[0].verdict, group[0].evidence.key
     shown = "-" if verdict is None else verdict.value if row.passes else f"**{verdict.value}**"
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
     workload, test = (escaped(shortened(name, LONGEST_NAME)) for name in (key.workload, key.node_id))
     code = "; ".join(filter(None, [", ".join(row.machine_code), _worse_code(row)]))
-    cells = [escaped(cell) for cell in ((row.time.whole, row.time.against, code) if timed else (code,))]
-    return f"| {shown} | <code>{workload}</code><br>{test}{more} | {' | '.join(cells)} |"
+    figures = (row.time.time, row.time.against, code) if timed else (code,)
+    return [shown, f"<code>{workload}</code><br>{test}{more}", *map(escaped, figures)]
 
 
 def _worse_code(row: Row) -> str:
     """The first figure of its machine code that got worse: ``stack frame 0 -> 256 bytes``; empty without one."""
     changes = (change for one in row.evidence.judgements if one.kind == "static" for change in one.changes)
-    return next((str(change).replace("->", "→") for change in changes if change.direction == "worse"), "")
+    return next((str(change) for change in changes if change.direction == "worse"), "")
 
 
 def _folded(title: str, text: str, *, unfolded: bool = False) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from pytest_gpuperf.advise.causes import BY_KEY
-from pytest_gpuperf.formatting import first_of, time_line
+from pytest_gpuperf.formatting import first_of, time_basis, time_step
 from pytest_gpuperf.model.advice import Advice, State
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
 
 WIDTH, SCREEN_ROWS = 100, 24
@@ -28,34 +30,30 @@ A_LINE_EACH = 4
 """Changes that take a line each; more are put one behind the other."""
 NAMED, ALSO = 8, 4
 """Changes for the worse, and others, that are named before the rest is counted."""
+LEAST_GAIN = 0.1
+"""A cause that would gain less is left to ``gpuperf explain``: by the machine code alone, gains are estimates."""
 NO_CAUSE = f"{' ' * INDENT}cause: none found; counters see more than machine code: pytest --gpuperf --gpuperf-ncu=full"
 
 
 def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
-    """The likeliest causes, each with its evidence, gain, remedy and example."""
-    return [line for one in worth_naming(advice)[:most] for line in _cause(one)]
+    """The likeliest causes, each with its evidence, gain, remedy and example.
 
-
-def worth_naming(advice: Sequence[Advice]) -> list[Advice]:
-    """Causes of figures that gate, whatever they cost, and of the others those that are not far behind the largest.
-
-    A report of another version may have causes that this one does not know; they are left out.
+    Causes of figures that gate are named whatever they cost, others if they are not far behind the largest.  A report
+    of another version may have causes that this one does not know; they are left out.
     """
-    advice = [one for one in advice if one.cause in BY_KEY]
-    least = WORTH_A_SECOND * max((one.gain for one in advice), default=0.0)
-    return [one for one in advice if one.gates or one.gain >= least]
-
-
-def _cause(one: Advice) -> list[str]:
-    cause = BY_KEY[one.cause]
-    evidence = ", ".join(map(str, one.evidence[:FIGURES]))
-    where = f" ({one.arch})" if one.arch and not one.counted else ""
-    return [
-        *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
-        *wrapped(f"{evidence}; {gain_words(one)}".removeprefix("; "), INDENT + 4),
-        *wrapped(f"-> {cause.remedy}", INDENT + 4),
-        *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
-    ]
+    known = [one for one in advice if one.cause in BY_KEY]
+    least = WORTH_A_SECOND * max((one.gain for one in known), default=0.0)
+    lines = []
+    for one in [one for one in known if one.gates or one.gain >= least][:most]:
+        cause, evidence = BY_KEY[one.cause], ", ".join(map(str, one.evidence[:FIGURES]))
+        where = f" ({one.arch})" if one.arch and not one.counted else ""
+        lines += [
+            *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
+            *wrapped(f"{evidence}; {gain_words(one)}".removeprefix("; "), INDENT + 4),
+            *wrapped(f"-> {cause.remedy}", INDENT + 4),
+            *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
+        ]
+    return lines
 
 
 def gain_words(one: Advice) -> str:
@@ -63,6 +61,20 @@ def gain_words(one: Advice) -> str:
     source = "by the counters" if one.counted else "by the machine code"
     percent = round(one.gain * 100)
     return f"gain about {percent} %, {source}" if percent else f"gain small, {source}"
+
+
+def hints_of(work: WorkloadEvidence) -> list[str]:
+    """A line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing."""
+    verdicts = {judgement.verdict for judgement in work.judgements}
+    if any(verdict.is_regression for verdict in verdicts):
+        return []
+    result = "the verdict is open" if Verdict.INCONCLUSIVE in verdicts else "no gated metric regressed"
+    return [
+        f"the machine code changed, {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
+        f"gpuperf explain {shlex.quote(work.key.node_id)}"
+        for one in work.advice
+        if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
+    ]
 
 
 def state_line(state: State) -> str:
@@ -85,9 +97,9 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     short: list[str] = []
     if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
         return described(failed)
+    regressed = any(judgement.verdict.is_regression for judgement in failed)
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
-        regressed = any(judgement.verdict.is_regression for judgement in failed)
         why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])
         verdicts = sum(not line.startswith(" ") for line in short)
         short += ["", *why] if why and verdicts > 1 else why  # they are no part of the last verdict
@@ -97,7 +109,7 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
 
 
 def rows(lines: Sequence[str]) -> int:
-    """Rows that the lines take on a terminal: one of figures is not broken, the terminal does that."""
+    """Rows that the lines take on a terminal: a reason is not broken, the terminal does that."""
     return sum(max(1, math.ceil(len(line) / WIDTH)) for line in lines)
 
 
@@ -108,20 +120,21 @@ def described(
 
     ``explained``: causes follow, which say what remarks on changes say, except what limits the occupancy.
     """
-    said: dict[tuple[str, ...], list[Judgement]] = {}
-    told: set[str] = set()
-    for judgement in judgements:
-        changes = [one for one in judgement.changes if judgement.kind != "time" or str(one) not in told]
-        told |= {str(change) for change in judgement.changes}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    said: set[str] = set()
+    for one in judgements:
+        changes = [change for change in one.changes if one.kind != "time" or str(change) not in said]
+        said |= {str(change) for change in one.changes}
         if explained:
-            changes = [one if one.what == "occupancy" else msgspec.structs.replace(one, note="") for one in changes]
-        figures = "" if judgement.time is None else f"  {time_line(judgement.time)}"
-        body = _body(judgement, changes, named, also)
-        said.setdefault((judgement.verdict.value, f"({judgement.kind}){figures}", *body), []).append(judgement)
+            changes = [c if c.what == "occupancy" else msgspec.structs.replace(c, note="") for c in changes]
+        step, body = "", _body(one, changes, named, also)
+        if one.time is not None:
+            step = f"  {time_step(one.time)}".rstrip()
+            body.insert(0, f"{' ' * INDENT}{time_basis(one.time)}")
+        alike.setdefault((one.key.workload, one.verdict.value, f"({one.kind}){step}", *body), []).append(one.target)
     lines: list[str] = []
-    for (verdict, rest, *body), alike in said.items():
-        targets = ", ".join(judgement.target for judgement in alike)
-        lines += [f"{alike[0].key.workload}  {verdict}  on {targets} {rest}", *body]
+    for (workload, verdict, rest, *body), targets in alike.items():
+        lines += [f"{workload}  {verdict}  on {', '.join(targets)} {rest}", *body]
     return lines
 
 
@@ -129,11 +142,10 @@ def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int
     """Changes for the worse, then the others, then the reason, unless the changes say it."""
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
-    told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
+    by_figures = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
     of_launch = judgement.verdict is Verdict.NOT_COMPARABLE or judgement.reason.startswith("the launch of ")
-    named_above = told or (judgement.kind == "static" and not of_launch)
-    says_more = judgement.reason.startswith(NOT_CONFIRMED)
-    reason = "" if changes and named_above and not says_more else judgement.reason
+    named_above = changes and (by_figures or (judgement.kind == "static" and not of_launch))
+    reason = "" if named_above and not judgement.reason.startswith(NOT_CONFIRMED) else judgement.reason
     return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import columns, numbered
+from pytest_gpuperf.formatting import columns
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
@@ -19,9 +18,6 @@ MARKUP = {
 }  # fmt: skip
 """Marks of pytest's terminal writer by verdict; unchanged comes last: nothing changed, on any architecture."""
 RANK = {verdict: place for place, verdict in enumerate(MARKUP)}
-NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.SLOWER,
-                Verdict.WORSE)  # fmt: skip
-"""Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -55,42 +51,17 @@ def named(keys: Sequence[Key]) -> str:
     return f"{function_of(keys[0])}{parameters}  {number} workloads"
 
 
-def deduplicated(lines: Iterable[tuple[str, str]], most: int = 6) -> list[str]:
-    """Remarks, each with its workload, and the rest counted.
-
-    Remarks that differ in figures alone, and in the test that their last words name, share a line.
-    """
-    about: dict[str, list[tuple[str, str]]] = {}
-    for workload, text in lines:
-        about.setdefault(re.sub(r" [\d.]+ ", " 0 ", text.rpartition(": ")[0]), []).append((workload, text))
-    found = []
-    for those in about.values():
-        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
-        found.append(f"{those[0][0]}{more}: {those[0][1]}")
-    return capped(found, most, "remark")
-
-
-def capped(lines: Sequence[str], most: int, what: str) -> list[str]:
-    """As many of them, then how many more there are."""
-    if len(lines) <= most + 1:
-        return list(lines)
-    more = " more" if most else ""
-    return [*lines[:most], f"{'and ' if most else ''}{numbered(len(lines) - most, what)}{more} (-v lists all)"]
-
-
 def shortened(text: str, width: int) -> str:
     """At most so many columns: the middle of a long name goes."""
     if columns(text) <= width:
         return text
-    most = min(width, len(text) - 1)
-    while columns(short := _without_middle(text, most)) > width:
-        most -= 1
+    kept = min(width, len(text)) - 1
+    while columns(short := _without_middle(text, kept)) > width:
+        kept -= 1
     return short
 
 
-def _without_middle(text: str, most: int) -> str:
-    """So many characters of it."""
-    if most <= 1:
-        return text[:most]
-    tail = (most - 1) // 2
-    return text[: most - 1 - tail] + ELLIPSIS + (text[-tail:] if tail else "")
+def _without_middle(text: str, kept: int) -> str:
+    """So many characters of it, and the mark of a gap."""
+    tail = kept // 2
+    return text[: kept - tail] + ELLIPSIS + (text[-tail:] if tail else "")

@@ -1,8 +1,4 @@
-"""Remarks at the end of a run, each said once.
-
-Baselines that the code beats, counters, renamed workloads, and causes that
-advice sees in kernels that changed and did not fail.
-"""
+"""Remarks at the end of a run, each said once, and what to do next."""
 
 from __future__ import annotations
 
@@ -11,25 +7,47 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.options import Options
-from pytest_gpuperf.report.message import gain_words
-from pytest_gpuperf.report.order import deduplicated
+from pytest_gpuperf.options import UPDATE_MODES, Options
+from pytest_gpuperf.report.document import Row
+from pytest_gpuperf.report.order import counted
+from pytest_gpuperf.results import Results
 
-NAMED = 3
-"""Workloads that a line names of many."""
 STALE = "the baseline is stale: accept the gain with {accept}, or a later loss of as much goes unseen"
 """``{accept}`` is an ``accepting_command``."""
+WITHOUT_CUPTI = (
+    "CUPTI cannot be used here (gpuperf doctor says why): CUDA {timer} take the times. Changes of kernels shorter than "
+    "20 us are harder to see, and the time of a callable is not divided among its kernels"
+)
+
+
+def run_remarks(results: Results, outcome: Outcome, options: Options) -> list[str]:
+    """Remarks on the run as a whole, besides tables and single verdicts."""
+    evidence = [one for one in results.evidence if one.workloads]
+    lines = []
+    if not (options.update or options.strict or options.against):
+        lines += stale_lines(evidence, options.repeated)
+    lines += [*_no_gpu(evidence, gates=options.gates), *_slower_timer(evidence, options)]
+    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
+
+
+def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """GPUs and timers that the times come from."""
+    sessions = {one.session.uuid: one.session for one in evidence if one.session is not None}
+    return [
+        f"{s.gpu} {s.uuid[:8]}, driver {s.driver}, {s.toolchain}, timer {s.timer} "
+        f"(tick {s.tick_ns:g} ns, overhead {s.overhead_ns:.0f} ns)"
+        for s in sessions.values()
+    ]
 
 
 def stale_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) -> list[str]:
     """One line for all workloads that are nothing but better than their record; none if there are none."""
-    works = [work for one in evidence for work in one.workloads]
     gains = [
         judgement
-        for work in works
+        for one in evidence
+        for work in one.workloads
         if not any(judgement.verdict.is_regression for judgement in work.judgements)
         for judgement in work.judgements
         if judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
@@ -37,7 +55,49 @@ def stale_lines(evidence: Iterable[TestEvidence], repeated: Sequence[str] = ()) 
     if not gains:
         return []
     those = numbered(len({judgement.key for judgement in gains}), "workload", "is", "are")
-    return [f"{those} FASTER or BETTER than on record: {STALE.format(accept=accepting_command(gains, repeated))}"]
+    return [f"{those} FASTER or BETTER than the baseline: {STALE.format(accept=accepting_command(gains, repeated))}"]
+
+
+def _no_gpu(evidence: Iterable[TestEvidence], *, gates: bool) -> list[str]:
+    """The evidence that a run without a GPU leaves out, and why there is no GPU."""
+    stopped = next((one for one in evidence if one.status == "static only"), None)
+    if stopped is None:
+        return []
+    why = stopped.reason.partition(";")[0].partition(" (")[0]
+    if not gates:
+        return [f"counters need a GPU: {why}"]
+    has_code = [bool(work.static) for one in evidence for work in one.workloads]
+    judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
+    if not all(has_code):
+        judged += f", {numbered(has_code.count(False), 'callable', 'was', 'were')} not judged"
+    return [f"timing needs a GPU: {judged} ({why}; gpuperf doctor says more)"]
+
+
+def _slower_timer(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
+    """Losses where the timer is not the best one, and no option chose it."""
+    timers = {one.session.timer for one in evidence if one.session is not None} - {"cupti"}
+    if not timers or options.timer != "auto":
+        return []
+    return [WITHOUT_CUPTI.format(timer=" and ".join({"graph": "graphs"}.get(name, name) for name in sorted(timers)))]
+
+
+def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str]) -> list[str]:
+    """How many workloads passed by their counters, and the notes of collecting them."""
+    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
+    passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
+    return [
+        *([f"counters: {counted(one.verdict for one in judged)}"] if judged else []),
+        *(f"counters of {numbered(count, 'workload')}: {note}" for note, count in passing.items()),
+        *(f"counters: {note}" for note in notes),
+    ]
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def with_flags(command: str, repeated: Sequence[str]) -> str:
+    """The command with the flags that it needs to be about what this run judged."""
+    return " ".join((command, *map(shlex.quote, repeated)))
 
 
 def accepting_command(judged: Iterable[Judgement], repeated: Sequence[str], mode: str = "") -> str:
@@ -46,61 +106,66 @@ def accepting_command(judged: Iterable[Judgement], repeated: Sequence[str], mode
     return with_flags(f"pytest{ncu} --update-baselines{mode}", repeated)
 
 
-def with_flags(command: str, repeated: Sequence[str]) -> str:
-    """The command with the flags that it needs to be about what this run judged."""
-    return " ".join((command, *map(shlex.quote, repeated)))
+def update_line(
+    results: Results, rows: Iterable[Row], outcome: Outcome, options: Options, arguments: Sequence[str]
+) -> str:
+    """The number of baselines that an update wrote, and why it wrote no others; ``arguments`` are the run's paths."""
+    refused = [one for one in outcome.recorded if one.refused]
+    recorded = {one.key for one in outcome.recorded}
+    parts = [f"{numbered(len(outcome.recorded) - len(refused), 'baseline')} written"]
+    parts += [f"{len(refused)} refused"] if refused else []
+    new = sum(row.verdict is Verdict.NEW and row.evidence.key not in recorded for row in rows)
+    if new:
+        parts[-1] += (
+            f": {numbered(new, 'workload')} not recorded: a test that fails, or is expected to, records nothing"
+        )
+    elif not outcome.recorded:
+        parts[-1] += f": {_why_none(results, options, arguments)}"
+    return ", ".join(parts)
 
 
-def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """A line for each NEW workload that goes on for a record without a test; by its time, where that was taken."""
-    found: dict[Key, dict[str, str]] = {}
-    for one in evidence:
-        for judgement in one.judgements:
-            if judgement.renamed:
-                found.setdefault(judgement.key, {})[judgement.kind] = judgement.reason
-    return [f"{key}: NEW, {reasons.get('time') or next(iter(reasons.values()))}" for key, reasons in found.items()]
+def _why_none(results: Results, options: Options, arguments: Sequence[str]) -> str:
+    if not results.tests_run:
+        mode = next((word for word in arguments if word in UPDATE_MODES), "")
+        return f"no test ran{f' (the mode is written --update-baselines={mode})' if mode else ''}"
+    if not results.judgements:
+        return "every test with a workload failed"
+    failed = "; failed tests record nothing" if results.failures else ""
+    if options.update == "new" or all(one.verdict is Verdict.UNCHANGED for one in results.judgements):
+        return f"all are up to date{failed}"
+    command = with_flags("pytest --update-baselines NODEID", options.repeated)
+    return (
+        f"no change is proven here; to record a test all the same, name it on a machine with a GPU: {command}{failed}"
+    )
 
 
-def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str], options: Options) -> list[str]:
-    """How many workloads passed by their counters, which have none and why, and the notes of collecting them."""
-    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
-    verdicts = Counter(judgement.verdict for judgement in judged)
-    lines = ["counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items())] if judged else []
-    if verdicts[Verdict.NEW] and not options.update:
-        those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
-        command = with_flags("pytest --update-baselines=new --gpuperf-ncu", options.repeated)
-        lines.append(f"{those} no counters on record: record them with {command} and commit the files")
-    reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
-    lines += [f"{numbered(count, 'workload', 'has', 'have')} no counters: {why}" for why, count in reasons.items()]
-    passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
-    lines += [f"counters of {numbered(count, 'workload')}: {note}" for note, count in passing.items()]
-    return [*lines, *(f"counters: {note}" for note in notes)]
+def next_steps(rows: Iterable[Row], options: Options) -> list[str]:
+    """The next steps of a reader of a run; nothing where every workload passes."""
+    judged = [one for row in rows for one in row.evidence.judgements]
+    red = [one for one in judged if one.verdict.is_regression]
+    new = [one for one in judged if one.verdict is Verdict.NEW and not one.renamed]
+    steps = []
+    if red:
+        accept = f"; accept an intended change: {accepting_command(red, options.repeated)}"
+        why = f"gpuperf explain {shlex.quote(red[0].key.node_id)}"
+        steps.append(f"next: see why: {why}; fix it, and run {_again(options)}{'' if options.against else accept}")
+    elif any(one.is_undecided for one in judged):
+        steps.append(
+            f"next: give undecided workloads more time: {_again(options)} --gpuperf-budget=4; where many stay "
+            "undecided, the machine is too noisy: gpuperf doctor"
+        )
+    if new:
+        those = numbered(len({one.key for one in new}), "new workload")
+        record = f"next: record {those}: {accepting_command(new, options.repeated, '=new')}, and commit the files"
+        steps.append(f"{those} without a counterpart in {options.against}" if options.against else record)
+    return steps
 
 
-LEAST_GAIN = 0.1
-"""A cause that would gain less is left to ``gpuperf explain``: by the machine code alone, gains are estimates."""
-
-
-def hints(evidence: Iterable[TestEvidence], *, most: int | None = None) -> list[str]:
-    """One line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing.
-
-    ``most`` lines at most, equal ones once; None for all.
-    """
-    works = [work for test in evidence for work in test.workloads]
-    if most is None:
-        return [f"{work.key}: {line}" for work in works for line in hints_of(work)]
-    return deduplicated([(str(work.key), line) for work in works for line in hints_of(work)], most)
-
-
-def hints_of(work: WorkloadEvidence) -> list[str]:
-    """Hints of one workload."""
-    verdicts = {judgement.verdict for judgement in work.judgements}
-    if any(verdict.is_regression for verdict in verdicts):
-        return []
-    result = "its verdict is open" if Verdict.INCONCLUSIVE in verdicts else "nothing that gates got worse"
-    return [
-        f"the machine code changed, and {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
-        f"gpuperf explain {shlex.quote(work.key.node_id)}"
-        for one in work.advice
-        if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
-    ]
+def _again(options: Options) -> str:
+    """The command that judges failed tests as this run did: by counters too, and against the same revision."""
+    words = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
+    if options.ncu:
+        words.append(f"--gpuperf-ncu={','.join(options.ncu)}")
+    if options.against:
+        words.append(f"--gpuperf-against={options.against}")
+    return f"{with_flags(shlex.join(words), options.repeated)} --lf"

@@ -13,7 +13,7 @@ from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
-from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report import remarks, terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
@@ -96,8 +96,8 @@ def _report(session: pytest.Session, run: Run) -> None:
     document = document_of(
         evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
         exit_status=int(session.exitstatus), problems=outcome.errors,
-        warnings=terminal.run_remarks(run.results, outcome, options),
-        machines=terminal.machine_lines(evidence), commit=commit_of(root, options.baselines),
+        warnings=remarks.run_remarks(run.results, outcome, options),
+        machines=remarks.machine_lines(evidence), commit=commit_of(root, options.baselines),
         branch=branch_of(root),
     )  # fmt: skip
     written, unwritten = write_reports(document, options.reports)

@@ -166,7 +166,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     run, test = stash.run_of(item.config), stash.record_of(item)
     _settle_pending(item, run, test, cut_short=True)
     if run.options.active:
-        report.gpuperf = msgspec.json.encode(evidence_of(run, test, item)).decode()  # type: ignore[attr-defined]
+        report.gpuperf = msgspec.json.encode(evidence_of(run, test)).decode()  # type: ignore[attr-defined]
     if test.status == "static only" and not hasattr(report, "wasxfail"):
         report.gpuperf_status = test.status  # type: ignore[attr-defined]
         item.user_properties.append(("gpuperf.status", test.status))
@@ -194,15 +194,12 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
         report.sections.append(("gpuperf", text))
 
 
-def evidence_of(run: Run, test: TestRecord, item: pytest.Item) -> TestEvidence:
+def evidence_of(run: Run, test: TestRecord) -> TestEvidence:
     """What this test found, as it travels."""
-    callspec = getattr(item, "callspec", None)
-    params = callspec.params if callspec is not None else {}
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
         workloads=tuple(test.workloads.values()), whole=test.whole,
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
-        parameters={name: str(value) for name, value in params.items() if isinstance(value, int | float | str)},
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
         return found

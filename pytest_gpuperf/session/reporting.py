@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
@@ -94,17 +94,14 @@ class Reporting:
         """The run's own summary, then those of plugins that look at all reports: ``--durations``, coverage."""
         groups = self.messages.groups
         if groups:
-            groups.give_back()
-            if groups.unshown and self.config.getoption("tbstyle") != "no":
-                more = numbered(groups.unshown, "more failure", "is", "are")
-                terminalreporter.write_line(f"{more} not shown (-v shows all)")
+            groups.leave(groups.failed)
         if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
             for line in error_lines(groups.named, self.options.reports, self.config.rootpath) if groups else ():
                 terminalreporter.write_line(line)
         yield
         if groups:
-            groups.for_short_summary()
+            groups.leave(groups.named)
 
 
 class Messages:
@@ -116,8 +113,8 @@ class Messages:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
         self.groups = RedGroups(terminalreporter)
-        self.groups.for_messages()
+        self.groups.leave(self.groups.named)
         try:
             return (yield)
         finally:
-            self.groups.give_back()
+            self.groups.leave(self.groups.failed)

@@ -104,7 +104,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkey
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(
-        ["*1 workload has no counterpart in HEAD", "GONE, only in *: test_suite.py::test_other"]
+        ["GONE, only in *: test_suite.py::test_other", "1 new workload without a counterpart in HEAD"]
     )
 
 

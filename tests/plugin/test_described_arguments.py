@@ -62,4 +62,4 @@ def test_changed_code_is_paired_on_the_same_opaque_arguments(recorded: Suite) ->
     recorded.edit("work.cu", "map.opaque[i & 15]", "map.opaque[i & 15] * 3")
     result = recorded.run("--gpuperf")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["work  SLOWER  on simulated-gpu*paired*", "*slower, in two processes*"])
+    result.stdout.fnmatch_lines(["work  SLOWER  on simulated-gpu*", "*paired*", "*slower, in two processes*"])

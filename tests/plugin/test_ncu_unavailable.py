@@ -24,9 +24,8 @@ def test_the_reason_and_the_remedy_are_told_once_and_the_rest_goes_on(ncu_suite,
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     assert result.ret == 0
-    lines = [line for line in result.stdout.lines if line.startswith("3 workloads have no counters: ")]
+    lines = [line for line in result.stdout.lines if line.startswith("    ") and reason in line]
     assert len(lines) == 1
-    assert reason in lines[0]
     assert remedy in lines[0]
     result.stdout.fnmatch_lines([f"gpuperf: no counters: {reason}*".replace("[", "[[]"), "counters: 3 NOT-MEASURED"])
     assert "UNCHANGED" in result.stdout.str()
@@ -45,7 +44,9 @@ def test_no_ncu_is_told(ncu_suite, monkeypatch):
     monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["3 workloads have no counters: ncu is neither on PATH*install Nsight Compute*"])
+    result.stdout.fnmatch_lines(
+        ["*and 2 workloads more like it: work  NOT-MEASURED*", "    ncu is neither on PATH*install Nsight Compute*"]
+    )
 
 
 def test_an_old_ncu_is_told(ncu_suite, monkeypatch):
@@ -58,7 +59,7 @@ def test_an_old_ncu_is_told(ncu_suite, monkeypatch):
 def test_no_gpu_is_told(suite):
     result = suite.run("--gpuperf", "--gpuperf-ncu")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["counters: 3 NOT-MEASURED", "*workloads have no counters: *"])
+    result.stdout.fnmatch_lines(["*work  NOT-MEASURED  on * (counters)", "counters: 3 NOT-MEASURED"])
 
 
 def test_a_profiled_test_that_crashes_is_told_by_its_last_words(ncu_suite):
@@ -68,7 +69,7 @@ def test_a_profiled_test_that_crashes_is_told_by_its_last_words(ncu_suite):
     )  # fmt: skip
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*no counters: *(139)*"])
+    result.stdout.fnmatch_lines(["    *(139)*"])
 
 
 def test_a_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counters(ncu_suite):
@@ -78,7 +79,7 @@ def test_a_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_coun
     )  # fmt: skip
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["counters: 2 NEW, 1 NOT-MEASURED", "*the last lines of the profiled tests:", "*odd*"])
+    result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 2 NEW", "*the last lines of the profiled tests:", "*odd*"])
 
 
 def test_a_run_that_hangs_is_ended(ncu_suite, monkeypatch):
@@ -94,7 +95,7 @@ def test_a_report_that_cannot_be_read_is_told(ncu_suite):
     ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*no counters: the report of ncu *"])
+    result.stdout.fnmatch_lines(["    the report of ncu *"])
 
 
 def test_what_a_second_process_lacks_does_not_take_the_first_ones_counters(ncu_suite, monkeypatch):
@@ -102,9 +103,7 @@ def test_what_a_second_process_lacks_does_not_take_the_first_ones_counters(ncu_s
     monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        ["counters: 2 NEW, 1 NOT-MEASURED", "1 workload has no counters: another profiler holds *"]
-    )
+    result.stdout.fnmatch_lines(["    another profiler holds *", "counters: 1 NOT-MEASURED, 2 NEW"])
 
 
 def test_takes_that_an_update_cannot_have_do_not_cost_the_first(ncu_suite, monkeypatch):
@@ -118,17 +117,17 @@ def test_takes_that_an_update_cannot_have_do_not_cost_the_first(ncu_suite, monke
 def test_a_workload_without_a_kernel_has_no_counters(ncu_suite):
     ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
     result = ncu_suite.run("--gpuperf-ncu")
-    result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 3 NEW", "*no counters: ncu saw no kernel of it: *"])
+    result.stdout.fnmatch_lines(["    ncu saw no kernel of it: *", "counters: 1 NOT-MEASURED, 3 NEW"])
 
 
 def test_a_run_without_any_kernel_says_so(ncu_suite):
     ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
     result = ncu_suite.run("--gpuperf-ncu", "test_idle.py")
     assert result.ret == 10
-    result.stdout.fnmatch_lines(["*no counters: ncu saw no kernel of any workload; *"])
+    result.stdout.fnmatch_lines(["    ncu saw no kernel of any workload; *"])
 
 
 def test_a_set_of_which_nothing_exists_says_so(ncu_suite):
     result = ncu_suite.run("--gpuperf-ncu=smsp__misspelt.sum")
     assert result.ret == 10
-    result.stdout.fnmatch_lines(["*no counters: no metric is left to collect; *"])
+    result.stdout.fnmatch_lines(["    no metric is left to collect; *"])

@@ -109,7 +109,7 @@ def test_a_place_that_was_renamed_is_compared_with_what_it_was(project: Suite, p
     (project.path / "gpu/test_hog.py").write_text(hog_test(SPILL))
     assert_not_comparable(project)
     ended, said = status(project, place)  # a part of the tests does not know what is gone
-    assert (ended, "1 workload has no counterpart in HEAD" in said) == (0, True)
+    assert (ended, "1 new workload without a counterpart in HEAD" in said) == (0, True)
 
 
 def test_an_import_from_another_worktree_compares_nothing(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

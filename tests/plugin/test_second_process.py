@@ -128,7 +128,8 @@ def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines(
         [
-            r".*work  INCONCLUSIVE  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
+            r".*work  INCONCLUSIVE  on simulated-gpu \(time\) ",
+            r" .* paired, \d+\+\d+ blocks",
             r" +proven to be more than 0.5 % slower in one process and not in a second: x1.0[23]\d and x(1.0|0.9)\d+;",
         ]
     )

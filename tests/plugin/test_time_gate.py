@@ -6,7 +6,7 @@ from __future__ import annotations
 def test_unchanged_code_is_unchanged(recorded):
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
-    result.stdout.re_match_lines([r".*work +\S+ us +±\S+ % +\S+ GB/s.*UNCHANGED"])
+    result.stdout.re_match_lines([r".*work +\S+ us -> \S+ us ±\S+ % .* \S+ GB/s.*UNCHANGED"])
 
 
 def test_a_comment_leaves_it_unchanged(recorded):
@@ -25,10 +25,15 @@ def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     accept = (
         "the baseline is stale: accept the gain with pytest --update-baselines, or a later loss of as much goes unseen"
     )
-    result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than on record: {accept}"])
+    result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than the baseline: {accept}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", "-k", "1024")
     assert strict.ret == 1
-    strict.stdout.re_match_lines([r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*  paired, \d+ blocks$"])
+    strict.stdout.re_match_lines(
+        [
+            r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*us$",
+            r"    tolerance .*, paired, \d+ blocks, interval 95 % anytime$",
+        ]
+    )
     assert strict.stdout.str().count(accept) == 1
 
 
@@ -65,6 +70,6 @@ def test_verdicts_are_properties_in_junit(recorded):
 
 
 def test_what_is_lost_without_cupti_is_told_unless_another_timer_was_asked_for(recorded):
-    lost = "*so times are taken with CUDA graphs. What is lost: changes of kernels shorter than 20 us*"
+    lost = "*: CUDA graphs take the times. Changes of kernels shorter than 20 us are harder to see*"
     recorded.run("--gpuperf").stdout.fnmatch_lines([lost])
     recorded.run("--gpuperf", "--gpuperf-timer=graph").stdout.no_fnmatch_line(lost)

@@ -61,23 +61,10 @@ def test_a_planted_step_is_found_at_its_commit(history, monkeypatch, capsys):
     assert sum(" at " in line for line in out) == 2  # and nothing of the quiet one
 
 
-def test_a_history_is_drawn(history, tmp_path, monkeypatch, capsys):
-    root, names = history
-    monkeypatch.chdir(root)
-    file = tmp_path / "h.html"
-    assert main(["history", "tests", "--output", str(file)]) == 0
-    page = file.read_text()
-    assert page.count('<div class="plot"') == 3
-    assert f"at {names[PLANTED][:12]}" in page
-    assert "<b>quiet" not in page
-    assert "https://" not in page.replace("https://github.com/leeoniya/uPlot", "")
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["no_such_test.py"], "nothing on record of no_such_test.py"),
-        (["--output", "no/h.html"], "there is no folder no"),
         (["--baselines", "nowhere"], "there is no folder nowhere"),
     ],
 )  # fmt: skip

@@ -39,7 +39,7 @@ def outcomes(report: ModuleType) -> ModuleType:
 
 
 RUN = {
-    "gpu": "NVIDIA H200", "driver": "580.1", "cuda": "13.2", "toolchain": "nvrtc 13.0.88", "plugin": "0.1.0",
+    "gpu": "NVIDIA H200", "driver": "580.1", "toolchain": "nvrtc 13.0.88", "plugin": "0.1.0",
     "date": "2026-11-23", "peaks": {"copy_bandwidth": 4.2e12}, "source": "run",
 }  # fmt: skip
 

@@ -13,14 +13,12 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.diff import (
     CUT_OFF,
-    DiffRow,
-    ModuleDiff,
     diff_lines,
     diff_markdown,
     entries_of,
-    modules_of,
     names_of,
     remarks_of,
+    rows_of,
     run_words,
     summary_of,
 )  # fmt: skip
@@ -50,10 +48,9 @@ def diff_of(
     return EvidenceDiff(workloads, new, gone)
 
 
-def rows(diff: EvidenceDiff) -> list[DiffRow]:
-    """Of the only module."""
-    ((_, kernels),) = modules_of(entries_of(diff))
-    return [row for kernel in kernels for row in kernel.rows]
+def rows(diff: EvidenceDiff) -> list[tuple[str, str, str]]:
+    """Workloads, targets and figures."""
+    return [(row.workloads, row.targets, row.figures) for row in rows_of(entries_of(diff))]
 
 
 def test_an_equal_change_of_many_workloads_on_many_architectures_is_one_row() -> None:
@@ -61,26 +58,24 @@ def test_an_equal_change_of_many_workloads_on_many_architectures_is_one_row() ->
         changed(key(f"test_scale[{n}]"), archs=("sm_120", "sm_90"), changes=(REGISTERS, SPILLED)) for n in range(64)
     ]
     assert rows(diff_of(*many)) == [
-        DiffRow("64 workloads of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
+        ("64 workloads of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
     ]
 
 
 def test_distinct_changes_have_a_row_each() -> None:
     one, other = changed(key("test_a"), archs=("sm_90",)), changed(key("test_b"), archs=("sm_90",), changes=(SPILLED,))
-    assert [row.workloads for row in rows(diff_of(one, other))] == ["test_b [scale]", "test_a [scale]"]
+    assert [row[0] for row in rows(diff_of(one, other))] == ["test_b [scale]", "test_a [scale]"]
 
 
 def test_code_without_a_figure_that_differs_says_so() -> None:
-    assert (
-        rows(diff_of(changed(key(), archs=("sm_90",), changes=())))[0].figures
-        == "machine code changed, no figure of it"
-    )
+    ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=())))
+    assert figures == "machine code changed, no figure of it"
 
 
 def test_more_figures_than_a_row_has_room_for_are_counted() -> None:
     many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
-    (row,) = rows(diff_of(changed(key(), archs=("sm_90",), changes=many)))
-    assert row.figures.endswith("instructions: c7 1 -> 2, and 12 more")
+    ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=many)))
+    assert figures.endswith("instructions: c7 1 -> 2, and 12 more")
 
 
 def test_figures_of_a_run() -> None:
@@ -100,8 +95,8 @@ def test_the_worst_module_and_kernel_come_first() -> None:
         changed(key(module="test_b.py"), archs=("sm_90",), changes=(SPILLED,), kernel="spills"),
         changed(key(module="test_c.py"), slower, kernel="c"),
     )
-    shown = [(module.module, [one.kernel for one in module.kernels]) for module in modules_of(entries_of(diff))]
-    assert shown == [("test_c.py", ["c"]), ("test_b.py", ["spills", "neutral"]), ("test_a.py", ["a"])]
+    shown = [(row.module, row.kernel) for row in rows_of(entries_of(diff))]
+    assert shown == [("test_c.py", "c"), ("test_b.py", "spills"), ("test_b.py", "neutral"), ("test_a.py", "a")]
 
 
 def test_names_of_few_are_said_and_of_many_counted() -> None:
@@ -116,9 +111,9 @@ def test_new_gone_and_moved_workloads_are_listed() -> None:
     moved = changed(key("test_new"), was=key("test_old"))
     diff = diff_of(moved, new={key("test_came"): "scale"}, gone={key("test_went"): "scale"})
     assert rows(diff) == [
-        DiffRow("test_new [scale]", "", "moved from test_a.py::test_old"),
-        DiffRow("test_came [scale]", "", "new"),
-        DiffRow("test_went [scale]", "", "gone"),
+        ("test_new [scale]", "", "moved from test_a.py::test_old"),
+        ("test_came [scale]", "", "new"),
+        ("test_went [scale]", "", "gone"),
     ]
     assert summary_of(diff) == "1 workload new, 1 workload gone, 1 workload moved"
 
@@ -147,7 +142,7 @@ def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
         changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)),
         new={key("test_b"): "scale"},
     )
-    assert diff_lines(modules_of(entries_of(diff)), ["a remark"], summary_of(diff)) == [
+    assert diff_lines(rows_of(entries_of(diff)), ["a remark"], summary_of(diff)) == [
         "test_a.py",
         "  scale",
         "    test_scale[8] [scale] on sm_90: registers 40 -> 48",
@@ -169,7 +164,7 @@ def table_rows(text: str) -> list[str]:
 
 def test_markdown_has_a_table_for_each_module() -> None:
     diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
-    text = diff_markdown("Baselines of a -> b", modules_of(entries_of(diff)), ["a remark"], summary_of(diff))
+    text = diff_markdown("Baselines of a -> b", rows_of(entries_of(diff)), ["a remark"], summary_of(diff))
     assert text.splitlines()[:8] == [
         "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
     ]  # fmt: skip
@@ -187,7 +182,7 @@ def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figur
     one = changed(
         key(test, test), archs=("sm_90",), changes=(Change(what=figure, before=figure, after="x"),), kernel=kernel
     )
-    (row,) = table_rows(diff_markdown("t", modules_of(entries_of(diff_of(one))), [], "s"))
+    (row,) = table_rows(diff_markdown("t", rows_of(entries_of(diff_of(one))), [], "s"))
     inner = row.replace("\\\\", "")
     assert inner.count("|") - inner.count("\\|") == 5
     assert row.count("<") == row.count("<code>") + row.count("</code>") == 2
@@ -197,14 +192,13 @@ def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figur
 
 def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
     many = [changed(key(f"test_{n}", "w" * 150), archs=("sm_90",), kernel=f"k{n}") for n in range(2000)]
-    text = diff_markdown("t", modules_of(entries_of(diff_of(*many))), [], "s")
+    text = diff_markdown("t", rows_of(entries_of(diff_of(*many))), [], "s")
     assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
     assert text.endswith(f"|\n\n{CUT_OFF}\n")
 
 
 def test_names_of_any_length_are_shortened() -> None:
     one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
-    (module,) = modules_of(entries_of(diff_of(one)))
-    assert isinstance(module, ModuleDiff)
-    assert len(module.kernels[0].kernel) == 200
-    assert len(module.kernels[0].rows[0].workloads) <= 200
+    (row,) = rows_of(entries_of(diff_of(one)))
+    assert len(row.kernel) == 200
+    assert len(row.workloads) <= 200

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.report.failures import error_lines
-from pytest_gpuperf.report.history import Point, Series, as_history_page
 from pytest_gpuperf.report.markdown import escaped
 from pytest_gpuperf.report.terminal import Screen
 
@@ -112,12 +110,3 @@ def test_an_annotation_names_its_file_from_the_top_of_the_checkout(
 
 def test_cells_of_markdown_are_one_line() -> None:
     assert harmless(escaped("a\n::error::b\x1b")) == r"a ::error::b\x1b"
-
-
-def test_pages_of_curves_show_what_would_turn_the_reading_order() -> None:
-    series = Series(
-        Key("test_k.py", "test_a\u202e", "w"), "sm_90", "registers", (Point("3f9a", "2026-11-01", "s", 40.0),)
-    )
-    shown = as_history_page([series]).partition("<script")[0]
-    assert "\u202e" not in shown
-    assert "\\u202e" in shown

@@ -36,11 +36,9 @@ def test_many_alike_are_one_message_and_all_are_counted_in_the_end() -> None:
     reports = [failed(f"test_a[{n}]", "stack", worse=1 + n / 100) for n in range(64)]
     own = failed("test_own")
     found, stats = groups(*reports, own)
-    found.for_messages()
+    found.leave(found.named)
     assert names(stats) == ["test_own", "test_a[63] and 63 more like it"]
-    found.for_short_summary()
-    assert names(stats) == ["test_own", "test_a[63] and 63 more like it"]
-    found.give_back()
+    found.leave(found.failed)
     assert stats["failed"] == [*reports, own]
     assert reports[63].location[2] == "test_a[63]"
 
@@ -50,41 +48,18 @@ def test_few_failures_and_verbose_runs_are_left_to_pytest() -> None:
     many = [failed(f"test_a[{n}]", "stack") for n in range(64)]
     for reports, verbosity in ((few, 0), (many, 1)):
         found, stats = groups(*reports, verbosity=verbosity)
-        found.for_messages()
+        found.leave(found.named)
         assert stats["failed"] == reports
-
-
-def test_many_failures_have_two_messages_and_the_rest_is_named() -> None:
-    reports = [failed(f"test_{kind}[{n}]", str(kind), lines=20) for kind in range(12) for n in range(2)]
-    found, stats = groups(*reports)
-    found.for_messages()
-    assert len(stats["failed"]) == 2
-    assert found.unshown == 20
-    found.for_short_summary()
-    assert len(stats["failed"]) == len(found.named) == 12
 
 
 def test_every_kind_of_error_is_named_beside_what_the_gate_found() -> None:
     errors = [failed(f"test_error[{n}]", f"CompileError: {n % 13}", error=True) for n in range(26)]
     judged = [failed(f"test_{kind}", str(kind), worse=2.0) for kind in range(11)]
     found, stats = groups(*errors, *judged)
-    found.for_short_summary()
+    found.leave(found.named)
     named = names(stats)
     assert [name for name in named if "error" in name] == [f"test_error[{n}] and 1 more like it" for n in range(13)]
     assert len(named) == 13 + 11
-
-
-def test_nothing_is_left_out_of_what_has_room() -> None:
-    found, _ = groups(*(failed(f"test_a[{n}]", "stack") for n in range(64)))
-    found.for_messages()
-    assert found.unshown == 0
-
-
-def test_five_that_differ_are_all_shown() -> None:
-    reports = [failed(f"test_{kind}", str(kind), lines=20) for kind in range(5)]
-    found, stats = groups(*reports)
-    found.for_messages()
-    assert sorted(names(stats)) == [f"test_{kind}" for kind in range(5)]
 
 
 def judged(name: str = "w", before: float = 1, after: float = 2, what: str = "stack frame") -> Judgement:

@@ -113,8 +113,8 @@ def test_what_is_left_of_a_comment_cut_off_is_of_use(names: tuple[str, ...]) -> 
     head = as_markdown(a_red_run(names, times=2))[:3000]
     assert f"## gpuperf: {2 * len(names)} SLOWER, 1 UNCHANGED" in head
     worst = 51.2 * (1.5 + (len(names) - 1) / 100)
-    assert re.search(rf"\| 51\.2 us → {worst:.3g} us \|", head)
-    assert "stack frame 0 → 256 bytes" in head
+    assert re.search(rf"\| 51\.2 us -&gt; {worst:.3g} us \|", head)
+    assert "stack frame 0 -&gt; 256 bytes" in head
     assert "cause: instruction growth" in head
 
 

@@ -8,11 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise.causes import BY_KEY
+from pytest_gpuperf.formatting import time_basis, time_step
 from pytest_gpuperf.judge.static_verdict import missing_static
-from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.message import NO_CAUSE, SCREEN_ROWS, WIDTH, rows, workload_lines
+from pytest_gpuperf.report.message import (
+    NO_CAUSE,
+    SCREEN_ROWS,
+    WIDTH,
+    advice_lines,
+    gain_words,
+    rows,
+    state_line,
+    workload_lines,
+    wrapped,
+)
 from pytest_gpuperf.session.exit_policy import failure_message
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
@@ -139,3 +150,73 @@ def test_each_remedy_is_said_once() -> None:
         for number in range(3)
     ]  # fmt: skip
     assert failure_message(new).count("no baseline yet: record one") == 1
+
+
+# --- causes and figures ----------------------------------------------------------------------------
+
+FIGURE = Change(what="sectors per global request", before=4, after=32, direction="worse")
+
+
+def test_cause_has_evidence_gain_remedy_and_example() -> None:
+    one = Advice(cause="uncoalesced access", evidence=(FIGURE,), gain=0.56, arch="sm_90", counted=True)
+    text = " ".join(" ".join(advice_lines([one])).split())
+    cause = BY_KEY["uncoalesced access"]
+    assert text == (
+        f"cause: {cause.key}: {cause.says} sectors per global request 4 -> 32; gain about 56 %, by the counters "
+        f"-> {cause.remedy} example: {cause.family} (gpuperf examples)"
+    )
+    by_code = msgspec.structs.replace(one, counted=False)
+    assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
+
+
+def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
+    keys = list(BY_KEY)
+    several = [Advice(cause=key, evidence=(), gain=gain) for key, gain in zip(keys, (0.4, 0.2, 0.05), strict=False)]
+    gates = Advice(cause=keys[3], evidence=(), gain=0.001, gates=True)
+    for advised, most, shown in (
+        (several, 4, 2), (several, 1, 1), ([], 4, 0), ([gates, *several], 4, 3),
+        ([Advice(cause="of another version", evidence=(), gain=1.0)], 4, 0),
+    ):  # fmt: skip
+        assert sum("cause:" in line for line in advice_lines(advised, most)) == shown
+
+
+def test_gains_and_states_in_words() -> None:
+    for gain, words in ((0.0, "small"), (0.005, "small"), (0.006, "about 1 %")):
+        assert gain_words(Advice(cause="stack", evidence=(), gain=gain)) == f"gain {words}, by the machine code"
+    full = State(bound="latency", why="SM 20% and memory 31%", roofline=0.31, missing="counters would tell")
+    assert state_line(full) == "latency bound: SM 20% and memory 31% (counters would tell)"
+    bare = State(bound="memory", why="87 % of the copy bandwidth")
+    assert state_line(bare) == "memory bound: 87 % of the copy bandwidth"
+
+
+def test_lines_break_within_the_width_and_not_before_a_percent_sign() -> None:
+    lines = wrapped("word " * 17 + "abc 62 %, and more of it", 8)
+    assert all(len(line) <= WIDTH for line in lines)
+    assert any("62 %" in line for line in lines)
+    assert "\N{NO-BREAK SPACE}" not in "".join(lines)
+
+
+PAIRED = TimeFigures(
+    before_ns=51_200.0, after_ns=52_275.0, ratio=1.021, interval=(1.018, 1.024), tolerance=0.005, method="paired",
+    blocks=23, confirm_blocks=10, log_e=13.4588, log_e_needed=13.1224,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figures", "step", "basis"),
+    [
+        (PAIRED, "x1.021 [1.018, 1.024]  51.2 us -> 52.3 us",
+         "tolerance 0.5 %, paired, 23+10 blocks, E=7.0e5 (need 5.0e5), interval 95 % anytime"),
+        (TimeFigures(ratio=1.03, blocks=1), "x1.030", "paired, 1 block"),
+        (TimeFigures(before_ns=51_200.0, after_ns=52_736.0, ratio=1.03, tolerance=0.005, method="record"),
+         "x1.030  51.2 us -> 52.7 us", "tolerance 0.5 %, against the recorded time"),
+        (TimeFigures(method="identity"), "", "equal machine code"),
+    ],
+)  # fmt: skip
+def test_time_is_a_step_and_its_basis(figures: TimeFigures, step: str, basis: str) -> None:
+    assert (time_step(figures), time_basis(figures)) == (step, basis)
+
+
+def test_slower_message_fits_the_screen() -> None:
+    judged = msgspec.structs.replace(slower(), time=PAIRED)
+    assert max(map(len, workload_lines([judged], ()))) <= WIDTH

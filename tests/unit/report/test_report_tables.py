@@ -1,74 +1,95 @@
-"""Tables: the cell of a verdict where architectures differ, and what a narrow table of times leaves out."""
+"""Tables on a terminal: folded where they are long, cut where it is narrow, never without a word."""
 
 from __future__ import annotations
 
 import pytest
+from record_samples import static_of
 
 from pytest_gpuperf.formatting import columns
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.order import MARKUP, shortened, worst
-from pytest_gpuperf.report.tables import Table, table_of, time_view
+from pytest_gpuperf.report.document import rows_of
+from pytest_gpuperf.report.order import MARKUP, counted, function_of, shortened, worst
+from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 
 
-def cell(*verdicts: Verdict) -> str:
-    key = Key(module="a", test="b", workload="c")
-    found = worst([Judgement(key=key, target="sm_90", kind="static", verdict=one) for one in verdicts], "static")
-    assert found is not None
-    return found.value
+def case(test: str, *verdicts: Verdict) -> TestEvidence:
+    works = []
+    for number, verdict in enumerate(verdicts):
+        key = Key("test_k.py", test, f"w{number}")
+        judged = Judgement(key=key, target="sm_90", kind="static", verdict=verdict)
+        works.append(WorkloadEvidence(key=key, judgements=(judged,), static={"sm_90": static_of(registers=40)}))
+    return TestEvidence(module="test_k.py", test=test, workloads=tuple(works))
 
 
-@pytest.mark.parametrize("other", [one for one in Verdict if one is not Verdict.UNCHANGED])
-def test_what_changed_on_one_architecture_is_not_shown_as_unchanged(other: Verdict) -> None:
-    assert cell(Verdict.UNCHANGED, other, Verdict.UNCHANGED) == other.value
+def lines_of(*tests: TestEvidence, whole: bool = False) -> list[str]:
+    """Below the heads."""
+    table = static_table(rows_of(tests), whole=whole)
+    return [" ".join(line.text.split()).replace("40 / 0 / 50% ", "") for line in table.lines()[1:]] if table else []
 
 
-def test_what_is_unchanged_everywhere_is_shown_as_such() -> None:
-    assert cell(Verdict.UNCHANGED, Verdict.UNCHANGED) == "UNCHANGED"
+PASSING = [case(f"test_fine{number}", Verdict.SAME, Verdict.UNCHANGED) for number in range(8)]
 
 
-def test_every_verdict_has_its_place() -> None:
+def test_long_table_is_folded_with_the_worst_function_first() -> None:
+    mixed = [case(f"test_scale[{size}]", Verdict.UNCHANGED if size else Verdict.NEW) for size in range(64)]
+    bad = [case(f"test_bad[{size}]", Verdict.WORSE) for size in range(3)]
+    assert lines_of(*mixed, *bad, *PASSING) == [
+        "test_k.py::test_bad[…] 3 workloads WORSE",
+        "test_k.py::test_scale[0] [w0] NEW",
+    ]
+    assert lines_of(*PASSING) == []
+    many = case("test_many", *[Verdict.WORSE] * 6, Verdict.SAME)
+    assert lines_of(many, *PASSING) == ["test_k.py::test_many 6 workloads WORSE"]
+    several = [case(f"test_{name}", Verdict.WORSE) for name in "abcdefgh"]
+    assert lines_of(*several, *PASSING)[-1] == "and 2 workloads more; -v lists every one"
+
+
+def test_short_table_lists_every_workload_below_its_test() -> None:
+    tests = [case("test_a", Verdict.SAME), case("test_b", Verdict.SAME, Verdict.WORSE)]
+    assert lines_of(*tests) == ["test_k.py::test_b", "w1 WORSE", "w0 SAME", "test_k.py::test_a", "w0 SAME"]
+    assert len(lines_of(*PASSING, whole=True)) == 24
+
+
+def test_function_is_a_test_without_its_parameters() -> None:
+    assert function_of(Key("test_k.py", "TestX::test_copy[a::b[c]]", "w")) == "test_k.py::TestX::test_copy"
+
+
+def test_verdicts_are_counted_the_worst_first() -> None:
+    verdicts = [Verdict.UNCHANGED, None, Verdict.WORSE, Verdict.UNCHANGED]
+    assert counted(verdicts) == "1 WORSE, 2 UNCHANGED, 1 not judged"
     assert {*MARKUP} == set(Verdict)
 
 
-def timed(figures: TimeFigures) -> list[TestEvidence]:
-    """Evidence of one slower workload."""
+@pytest.mark.parametrize("other", [one for one in Verdict if one is not Verdict.UNCHANGED])
+def test_change_on_one_architecture_is_not_unchanged(other: Verdict) -> None:
+    key = Key(module="a", test="b", workload="c")
+    verdicts = (Verdict.UNCHANGED, other, Verdict.UNCHANGED)
+    assert worst([Judgement(key=key, target="sm_90", kind="static", verdict=one) for one in verdicts]) is other
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, None])
+def test_table_fits_the_terminal_and_names_the_columns_that_do_not(width: int | None) -> None:
+    table = Table("registers", "sm_80", "sm_90", "sm_120", "verdict")
+    table.row("test_module.py::test_with_a_very_long_name_indeed[" + "x" * 100 + "]")
+    table.row("a workload of which somebody gave a long name to", *["120 / 2048 / 100%"] * 3, "WORSE")
+    head, *_, last = [line.text for line in table.lines(width)]
+    missing = [name for name in ("sm_80", "sm_90", "sm_120") if name not in head]
+    assert len(missing) == {60: 2, 80: 1, 100: 0, None: 0}[width]
+    assert last == f"(no room for: {', '.join(missing)})" if missing else last.endswith("WORSE")
+    if width is not None:
+        assert max(len(line.text) for line in table.lines(width)) <= width
+
+
+def test_time_stands_beside_its_ratio_where_there_is_room() -> None:
     key = Key(module="tests/test_scale.py", test="test_scale[1048576-float32]", workload="scale")
+    figures = TimeFigures(before_ns=51_200.0, after_ns=52_300.0, ratio=1.0215, interval=(1.018, 1.025), tolerance=0.005)
     judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=Verdict.SLOWER, time=figures)
-    return [
-        TestEvidence(
-            module=key.module, test=key.test, workloads=(WorkloadEvidence(key=key, judgements=(judged,)),)
-        )
-    ]  # fmt: skip
-
-
-STEP = TimeFigures(before_ns=51_200.0, after_ns=52_300.0, ratio=1.0215, interval=(1.018, 1.025), tolerance=0.005)
-
-
-def both(figures: TimeFigures) -> list[Table]:
-    """The table of one workload, and of so many that they are folded."""
-    tables = [table_of(time_view(timed(figures)), timed(figures) * number) for number in (1, 20)]
-    return [table for table in tables if table is not None]
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_times_before_and_after_stand_beside_the_ratio_where_there_is_room(place: int) -> None:
-    table = both(STEP)[place]
-    for width in (None, 140):
-        head, *rows = [line.text for line in table.lines(width)]
-        assert "before -> after" in head
-        assert "51.2 us -> 52.3 us  x1.022 [1.018, 1.025]" in rows[-1]
-    for width in (80, 60):
-        lines = [line.text for line in table.lines(width)]
-        assert max(map(len, lines)) <= width
-        assert ("before" in lines[0]) == (width == 80)
-        assert lines[-1].endswith("x1.022 [1.018, 1.025]   SLOWER")
-
-
-def test_without_a_time_before_there_is_no_column_of_it() -> None:
-    for table in both(TimeFigures(after_ns=52_300.0)):
-        assert "before" not in table.lines()[0].text
+    work = WorkloadEvidence(key=key, judgements=(judged,))
+    table = time_table(rows_of([TestEvidence(module=key.module, test=key.test, workloads=(work,))]))
+    assert table is not None
+    assert table.lines(80)[-1].text.endswith("51.2 us -> 52.3 us  x1.022 [1.018, 1.025]  SLOWER")
 
 
 @pytest.mark.parametrize(
@@ -76,17 +97,31 @@ def test_without_a_time_before_there_is_no_column_of_it() -> None:
     [("plain", 5), ("\u884c\u5217", 4), ("\U0001f680go", 4), ("e\u0301", 1), ("\x1b[31m", 8)],
 )
 def test_figures_stand_in_one_column_whatever_letters_the_names_have(name: str, takes: int) -> None:
-    table = Table("names", "value")
-    table.row("a longer name", "1.5")
-    table.row(name, "20.25")
+    table = Table("names", "value", "verdict")
+    table.row("a longer name", "1.5", "SAME")
+    table.row(name, "20.25", "SAME")
     _, first, second = (line.text for line in table.lines())
-    assert first == "a longer name    1.5"
-    assert second.endswith(" " * (13 - takes + 2) + "20.25")
-    assert not second.endswith(" " * (13 - takes + 3) + "20.25")
+    assert first == "a longer name    1.5  SAME"
+    assert second.endswith(" " * (13 - takes + 2) + "20.25  SAME")
+    assert not second.endswith(" " * (13 - takes + 3) + "20.25  SAME")
 
 
-@pytest.mark.parametrize("width", range(1, 12))
-def test_a_name_of_wide_letters_is_shortened_to_its_columns(width: int) -> None:
-    found = shortened("\u884c\u5217\u884c\u5217\u884c\u5217", width)
+@pytest.mark.parametrize("name", ["test_transpose[padded-32x32]", "\u884c\u5217" * 3])
+@pytest.mark.parametrize("width", [1, 2, 5, 10, 60])
+def test_long_name_loses_its_middle(name: str, width: int) -> None:
+    found = shortened(name, width)
     assert columns(found) <= width
-    assert columns(found) >= width - 2
+    assert found == name or width < 4 or ("…" in found and name.startswith(found.partition("…")[0]))
+
+
+def test_update_folds_equal_changes_of_a_function() -> None:
+    recorded = [
+        Recorded(Key("test_a.py", f"test_a[{size}]", "copy"), "sm_90", static_of(registers=32),
+                 static_of(registers=registers, code="d1" * 32))
+        for size, registers in enumerate((40, 48) * 8)
+    ]  # fmt: skip
+    table = update_table(recorded)
+    assert table is not None
+    rows = [line.text for line in table.lines()[1:]]
+    assert [row.split("  ")[-1].strip() for row in rows] == ["registers 32 -> 40", "registers 32 -> 48"]
+    assert all(row.startswith("test_a.py::test_a[\u2026]  8 workloads  ") for row in rows)

@@ -15,7 +15,7 @@ from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, Revision
 from pytest_gpuperf.process import last_run
-from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report import remarks, terminal
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED, NOTHING = 0, 1, 2, 5, 10
@@ -188,7 +188,7 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
     assert (document.exit_status, document.problems, document.plugin) == (NOTHING, [outcome.nothing], __version__)
-    assert document.warnings == terminal.run_remarks(run.worker.results, outcome, run.options)
+    assert document.warnings == remarks.run_remarks(run.worker.results, outcome, run.options)
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
