@@ -116,8 +116,6 @@ def _with_carries(step: Step, total: Value, width: int) -> Values:
 
 def _multiply_add(step: Step, numbers: Values, predicates: Values) -> Values:
     """IMAD in all its forms: a product plus a number."""
-    if "MOV" in step.modifiers:
-        return (numbers[2],)
     read = _reader(step)
     given = (*numbers[:3], *(predicates[:1] if "X" in step.modifiers else ()))
     if "WIDE" in step.modifiers:

@@ -132,8 +132,6 @@ def _width(base: str, modifiers: frozenset[str]) -> int:
     """Registers that a result takes."""
     if "128" in modifiers or base == "HMMA":
         return 4
-    if base in ("I2F", "F2F") and "F64" in modifiers and "F32" not in modifiers:
-        return 2
     wide = modifiers & {"64", "WIDE"} or base.startswith("D") or base == "CS2R"
     return 2 if wide and "32" not in modifiers else 1
 
