@@ -1,7 +1,7 @@
 """The recording rules: the old records of a file and new evidence in, new records out.  Pure.
 
-Static evidence replaces what its toolchain had.  Time evidence of the same execution, timer and cache mode joins the
-earlier rounds, the last five sessions of each workload being kept; anything else replaces them.
+Static evidence replaces what its toolchain had, and a time the one before it.  Counters of the same execution, and
+figures beside the time, stay where the new recording has none.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.records import Place, Records
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, updated
-
-KEPT_SESSIONS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Update:
 
 
 def merged(old: Records, new: Records, removed: Collection[Key] = ()) -> Records:
-    """The records of one target and module after an update.  Raises ``BaselineError``."""
+    """The records of one target and module after an update."""
     records = {place: record for place, record in old.items() if place[0] not in removed}
     for place, record in new.items():
         records[place] = record if isinstance(record, StaticRecord) else _joined(records.get(place), record)
@@ -58,19 +55,11 @@ def merged(old: Records, new: Records, removed: Collection[Key] = ()) -> Records
 
 
 def _joined(old: TimeRecord | None, new: TimeRecord) -> TimeRecord:
-    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
-    rounds, counts = new.rounds, Counts.of(new)
-    sessions = {one.id: one for one in new.sessions}
-    if not {one.session for one in rounds} <= sessions.keys():
-        raise BaselineError(f"{new.kernel}: the update lacks the session of a round")
+    """The new record with what it lacks: figures beside the time and, if both ran the same thing alike, counters."""
+    counts = Counts.of(new)
     if old is not None and new.identity.same_execution(old.identity) and old.cache == new.cache:
         counts = replaced(Counts.of(old), counts)
-        if old.timer == new.timer:
-            rounds = (*(one for one in old.rounds if one.session not in sessions), *rounds)
-            sessions = {one.id: one for one in old.sessions} | sessions
-    kept = sorted(sessions.values(), key=lambda one: one.date)[-KEPT_SESSIONS:]
     return msgspec.structs.replace(
-        new, rounds=tuple(one for session in kept for one in rounds if one.session == session.id),
-        sessions=tuple(kept), beside=updated(None if old is None else old.beside, new.beside),
+        new, beside=updated(None if old is None else old.beside, new.beside),
         counters=dict(counts.values), counter_ranges=dict(counts.ranges),
     )  # fmt: skip

@@ -15,7 +15,7 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
-from pytest_gpuperf.compile.compiler_texts import read_log
+from pytest_gpuperf.compile.compiler_texts import spills_in
 from pytest_gpuperf.compile.includes import Headers, headers_of
 from pytest_gpuperf.compile.machine_code.binary import NOTHING_RECORDED, Recorded, analyse
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
@@ -126,15 +126,15 @@ def _key(one: _Prepared, arch: str) -> str:
 def _compile(source: KernelSource, arch: str) -> Compiled:
     """Compile; and compile again if the assembler's log is incomplete.
 
-    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
+    A kernel without its line in the log would seem to spill nothing.
     """
     run = compile_by_nvcc if source.compiler == NVCC else compile_cubin
     for _ in range(_ATTEMPTS):
         made = run(source, arch)
-        silent = read_cubin(made.cubin).kernels.keys() - read_log(made.log).shared_bytes.keys()
+        silent = read_cubin(made.cubin).kernels.keys() - spills_in(made.log).keys()
         if not silent:
             return made
     raise CompileProblem(
         f"{source.place}: the assembler of {source.compiler} did not report on {', '.join(sorted(silent))} for "
-        f"{arch}, so registers and spills are unknown: run again; if it stays so, reinstall that compiler"
+        f"{arch}, so spills are unknown: run again; if it stays so, reinstall that compiler"
     )

@@ -14,10 +14,9 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _PARAMETERS = re.compile(r"\s*\(([^)]*)\)")
 _PARAMETER = re.compile(r"\s*\.param\s+\.([fsu])(8|16|32|64)\s+(\.ptr\b)?[^\[]*")
 
-_REPORTED_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '")
-_FUNCTION = re.compile(r"Function properties for (\S+)")
-_FRAME = re.compile(r"\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used \d+ registers(?:.*?(\d+) bytes smem)?")
+_SPILLED = re.compile(
+    r"Function properties for (\S+)\n[^\n]* bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
 
 
 class Spills(NamedTuple):
@@ -27,29 +26,9 @@ class Spills(NamedTuple):
     loads: int
 
 
-class Report(NamedTuple):
-    """The whole log, by symbol."""
-
-    spills: dict[str, Spills]
-    """Of all functions."""
-    shared_bytes: dict[str, int]
-    """Static shared memory of each kernel."""
-
-
-def read_log(log: str) -> Report:
-    """Everything the log says about functions and kernels; other lines are passed over."""
-    found = Report({}, {})
-    kernel = function = ""
-    for line in log.splitlines():
-        if match := _REPORTED_ENTRY.search(line):
-            kernel = match[1]
-        elif match := _FUNCTION.search(line):
-            function = match[1]
-        elif match := _FRAME.search(line):
-            found.spills[function] = Spills(int(match[1]), int(match[2]))
-        elif match := _USED.search(line):
-            found.shared_bytes[kernel] = int(match[1] or 0)
-    return found
+def spills_in(log: str) -> dict[str, Spills]:
+    """What each function spills that the log tells of, by symbol."""
+    return {symbol: Spills(int(stores), int(loads)) for symbol, stores, loads in _SPILLED.findall(log)}
 
 
 def ptx_parameter_types(ptx: str, symbol: str) -> tuple[str | None, ...] | None:

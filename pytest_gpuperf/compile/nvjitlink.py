@@ -12,8 +12,6 @@ from pytest_gpuperf.compile.toolkit import load_bindings
 INSTALL = "pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
 _VERBOSE = "-Xptxas=-v"
 """Makes the log tell spills; changes no machine code."""
-_USED = "Used "
-"""Lines on registers and shared memory: they are of before the link, which alone knows all shared memory."""
 
 
 def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] = ()) -> Compiled:
@@ -36,7 +34,7 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
         log = _text(handle, library.get_info_log_size, library.get_info_log)
     finally:
         library.destroy(handle)
-    return Compiled(bytes(cubin), log="\n".join(line for line in log.splitlines() if _USED not in line))
+    return Compiled(bytes(cubin), log=log)
 
 
 def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytearray], None]) -> str:

@@ -9,6 +9,7 @@ takes from those of the C and C++ library, and nothing from the others; then wit
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,6 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.compiler_texts import read_log
 from pytest_gpuperf.compile.remedies import MISTAKE, remedy
 from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
@@ -33,6 +33,7 @@ _EXPRESSIONS = "__nv_name_map"
 
 _WITH_CACHE = 13
 """The first version of NVRTC with a cache of its own."""
+_SHARED = re.compile(r"Compiling entry function '([^']+)'[^\n]*(?:\n[^\n]*){1,3}\bUsed [^\n]*?(\d+) bytes smem")
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
 
@@ -135,8 +136,8 @@ def refusal(source: KernelSource, log: str, words: str) -> CompileProblem:
 
 def _assembler_words(log: str, status: str) -> str:
     """ptxas fails without a word where a kernel needs more static shared memory than there is; its figures tell."""
-    for kernel, shared_bytes in read_log(log).shared_bytes.items():
-        if shared_bytes > STATIC_SHARED_BYTES:
+    for kernel, shared_bytes in _SHARED.findall(log):
+        if int(shared_bytes) > STATIC_SHARED_BYTES:
             return (
                 f"kernel {kernel} declares {shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
                 f"can be static, more has to be dynamic (extern __shared__)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import Suite, assert_refused
+from suite_under_test import Suite, assert_refused, run_bodies
 
 LAUNCH = "inputs=fresh(gpu), outputs=(b,), check=lambda: gpu.assert_allclose(b, 2 * a, rtol=1e-5)"
 
@@ -100,19 +100,19 @@ def test_an_output_that_nothing_writes_is_found(with_inputs: Suite, when: str) -
     assert ("was right on its first run and wrong after" in result.stdout.str()) == (when != "runs")
 
 
-@pytest.mark.parametrize("array", ["gpu.zeros(9, 'int32')", "gpu.zeros(9, 'float64')", "gpu.zeros(9, 'bool')",
-                                   "gpu.zeros((8, 9))[:, ::2]", "gpu.zeros(())", "gpu.zeros(0)"])  # fmt: skip
-def test_outputs_of_any_kind_are_poisoned_before_a_checked_run(with_inputs: Suite, array: str) -> None:
-    with_inputs.edit("test_inputs.py", "SIZE = 1024", "SIZE = 1024\nimport numpy as np")
-    append(with_inputs, f"""
-    out, runs = {array}, []
-    def write():
-        runs.append(bool((np.isnan(out) | (out == -1) | (out == True)).all()))
-        out[...] = 3
-    gpuperf(write, outputs=out, check=lambda result: result is out and (out == out.dtype.type(3)).all())
-    assert runs == [True]
-""")  # fmt: skip
-    with_inputs.run().assert_outcomes(passed=1)
+ARRAYS = ("gpu.zeros(9, 'int32')", "gpu.zeros(9, 'float64')", "gpu.zeros(9, 'bool')", "gpu.zeros((8, 9))[:, ::2]",
+          "gpu.zeros(())", "gpu.zeros(0)")  # fmt: skip
+POISONED = """out, runs = {}, []
+def write():
+    runs.append(bool((np.isnan(out) | (out == -1) | (out == True)).all()))
+    out[...] = 3
+gpuperf(write, outputs=out, check=lambda result: result is out and (out == out.dtype.type(3)).all())
+assert runs == [True]
+"""
+
+
+def test_outputs_of_any_kind_are_poisoned_before_a_checked_run(with_inputs: Suite) -> None:
+    run_bodies(with_inputs, map(POISONED.format, ARRAYS)).assert_outcomes(passed=len(ARRAYS))
 
 
 def test_kernels_that_work_in_place_have_their_input_in_both(with_inputs: Suite) -> None:

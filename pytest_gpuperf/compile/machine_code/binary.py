@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.compiler_texts import Spills, ptx_parameter_types, read_log
+from pytest_gpuperf.compile.compiler_texts import Spills, ptx_parameter_types, spills_in
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
@@ -56,7 +56,7 @@ def analyse(made: Compiled, arch: str, recorded: Recorded = NOTHING_RECORDED) ->
     Of a cubin that was compiled for one instance of a template, that alone: nobody asks it for another kernel.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
-    cubin, spills = read_cubin(made.cubin), read_log(made.log).spills
+    cubin, spills = read_cubin(made.cubin), spills_in(made.log)
     codes = {
         symbol: Unread(cubin, kernel, profile_of(cubin, kernel, spills))
         for symbol, kernel in cubin.kernels.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile.compiler_texts import Spills, read_log
+from pytest_gpuperf.compile.compiler_texts import Spills, spills_in
 from pytest_gpuperf.compile.machine_code.sass import (
     CLASSES,
     Instruction,
@@ -30,13 +30,8 @@ ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loa
 
 
 def test_the_assemblers_log_is_read() -> None:
-    report = read_log(LOG)
-    assert report.shared_bytes == {"_Z2k2PdPi": 1024, "plain": 0}
-    assert report.spills == {"_Z2k2PdPi": Spills(980, 1004), "plain": Spills(0, 0), "helper": Spills(4, 4)}
-
-
-def test_a_log_of_warnings_alone_says_nothing() -> None:
-    assert read_log('k.cu(1): warning #177-D: variable "x" was declared but never referenced\n') == ({}, {})
+    assert spills_in(LOG) == {"_Z2k2PdPi": Spills(980, 1004), "plain": Spills(0, 0), "helper": Spills(4, 4)}
+    assert spills_in('k.cu(1): warning #177-D: variable "x" was declared but never referenced\n') == {}
 
 
 def line(address: int, opcode: str, operands: str = "", predicate: str = "", start: int = 0) -> Instruction:
