@@ -154,14 +154,11 @@ def not_confirmed(suspected: Judgement, why: str) -> Judgement:
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
-    path = [log_e_slower(first.r[:count], case.limits, first.means[:count]) for count in range(1, len(first.r) + 1)]
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
         tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
-        confirm_blocks=len(second.r) if second else 0, log_e=path[-1],
+        confirm_blocks=len(second.r) if second else 0, log_e=log_e_slower(first.r, case.limits, first.means),
         log_e_needed=-math.log(case.alpha), seeds=(first.seed, *([second.seed] if second else [])),
-        block_ratios=tuple(float(f"{math.exp(one):.6g}") for one in first.r),
-        log_e_path=tuple(float(f"{one:.4g}") for one in path),
     )  # fmt: skip
 
 

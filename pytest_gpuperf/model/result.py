@@ -117,8 +117,6 @@ class Outcome:
     updated: bool = False
     """An update came to its end."""
     problem: str = ""
-    not_kept: str = ""
-    """Why ``gpuperf explain`` will not know of this run; empty if it will."""
     nothing: str = ""
     missing: tuple[str, ...] = ()
     """Missing records that fail the run, a line for each cause."""

@@ -114,10 +114,6 @@ class TimeFigures(Record, frozen=True):
     log_e_needed: float | None = None
     seeds: tuple[int, ...] = ()
     """Of the coins that ordered the blocks' slots, one per process."""
-    block_ratios: tuple[float, ...] = ()
-    """Of paired blocks, first process, in their order."""
-    log_e_path: tuple[float, ...] = ()
-    """Natural log of the e-value of *slower* after each of them."""
 
 
 class Judgement(Record, frozen=True):

@@ -29,7 +29,7 @@ def run_remarks(results: Results, outcome: Outcome, options: Options) -> list[st
     if not (options.update or options.strict or options.against):
         lines += stale_lines(evidence, options.repeated)
     lines += [*_no_gpu(evidence, gates=options.gates), *_slower_timer(evidence, options)]
-    return [*lines, *filter(None, [outcome.not_kept]), *outcome.left_out]
+    return [*lines, *outcome.left_out]
 
 
 def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:

@@ -30,7 +30,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
-from pytest_gpuperf.revision.process import NotPaired, give_up, places_there, process_for
+from pytest_gpuperf.revision.process import NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import OtherSideLost, TestEnded
@@ -134,16 +134,13 @@ class Against:
         if self._config.pluginmanager.hasplugin("dsession"):
             return
         try:
-            process = process_for(self._run, self._revision)
+            there = process_for(self._run, self._revision).tests()
+            (self._run.results.found or TestsFound()).there.update(there)
         except NotPaired:
             return
-        try:
-            there = process.tests()
-            (self._run.results.found or TestsFound()).there.update(there)
         except OtherSideLost as problem:
-            why = f"its tests cannot run: {process.explained(problem)}. Its last lines:{process.last_lines()}"
-            self._broken = f"--gpuperf-against={self._run.options.against}: {why}"
-            give_up(self._config)
+            why = lose(self._config, problem, log=True)
+            self._broken = f"--gpuperf-against={self._run.options.against}: its tests cannot run: {why}"
             if not self._is_worker:
                 raise pytest.UsageError(self._broken) from None
 
@@ -171,15 +168,13 @@ class Against:
         self._known.add(node_id)
         try:
             process = process_for(self._run, self._revision)
-        except NotPaired:
-            return
-        try:
             if process.test != node_id:
                 process.ask(node_id)
             ended = process.ended()
+        except NotPaired:
+            return
         except OtherSideLost as problem:
-            self._revision.lacking[node_id] = process.explained(problem)
-            give_up(self._config)
+            self._revision.lacking[node_id] = lose(self._config, problem)
         else:
             assert ended is not None
             self._take(node_id, ended)

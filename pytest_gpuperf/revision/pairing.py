@@ -24,7 +24,7 @@ from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.imports import imported
-from pytest_gpuperf.revision.process import NotPaired, give_up, process_for
+from pytest_gpuperf.revision.process import NotPaired, lose, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
@@ -100,7 +100,7 @@ def compare_with_revision(
 
     The caller holds the GPU's lock.
     """
-    revision, process = revision_for(worker, key), None
+    revision = revision_for(worker, key)
     try:
         process = process_for(worker, revision)
         worker.give_memory_back()
@@ -114,9 +114,7 @@ def compare_with_revision(
             budget_s=budget_s, session=worker.session.id,
         )  # fmt: skip
     except OtherSideLost as problem:
-        why = process.explained(problem) if process is not None else str(problem)
-        give_up(worker.config)
-        raise NotPaired(why) from None
+        raise NotPaired(lose(worker.config, problem)) from None
 
 
 def _require_same_work(identity: Identity, there: Ready) -> None:

@@ -138,16 +138,12 @@ class RevisionProcess:
         self.link.close()
         self._scratch.cleanup()
 
-    def explained(self, problem: OtherSideLost) -> str:
-        """How it ended, if it did, and its first error."""
-        status = self._child.waited(1.0)
+    def explained(self, problem: OtherSideLost, *, log: bool) -> str:
+        """How it ended, if it did, and its first error; the end of its output too, if its ``log`` is asked for."""
+        status, lines = self._child.waited(1.0), log_lines(self._log)
         ended = f" (pytest exit status {status})" if status is not None else ""
-        errors = errors_in(log_lines(self._log))
-        return f"{problem}{ended}{f': {errors[0]}' if errors else ''}"
-
-    def last_lines(self) -> str:
-        """The end of its output."""
-        return "".join(f"\n  {line}" for line in log_lines(self._log)[-LOG_LINES:])
+        first = "".join(f": {error}" for error in errors_in(lines)[:1])
+        return "\n  ".join([f"{problem}{ended}{first}", *(lines[-LOG_LINES:] if log else ())])
 
 
 # --- the one of this process -----------------------------------------------------------------------
@@ -175,8 +171,16 @@ def leave_test(config: pytest.Config) -> None:
     if running is not None and running.pairs:
         try:
             running.ended()
-        except OtherSideLost:
-            give_up(config)
+        except OtherSideLost as problem:
+            lose(config, problem)
+
+
+def lose(config: pytest.Config, problem: OtherSideLost, *, log: bool = False) -> str:
+    """Give up the partner, which has ended or does not answer: why, as ``RevisionProcess.explained`` says it."""
+    running = config.stash.get(RUNNING, None)
+    why = running.explained(problem, log=log) if running is not None else str(problem)
+    give_up(config)
+    return why
 
 
 def give_up(config: pytest.Config) -> None:

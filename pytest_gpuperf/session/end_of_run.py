@@ -84,7 +84,7 @@ def _keep(run: Run) -> None:
     try:
         last_run.keep(root, found)
     except last_run.LastRunError as problem:
-        run.outcome.not_kept = str(problem)
+        run.outcome.left_out += (str(problem),)
 
 
 def _report(session: pytest.Session, run: Run) -> None:

@@ -80,14 +80,9 @@ def _effect_of(treatment: Treatment, options: Options) -> Effect:
     return Effect.WARN if found is Effect.FAIL and options.advisory else found
 
 
-def fails(judgement: Judgement, options: Options) -> bool:
-    """Whether this verdict fails its test under these options."""
-    return effect(judgement, options) is Effect.FAIL
-
-
 def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgement]:
-    """The judgements that fail their test."""
-    return [j for j in judgements if fails(j, options) and not takes(j, options)]
+    """The judgements that fail their test under these options."""
+    return [one for one in judgements if effect(one, options) is Effect.FAIL and not takes(one, options)]
 
 
 REMEDIES = {

@@ -8,7 +8,6 @@ import itertools
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -34,9 +33,7 @@ if said["crashes"]:
 log.write_text(said["log"])
 if "sanitizing.control" not in sys.argv:
     log.with_suffix(".command").write_text("\\n".join(sys.argv))
-    start = time.monotonic()
     time.sleep(said["seconds"])
-    log.with_suffix(".span").write_text(json.dumps([start, time.monotonic()]))
     if said["notes"]:
         pathlib.Path(os.environ["SANITIZING_LAUNCHES"]).write_text(json.dumps(said["launches"][tool]))
 summary = f"RACECHECK SUMMARY: {{errors}} hazards displayed ({{errors}} errors, 0 warnings)"
@@ -56,11 +53,6 @@ def sanitize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def kernels(sanitize: ModuleType) -> Any:
     return importlib.import_module("sanitizing.kernels")
-
-
-@pytest.fixture
-def process(sanitize: ModuleType) -> Any:
-    return importlib.import_module("sanitizing.process")
 
 
 @pytest.fixture
@@ -120,12 +112,6 @@ def test_kernels_with_shared_memory_are_those_of_the_baselines(kernels: Any) -> 
     assert found["reverse_tiles"].shared_bytes == 98 * 1024  # dynamic
     assert "transpose_naive" not in found
     assert not found.keys() & kernels.NEVER_LAUNCHED.keys()
-
-
-def test_the_small_tests_of_a_kernel_are_taken(kernels: Any) -> None:
-    found = {one.name: one.tests for one in kernels.shared_kernels(ROOT / "baselines")}
-    assert found["transpose_padded"] == ("example_suite/test_transpose32.py::test_every_element_lands_where_it_should",)
-    assert all("test_product_is_right" in test for test in found["matmul_tiled32"])
 
 
 # --- what makes a run red ------------------------------------------------------------------------
@@ -254,15 +240,6 @@ def test_what_the_processes_found_is_added_up(run: Callable[..., tuple[int, Path
     assert found["missed"] == []
 
 
-def test_a_kernel_is_missed_only_if_no_process_saw_it(run: Callable[..., tuple[int, Path]], kernels: Any) -> None:
-    first, *others = sorted(kernels.timed_kernels(ROOT / "baselines"))
-    processes = {name: {"launches": {"memcheck": seen([])}} for name in ALL}
-    processes["memcheck-6"] = {"launches": {"memcheck": seen(others)}}
-    status, folder = run("--only=memcheck", processes=processes)
-    assert status == 1
-    assert outcome(folder)["missed"] == [first]
-
-
 @pytest.mark.parametrize("death", [{"errors": None, "notes": False}, {"notes": False}, {"errors": None}])
 def test_a_process_that_dies_is_named_and_the_others_go_on(
     run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str], death: dict[str, Any]
@@ -274,68 +251,6 @@ def test_a_process_that_dies_is_named_and_the_others_go_on(
     assert outcome(folder)["unfinished"] == ["memcheck-4"]
     assert outcome(folder)["errors"] is None
     assert outcome(folder)["launches"]
-
-
-def test_a_log_of_a_former_run_is_not_taken_for_this_one(
-    run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("--only=memcheck")[0] == 0
-    status, folder = run("--only=memcheck", processes={"memcheck-control": {"crashes": True}})
-    assert status == 1
-    assert "memcheck reports nothing of a kernel that is wrong" in capsys.readouterr().err
-    assert outcome(folder)["control"] is None
-
-
-@pytest.fixture
-def hanging_with(process: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A process is taken to hang once its log has certain words, however long it took to start."""
-    ended = process.wait_for_end
-
-    def hang(words: str) -> None:
-        def once_said(child: Any, limit_s: float) -> bool:
-            log = Path(next(word for word in child.args if word.startswith("--log-file=")).partition("=")[2])
-            while child.poll() is None:
-                if log.exists() and words in log.read_text():
-                    return bool(ended(child, 0.2))
-                time.sleep(0.02)
-            return bool(ended(child, limit_s))
-
-        monkeypatch.setattr(process, "wait_for_end", once_said)
-
-    return hang
-
-
-def test_a_process_that_hangs_after_its_summary_did_not_end(
-    process: Any, hanging_with: Callable[[str], None], tmp_path: Path
-) -> None:
-    hanging_with("SUMMARY: 0 errors")
-    hangs = tmp_path / "compute-sanitizer"
-    hangs.write_text(
-        f"""#!{sys.executable}
-import pathlib, sys, time
-log = next(word for word in sys.argv if word.startswith("--log-file=")).partition("=")[2]
-pathlib.Path(log).write_text("========= ERROR SUMMARY: 0 errors\\n")
-time.sleep(60)
-""",
-        encoding="utf-8",
-    )
-    hangs.chmod(0o755)
-    found = process.watch(process.Setting(str(hangs)), "memcheck", tmp_path / "one", [], 60.0, {})
-    assert (tmp_path / "one.log").exists()
-    assert found.errors is None
-
-
-def test_every_process_needs_the_gpu(run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]) -> None:
-    processes = {"memcheck-4": {"launches": {"memcheck": seen([], gpu=None)}}}
-    assert run("--only=memcheck", processes=processes)[0] == 1
-    assert "memcheck there was no GPU" in capsys.readouterr().err
-
-
-def test_processes_run_one_after_the_other(run: Callable[..., tuple[int, Path]]) -> None:
-    _, folder = run("--only=memcheck", seconds=0.2)
-    spans = [json.loads(file.read_text()) for file in folder.glob("*.span")]
-    assert len(spans) == 6
-    assert max(sum(start <= moment < end for start, end in spans) for moment, _ in spans) == 1
 
 
 def test_the_limit_is_of_the_tool_and_not_of_each_process(
@@ -350,37 +265,10 @@ def test_the_limit_is_of_the_tool_and_not_of_each_process(
     assert [name for name in ALL if (folder / f"{name}.out").exists()] == ALL[:2]  # no time to start the last four
 
 
-def test_an_internal_error_of_a_process_that_hangs_is_said(
-    run: Callable[..., tuple[int, Path]], hanging_with: Callable[[str], None]
-) -> None:
-    hanging_with("no memory")
-    hanging = {"log": "========= Internal Sanitizer Error: no memory\n", "seconds": 60}
-    _, folder = run("--only=memcheck", processes={"memcheck-6": hanging})
-    assert outcome(folder)["unfinished"] == ["memcheck-6"]
-    assert outcome(folder)["internal"] == ["memcheck-6.log: Internal Sanitizer Error: no memory"]
-
-
-def test_what_the_processes_print_goes_to_files(
-    run: Callable[..., tuple[int, Path]], capfd: pytest.CaptureFixture[str]
-) -> None:
-    _, folder = run("--only=memcheck")
-    for name in (*ALL, "memcheck-control"):
-        assert (folder / f"{name}.out").read_text(encoding="utf-8") == f"printed by {name}\n"
-    assert "printed by" not in "".join(capfd.readouterr())
-
-
 def test_tests_by_the_clock_exist(tools: Any) -> None:
     for node in tools.BY_THE_CLOCK:
         path, _, test = node.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8")
-
-
-def test_a_page_needs_all_tools(
-    run: Callable[..., tuple[int, Path]], sanitize: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, folder = run("--only=racecheck")
-    assert sanitize.main(["page", str(folder), f"--output={folder / 'page.md'}"]) == 1
-    assert "no memcheck.json, synccheck.json: run them first" in capsys.readouterr().err
 
 
 def test_without_the_program_it_says_so(

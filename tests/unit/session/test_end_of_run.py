@@ -170,7 +170,7 @@ def test_evidence_that_cannot_be_kept_fails_nobody(run: Run) -> None:
     (run.config.rootpath / ".gpuperf").write_text("in the way", encoding="utf-8")
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run)
-    assert (status, ".gpuperf" in outcome.not_kept) == (OK, True)
+    assert (status, ".gpuperf" in outcome.left_out[0]) == (OK, True)
 
 
 def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

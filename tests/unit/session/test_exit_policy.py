@@ -11,7 +11,7 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, fails, failure_message, failures, missing_fails
+from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, failure_message, failures, missing_fails
 from pytest_gpuperf.update.select import takes
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
@@ -38,24 +38,17 @@ FLAGS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-def test_the_table_has_a_row_for_every_verdict() -> None:
-    assert set(TABLE) == set(POLICY) == set(Verdict)
-
-
 @pytest.mark.parametrize("verdict", Verdict, ids=lambda one: one.value)
 def test_each_cell_of_the_policy(verdict: Verdict) -> None:
+    assert set(TABLE) == set(POLICY) == set(Verdict)
     local, under_ci, flag = TABLE[verdict]
+    assert effect(judgement(verdict), Options(advisory=True)) is not FAIL
     assert effect(judgement(verdict), LOCAL) is local
     assert effect(judgement(verdict), CI) is under_ci
     for given in FLAGS:
         expected = FAIL if given == flag else local
         assert effect(judgement(verdict), Options(**given)) is expected, given
-        assert fails(judgement(verdict), Options(**given)) is (expected is FAIL)
-
-
-@pytest.mark.parametrize("verdict", Verdict, ids=lambda one: one.value)
-def test_nothing_fails_under_advisory(verdict: Verdict) -> None:
-    assert effect(judgement(verdict), Options(advisory=True)) is not FAIL
+        assert bool(failures([judgement(verdict)], Options(**given))) is (expected is FAIL)
 
 
 def test_a_workload_that_a_revision_lacks_is_no_open_question() -> None:
@@ -64,7 +57,7 @@ def test_a_workload_that_a_revision_lacks_is_no_open_question() -> None:
 
 def test_counters_that_are_not_there_are_never_red() -> None:
     for kind, outcome in (("counters", False), ("static", True), ("time", True)):
-        assert fails(judgement(Verdict.NOT_MEASURED, kind), Options(open="fail")) is outcome  # type: ignore[arg-type]
+        assert (effect(judgement(Verdict.NOT_MEASURED, kind), CI) is FAIL) is outcome  # type: ignore[arg-type]
 
 
 def recorded(**options: Any) -> set[Verdict]:
@@ -107,13 +100,10 @@ def test_causes_stand_with_the_workload_that_they_are_of() -> None:
     assert workload_lines([other], [cause]) != workload_lines([other], ())
 
 
-def test_an_update_of_counters_is_told_to_take_them() -> None:
-    assert failure_message([judgement(Verdict.WORSE, "counters")]).endswith(
-        ACCEPT.replace("pytest", "pytest --gpuperf-ncu")
-    )
-    assert failure_message([judgement(Verdict.NEW, "counters")]).endswith(
-        RECORD.replace("pytest", "pytest --gpuperf-ncu")
-    )
+@pytest.mark.parametrize(("verdict", "words"), [(Verdict.WORSE, ACCEPT), (Verdict.NEW, RECORD)])
+def test_an_update_of_counters_is_told_to_take_them(verdict: Verdict, words: str) -> None:
+    found = failure_message([judgement(verdict, "counters")])
+    assert found.endswith(words.replace("pytest", "pytest --gpuperf-ncu"))
 
 
 @pytest.mark.parametrize(
