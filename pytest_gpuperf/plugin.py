@@ -6,6 +6,7 @@ Importing this module imports nothing heavy: a plain ``pytest`` pays only for de
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.session import reporting  # noqa: PLC0415 a plain run has none of its plugins
 
         reporting.begin(config, options)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """No test lies among baselines, where nobody looks for code, nor behind a link in their place."""
+    baselines = config.stash[stash.OPTIONS].baselines
+    is_folder = collection_path == baselines and (baselines.is_symlink() or (baselines / "manifest.json").is_file())
+    return True if is_folder else None
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

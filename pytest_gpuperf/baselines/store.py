@@ -99,10 +99,6 @@ class Baselines:
         """Architectures with static baselines, in numeric order."""
         return tuple(filter(layout.is_arch, self.targets()))
 
-    def devices(self) -> tuple[str, ...]:
-        """GPU models with time baselines, by name."""
-        return tuple(filter(layout.is_device, self.targets()))
-
     def places(self) -> list[tuple[str, str]]:
         """Target and module of every file of records, in the order of ``targets``."""
         if self._places is None:

@@ -126,3 +126,18 @@ def test_against_a_revision_stands_in_for_it(change: Suite) -> None:
     result.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
     assert counted(change) == (0, 0)
     result.stdout.no_fnmatch_line("*not launched*")
+
+
+@pytest.mark.parametrize("flags", [(), ("--gpuperf",)])
+def test_code_among_baselines_is_never_collected(recorded: Suite, flags: tuple[str, ...]) -> None:
+    elsewhere = recorded.path.parent / f"{recorded.path.name}-elsewhere"
+    elsewhere.mkdir()
+    code = f"open({str(recorded.path / 'ran')!r}, 'w').close()\ndef test_it(): pass\n"
+    (elsewhere / "test_hidden.py").write_text(code)
+    (recorded.path / "baselines/cubins/conftest.py").write_text(code)
+    (recorded.path / "baselines/cubins/test_hidden.py").write_text(code)
+    (recorded.path / "baselines/sm_89").symlink_to(elsewhere)
+    result = recorded.run(*flags)
+    assert "test_hidden" not in result.stdout.str()
+    assert result.ret == 0
+    assert not (recorded.path / "ran").exists()

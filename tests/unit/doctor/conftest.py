@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -21,56 +22,33 @@ class NVMLError_NotSupported(NVMLError):  # noqa: N801  (NVML's own spelling)
 class FakeNvml(ModuleType):
     """As much of pynvml as the probes use: one H200 unless told otherwise."""
 
-    NVMLError = NVMLError
-    NVMLError_NotSupported = NVMLError_NotSupported
-
     def __init__(self, *, count: int = 1, cuda: int = 13000, mig: int | None = 0, pids: tuple[int, ...] | None = ()):
         super().__init__("pynvml")
-        self.count, self.cuda, self.mig, self.pids = count, cuda, mig, pids
         self.fails = ""
         self.open = 0
+        running = None if pids is None else [SimpleNamespace(pid=pid) for pid in pids]
+        self.answers: dict[str, object] = {
+            "nvmlSystemGetDriverVersion": "580.95.05", "nvmlSystemGetCudaDriverVersion_v2": cuda,
+            "nvmlDeviceGetCount": count, "nvmlDeviceGetName": "NVIDIA H200",
+            "nvmlDeviceGetCudaComputeCapability": (9, 0), "nvmlDeviceGetMigMode": None if mig is None else (mig, mig),
+            "nvmlDeviceGetComputeRunningProcesses": running,
+        }  # fmt: skip
+        self.NVMLError, self.NVMLError_NotSupported = NVMLError, NVMLError_NotSupported
 
-    def __getattribute__(self, name: str) -> object:
-        if name.startswith("nvml") and name == self.fails:
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def call(*handle: int) -> object:
+            self.open += (name == "nvmlInit") - (name == "nvmlShutdown")
+            if name in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex"):
+                return sum(handle)
+            if name == "nvmlDeviceGetUUID":
+                return f"GPU-{sum(handle)}"
+            if self.answers[name] is None:
+                raise NVMLError_NotSupported("Not Supported")
+            return self.answers[name]
+
+        if name == self.fails:
             raise NVMLError("Driver Not Loaded")
-        return super().__getattribute__(name)
-
-    def nvmlInit(self) -> None:
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        self.open -= 1
-
-    def nvmlSystemGetDriverVersion(self) -> str:
-        return "580.95.05"
-
-    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
-        return self.cuda
-
-    def nvmlDeviceGetCount(self) -> int:
-        return self.count
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def nvmlDeviceGetName(self, handle: int) -> str:
-        return "NVIDIA H200"
-
-    def nvmlDeviceGetUUID(self, handle: int) -> str:
-        return f"GPU-{handle}"
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: int) -> tuple[int, int]:
-        return 9, 0
-
-    def nvmlDeviceGetMigMode(self, handle: int) -> tuple[int, int]:
-        if self.mig is None:
-            raise NVMLError_NotSupported("Not Supported")
-        return self.mig, self.mig
-
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[SimpleNamespace]:
-        if self.pids is None:
-            raise NVMLError_NotSupported("Not Supported")
-        return [SimpleNamespace(pid=pid) for pid in self.pids]
+        return call
 
 
 class FakeMachine(HostMachine):
