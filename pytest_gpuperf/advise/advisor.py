@@ -7,7 +7,7 @@ it finds is weighed afterwards, by what putting it right would gain.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -17,7 +17,7 @@ from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.judge.static_weight import StaticEstimate
+from pytest_gpuperf.judge.static_weight import CLEARLY, StaticEstimate, gains
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import Change
 
@@ -31,6 +31,8 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 """Among equal gains the one further up is named first: the more particular before the more general."""
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
+COUNTED_LEAST_GAIN = 0.005
+"""The same where it was counted."""
 ALIKE_GAIN = 0.02
 """Gains that differ by less are as good as equal: busy times and stalls vary by as much from run to run."""
 OUTWEIGHED = 0.2
@@ -56,16 +58,23 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
         if (finding := rule(case)) is not None:
             gates = finding.gates or finding.evidence[0].what in red  # what the verdict names comes first
             found.append((gain(finding.without), dataclasses.replace(finding, gates=gates)))
+    least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
-    outweighed = not case.counted and gain(case.was) < -OUTWEIGHED
+    outweighed = not case.counted and (gain(case.was) < -OUTWEIGHED or _traded(case))
     return tuple(
         Advice(
             cause=finding.cause, evidence=finding.evidence, gain=round(min(gained, lost), 3), arch=after.arch,
             counted=case.counted, gates=finding.gates, same_code=before.same_code(after), outweighed=outweighed,
         )
         for gained, finding in _ranked(found)
-        if gained >= LEAST_GAIN or finding.gates
+        if gained >= least or finding.gates
     )  # fmt: skip
+
+
+def _traded(case: Case) -> bool:
+    """Whether occupancy was traded, and the whole is estimated to gain: no hint contradicts what the gate says."""
+    estimate = weigh(case.before, case.after)
+    return case.was.limit != case.now.limit and estimate is not None and gains(estimate)
 
 
 PROVEN_GROWTH = 1.9
@@ -87,20 +96,33 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
         accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
         return all(each and all((a.sectors, a.turns) != (None, None) for a in each) for each in accesses)
 
+    found = (finding for finding in _proven(case, exact("shared"), exact("global")) if finding is not None)
+    return tuple(finding.evidence[0] for finding in found if not _is_price(case, finding))
+
+
+def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | None]:
+    """What doubled of shared and of global memory, whose accesses are known or not."""
+
     def doubled(figure: Callable[[Usage], float | None]) -> bool:
         return grew(figure(case.was), figure(case.now), PROVEN_GROWTH)
 
-    found: list[Finding | None] = []
-    if doubled(lambda usage: usage.shared_turns) and doubled(memory_rules.turns_per_ideal) and exact("shared"):
-        found.append(memory_rules.bank_conflicts(case))
-    if exact("global"):
-        if doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
-            found.append(memory_rules.uncoalesced(case))
-        narrowed = grew(case.now.global_width, case.was.global_width, PROVEN_GROWTH)
-        as_much = case.was.global_bytes == case.now.global_bytes
-        if narrowed and as_much and doubled(lambda usage: usage.global_requests):
-            found.append(memory_rules.lost_vectorisation(case))
-    return tuple(finding.evidence[0] for finding in found if finding is not None)
+    if of_shared and doubled(lambda usage: usage.shared_turns) and doubled(memory_rules.turns_per_ideal):
+        yield memory_rules.bank_conflicts(case)
+    if of_global and doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
+        yield memory_rules.uncoalesced(case)
+    narrowed = grew(case.now.global_width, case.was.global_width, PROVEN_GROWTH)
+    as_much = case.was.global_bytes == case.now.global_bytes
+    if of_global and narrowed and as_much and doubled(lambda usage: usage.global_requests):
+        yield memory_rules.lost_vectorisation(case)
+
+
+def _is_price(case: Case, finding: Finding) -> bool:
+    """Whether the version would clearly gain without this cause, and by more than it loses with it.
+
+    Something else got better then, and this was paid for it: which of the two weighs more, rough estimates cannot say.
+    """
+    was, now, without = (whole(costs(usage, case.after.arch)) for usage in (case.was, case.now, finding.without))
+    return without <= CLEARLY * was and without * now <= was * was
 
 
 def weigh(before: Side, after: Side) -> StaticEstimate | None:

@@ -34,6 +34,8 @@ class Usage:
     """Loads and stores of global memory, warp by warp."""
     global_bytes: float | None = None
     """Bytes that the lanes ask of global memory and give to it."""
+    global_distinct: float | None = None
+    """Bytes of global memory that a warp touches at all; only the machine code tells, unless data decide."""
     global_sectors: float | None = None
     """Sectors of 32 bytes that the requests touch."""
     global_ideal: float | None = None

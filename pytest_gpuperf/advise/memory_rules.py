@@ -14,6 +14,10 @@ WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
 LOCAL_GROWTH = 1.01
 """Accesses to local memory; exact figures."""
+LESS_COMPUTED = 2.0
+"""Arithmetic instructions where fetching takes their place: a table leaves hardly any of them."""
+ARITHMETIC = frozenset({"fp16", "fp32", "fp64", "mufu"})
+"""Classes of what a result is computed with; integers make addresses as well."""
 HIT_LOSS = 1.15
 """DRAM bytes per sector asked for; they vary by 2 % from run to run."""
 
@@ -70,6 +74,8 @@ def redundant_traffic(case: Case) -> Finding | None:
     was, now = case.was.global_bytes, case.now.global_bytes
     if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
         return None
+    if _is_other_data(case, now - was):
+        return None
     evidence = [
         change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
         change("bytes asked of global memory", was, now, case.per),
@@ -78,6 +84,15 @@ def redundant_traffic(case: Case) -> Finding | None:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
     without = _with_traffic(case.now, sectors=was / now, requests=was / now)
     return Finding("redundant global traffic", tuple(evidence), without)
+
+
+def _is_other_data(case: Case, more: float) -> bool:
+    """Whether so many more bytes are not the same data again, nor fetched where they used to be shared or computed."""
+    if grew(case.now.shared_requests, case.was.shared_requests, TRAFFIC_GROWTH):
+        return False
+    computed, computes = (sum(side.classes.get(name, 0) for name in ARITHMETIC) for side in (case.was, case.now))
+    was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
+    return was is not None and now is not None and now - was >= more / 2 and not grew(computes, computed, LESS_COMPUTED)
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
@@ -175,4 +190,8 @@ def _without_local(case: Case) -> Usage:
     now = case.now
     extra = max(now.local_requests - case.was.local_requests, 0)
     waited = now.waits.get("local_load", 0) * (extra / now.local_requests if now.local_requests else 0)
-    return now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)
+    less = now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)
+    if less.alone is None or case.was.alone is None:
+        return less
+    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
+    return less.replace(alone=min(less.alone, case.was.alone))

@@ -39,12 +39,14 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     """
     limit = limit_of(side)
     to_global, to_shared = ([a for a in run.accesses if a.op.startswith(kind)] for kind in ("global", "shared"))
+    known = all(a.sectors is not None for a in to_global)
     return Usage(
         issued=scale * sum(run.executed.values()),
         lanes=run.lanes,
         classes={name: scale * count for name, count in run.executed.items()},
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_distinct=scale * sum(a.distinct for a in to_global) if known else None,
         global_sectors=scale * sum(a.times * _sectors(a) for a in to_global),
         global_ideal=scale * sum(a.times * min(_least_sectors(a), _sectors(a)) for a in to_global),
         global_width=mean_width(to_global),
