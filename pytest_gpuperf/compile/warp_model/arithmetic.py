@@ -190,6 +190,15 @@ def _compare(step: Step, numbers: Values, predicates: Values) -> Values:
     return (combine(join, found, predicates[0]), UNKNOWN)[: len(step.flags)]
 
 
+def _predicates(step: Step, numbers: Values, predicates: Values) -> Values:
+    """PLOP3: LOP3 for predicates."""
+    table = numbers[0].bits
+    if len(predicates) < 3 or not isinstance(table, int):
+        return ()
+    lut = _lut(table)
+    return (combine(lambda a, b, c: lut(-a, -b, -c) & 1, *predicates[:3]), UNKNOWN)[: len(step.flags)]
+
+
 def _select(_step: Step, numbers: Values, predicates: Values) -> Values:
     if not predicates:
         return ()
@@ -204,31 +213,44 @@ def _extreme(step: Step, numbers: Values, predicates: Values) -> Values:
     return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), *numbers[:2], predicates[0]),)
 
 
-def _divide(step: Step, numbers: Values, _predicates: Values) -> Values:
-    """IABS, I2F, rounded up, MUFU.RCP, F2I.U32.TRUNC: steps of a division of integers; other floats are unknown."""
-    name, read = step.operation, _reader(step)
-    if name == "IABS":
-        return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
-    if name in ("I2F", "I2FP") and "RP" in step.modifiers and "F64" not in step.modifiers:
-        return (combine(lambda bits: _rounded_up(float(read(bits))), numbers[0]),)
-    if name == "MUFU" and "RCP" in step.modifiers:
-        return (combine(lambda bits: _bits_of(1 / n) if abs(n := _float_of(bits)) >= NORMAL else 0, numbers[0]),)
-    if name == "F2I" and {"U32", "TRUNC"} <= step.modifiers:
-        return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, numbers[0]),)
-    return ()
+def _absolute(_step: Step, numbers: Values, _predicates: Values) -> Values:
+    return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
+
+
+def _to_float(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """I2F, rounded up: how a division of integers begins."""
+    if "RP" not in step.modifiers or "F64" in step.modifiers:
+        return ()
+    read = _reader(step)
+
+    def convert(bits: int) -> int:
+        number = float(read(bits))
+        nearest = _float_bits(number)
+        return nearest + (1 if 0 < _float_of(nearest) < number else 0)
+
+    return (combine(convert, numbers[0]),)
+
+
+def _reciprocal(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """MUFU.RCP of a number that is known, as only an integer division has it."""
+    if "RCP" not in step.modifiers:
+        return ()
+    return (combine(lambda bits: _float_bits(1 / n) if abs(n := _float_of(bits)) >= NORMAL else 0, numbers[0]),)
+
+
+def _to_integer(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """F2I.U32.TRUNC."""
+    if not {"U32", "TRUNC"} <= step.modifiers:
+        return ()
+    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, numbers[0]),)
 
 
 def _float_of(bits: int) -> float:
     return float(struct.unpack("<f", struct.pack("<I", bits & WORD))[0])
 
 
-def _bits_of(number: float) -> int:
+def _float_bits(number: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", number))[0])
-
-
-def _rounded_up(number: float) -> int:
-    nearest = _bits_of(number)
-    return nearest + (0 < _float_of(nearest) < number)
 
 
 def _halves(step: Step, _numbers: Values, _predicates: Values) -> Values:
@@ -249,8 +271,9 @@ RULES: dict[str, tuple[Rule, int]] = {
     "MOV": (_move, 1), "MOV32I": (_move, 1), "R2UR": (_move, 1), "S2R": (_move, 1), "S2UR": (_move, 1),
     "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
     "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
-    "LOP3": (_logic, 4), "ISETP": (_compare, 2), "SEL": (_select, 2), "IMNMX": (_extreme, 2),
-    "VIMNMX": (_extreme, 2), "HFMA2": (_halves, 4), "I2F": (_divide, 1), "I2FP": (_divide, 1), "MUFU": (_divide, 1),
-    "F2I": (_divide, 1), "IABS": (_divide, 1), "SYNCS": (_granted, 0),
+    "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1),
+    "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
+    "F2I": (_to_integer, 1), "SYNCS": (_granted, 0),
 }  # fmt: skip
 """By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

@@ -84,6 +84,11 @@ def constant_words(
     return words
 
 
+def is_size(word: Value) -> bool:
+    """Whether a word is an example of a size, as ``_argument`` makes them."""
+    return isinstance(word.bits, int) and word.bits % SIZE_STEP == 0
+
+
 def _argument(parameter: Parameter, index: int, number: int | None) -> Iterator[tuple[int, Value]]:
     """Words of an argument: the ``number`` that was passed, else an example, of 8 bytes a pointer, of others sizes."""
     for offset in range(0, parameter.size, WORD_BYTES):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.arithmetic import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
+from pytest_gpuperf.compile.warp_model.launch_inputs import is_size
 
 CONSTANT = ZEROS | TRUE
 """Registers and predicates that nothing changes."""
@@ -27,10 +28,16 @@ class RegisterComparison(NamedTuple):
 class Machine:
     """Registers and predicates of a warp."""
 
-    def __init__(self, special: Mapping[str, Value], constants: Mapping[int, Value]) -> None:
-        """``special`` registers by name, and words of ``constants`` by their place; what is in neither is unknown."""
+    def __init__(
+        self, special: Mapping[str, Value], constants: Mapping[int, Value], *, flags_off: bool = False
+    ) -> None:
+        """``special`` registers by name, and words of ``constants`` by their place; what is in neither is unknown.
+
+        With ``flags_off`` an example of a size that is asked whether it is zero is taken to be: an option that is off.
+        """
         self._special = special
         self._constants = constants
+        self._flags = {word.bits for word in constants.values() if word.example and is_size(word)} if flags_off else ()
         self._values: dict[str, Value] = dict.fromkeys(ZEROS, ZERO) | dict.fromkeys(TRUE, ONE)
         self.comparisons: dict[str, RegisterComparison] = {}
         """What each predicate was made of."""
@@ -93,6 +100,8 @@ class Machine:
         """The results, as far as they are known; notes what a predicate is made of."""
         rule, carries = arithmetic.rule_of(step), step.operation == "IADD3"
         numbers = tuple([self._read(one, carries=carries) for one in step.numbers]) if rule is not None else ()
+        if step.operation == "ISETP" and step.modifiers & {"EQ", "NE"} and ZERO in numbers:
+            numbers = tuple([ZERO if one.example and one.bits in self._flags else one for one in numbers])
         made_of = self._made_of(step, numbers) if step.flags else None
         for name in step.flags:
             self.comparisons.pop(name, None)

@@ -28,7 +28,7 @@ from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 20
+MODEL_VERSION = 21
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -67,12 +67,16 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     if launch is not None and not launch.fits(program.parameters):
         return None
     first = Walk(program, launch)
+    if not first.writes and not first.too_long:
+        first = Walk(program, launch, flags_off=False)
     if first.too_long or (launch is not None and not first.writes):
         return None
     visits, rest = first.visits, launch.warps - 1 if launch is not None and first.warps_differ else 0
     planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(visits))
     if planned:
-        others = [Walk(program, launch, 1 + place * rest // planned) for place in range(planned)]
+        others = [
+            Walk(program, launch, 1 + place * rest // planned, flags_off=first.flags_off) for place in range(planned)
+        ]
         if any(other.too_long for other in others):
             return None
         _let_stand_for(visits, 1 / (1 + rest))
@@ -105,15 +109,18 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 class Walk:
     """The way of one warp of a block."""
 
-    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0) -> None:
+    def __init__(
+        self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0, *, flags_off: bool = True
+    ) -> None:
         """Walk to the end."""
+        self.flags_off = flags_off
         self.visits: list[Visit] = []
         self.warps_differ = False
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
         words = constant_words(program.arch, program.parameters, program.parameter_base, launch)
-        self._machine = Machine(special_registers(launch, warp), words)
+        self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
