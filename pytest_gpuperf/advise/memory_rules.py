@@ -33,7 +33,7 @@ def uncoalesced(case: Case) -> Finding | None:
     evidence = [change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")]
     if each_now > each:  # of narrower requests, fewer are more
         evidence.insert(0, change("sectors per global request", each, each_now))
-    without = _with_traffic(case.now, sectors=was / now, requests=1.0)
+    without = _with_traffic(case, case.now, sectors=was / now, requests=1.0)
     return Finding("uncoalesced access", tuple(evidence), without)
 
 
@@ -42,10 +42,10 @@ def sectors_per_ideal(usage: Usage) -> float | None:
     return ratio(usage.global_sectors, usage.global_ideal)
 
 
-def _with_traffic(usage: Usage, *, sectors: float, requests: float) -> Usage:
+def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) -> Usage:
     """``usage`` with so many times the sectors of global memory, and so many times the requests for them."""
     less = usage.global_requests * (1 - requests)
-    waited = usage.waits.get("global_load", 0) * (1 - requests)
+    waited = usage.waits.get("global_load", 0) * (1 - min(sectors, requests) if case.counted else 1 - requests)
     return usage.replace(
         global_sectors=None if usage.global_sectors is None else usage.global_sectors * sectors,
         dram_bytes=None if usage.dram_bytes is None else usage.dram_bytes * sectors,
@@ -82,7 +82,7 @@ def redundant_traffic(case: Case) -> Finding | None:
     ]
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
-    without = _with_traffic(case.now, sectors=was / now, requests=was / now)
+    without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
     return Finding("redundant global traffic", tuple(evidence), without)
 
 
@@ -123,7 +123,7 @@ def _widened(case: Case, of_global: float, of_shared: float) -> Usage:
     waited = usage.waits.get("shared_load", 0) * (1 - of_shared)
     usage = usage.replace(classes={**usage.classes, "integer": integers})
     usage = usage.quicker(instructions=saved + usage.shared_requests * (1 - of_shared), waited=waited)
-    return _with_traffic(usage, sectors=1.0, requests=of_global)
+    return _with_traffic(case, usage, sectors=1.0, requests=of_global)
 
 
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})

@@ -128,7 +128,9 @@ def _accounted_for(case: Case) -> set[str]:
     """What is waited for longer for another cause: barriers, local memory, each side of a branch that splits warps."""
     was, now = case.was, case.now
     split = grew(now.load_lanes, was.load_lanes, LANE_LOSS) and grew(now.lanes, was.lanes, LANE_LOSS)
-    return {"barrier", "local_load", *(["global_load"] if split else [])}
+    more_local = now.local_requests - was.local_requests
+    around_local = more_local >= max(now.classes.get("global_load", 0), 1)  # loads are not issued ahead any more
+    return {"barrier", "local_load", *(["global_load"] if split or around_local else [])}
 
 
 def _occupancy_change(was: StaticRecord, now: StaticRecord) -> Change:
