@@ -31,8 +31,6 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 """Among equal gains the one further up is named first: the more particular before the more general."""
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
-COUNTED_LEAST_GAIN = 0.005
-"""The same where it was counted."""
 ALIKE_GAIN = 0.02
 """Gains that differ by less are as good as equal: busy times and stalls vary by as much from run to run."""
 OUTWEIGHED = 0.2
@@ -58,7 +56,6 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
         if (finding := rule(case)) is not None:
             gates = finding.gates or finding.evidence[0].what in red  # what the verdict names comes first
             found.append((gain(finding.without), dataclasses.replace(finding, gates=gates)))
-    least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
     outweighed = not case.counted and (gain(case.was) < -OUTWEIGHED or _traded(case))
     return tuple(
@@ -67,7 +64,7 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
             counted=case.counted, gates=finding.gates, same_code=before.same_code(after), outweighed=outweighed,
         )
         for gained, finding in _ranked(found)
-        if gained >= least or finding.gates
+        if gained >= LEAST_GAIN or finding.gates
     )  # fmt: skip
 
 
