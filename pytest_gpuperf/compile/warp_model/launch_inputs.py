@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model.arithmetic import WARP, WORD, ZERO, Value, narrow
-from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES
+from pytest_gpuperf.compile.warp_model.decode import COMPILER_BANK, WORD_BYTES
 from pytest_gpuperf.model.evidence import Parameter
 
 THREADS = (256, 8, 4)
@@ -67,9 +67,9 @@ def special_registers(launch: KnownLaunch | None, warp: int = 0) -> dict[str, Va
 
 
 def constant_words(
-    arch: str, parameters: Sequence[Parameter], base: int, launch: KnownLaunch | None
+    arch: str, parameters: Sequence[Parameter], base: int, constants: bytes, launch: KnownLaunch | None
 ) -> dict[int, Value]:
-    """Words of 32 bits by their place in constant bank 0, whose parameters begin at ``base``."""
+    """Words of 32 bits by their place in constant bank 0, whose parameters begin at ``base``, and in bank 2."""
     is_new = int("".join(filter(str.isdigit, arch))) >= _FIRST_WITH_NEW_BANK
     threads, blocks, stack = (0x360, 0x370, 0x37C) if is_new else (0x0, 0xC, 0x28)
     words = {stack: Value(STACK, example=True)}
@@ -81,6 +81,8 @@ def constant_words(
         number = launch.integers[place] if launch is not None else None
         start = base + parameter.offset & -WORD_BYTES
         words |= {start + offset: word for offset, word in _argument(parameter, place + 1, number)}
+    for place in range(0, len(constants) - 3, WORD_BYTES):
+        words[COMPILER_BANK + place] = Value(int.from_bytes(constants[place : place + WORD_BYTES], "little"))
     return words
 
 

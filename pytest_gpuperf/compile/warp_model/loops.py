@@ -18,7 +18,10 @@ from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 TYPICAL_ROUNDS = 256
 """Rounds of a loop whose bound is an argument; it matters only that they are several, the same before and after."""
 STRIDED_ROUNDS = 4
-"""Rounds of such a loop whose step exceeds ``TYPICAL_ROUNDS``: the size of a block or a grid."""
+"""Rounds of a loop whose step exceeds any unrolling of its body: the size of a warp, a block, a grid."""
+MOST_PER_INSTRUCTION = 2
+"""Steps that an unrolled loop makes for each instruction of a round, at most; those of inner loops count as often as
+they run, for a tile of 256 that is walked through by every thread is 256 steps."""
 DATA_ROUNDS = 16
 """Rounds of a loop that ends when data say so."""
 MOST_ROUNDS = 100_000
@@ -33,7 +36,7 @@ def exit_of(body: Sequence[Visit]) -> Visit | None:
     return ways[-1] if ways else None
 
 
-def rounds_of(compared: Sequence[RegisterComparison | None]) -> float | None:
+def rounds_of(compared: Sequence[RegisterComparison | None], body: Sequence[Visit]) -> float | None:
     """Rounds of a loop by what its exit ``compared`` in each round so far; None: walk another one, a step of a tree."""
     was, now = compared[-2:]
     if was is None or now is None:
@@ -41,7 +44,7 @@ def rounds_of(compared: Sequence[RegisterComparison | None]) -> float | None:
     left, right = _move(was.left, now.left), _move(was.right, now.right)
     step = (left or 0) - (right or 0)
     if left is None or right is None:
-        return _typical_rounds(abs(step)) if step else DATA_ROUNDS
+        return _typical_rounds(abs(step), body) if step else DATA_ROUNDS
     if not step:
         return TYPICAL_ROUNDS
     if _may_double(was, now) and len(compared) < MOST_STEPS:
@@ -51,12 +54,13 @@ def rounds_of(compared: Sequence[RegisterComparison | None]) -> float | None:
         return float(min(len(compared) + max(0, math.ceil(rest / step)), MOST_ROUNDS))
     if rest * step < 0 and not (now.left.example and now.right.example):
         return 0.0  # it began at its end: the rounds that an unrolled loop leaves over of an even size
-    return _typical_rounds(abs(step))
+    return _typical_rounds(abs(step), body)
 
 
-def _typical_rounds(step: int) -> float:
-    """Rounds of a loop whose bound is an example: fewer the larger its step."""
-    return TYPICAL_ROUNDS / step if step <= TYPICAL_ROUNDS else STRIDED_ROUNDS
+def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
+    """Rounds of a loop whose bound is an example: fewer the larger its step and its possible unrolling."""
+    executed = sum(visit.times for visit in body)
+    return TYPICAL_ROUNDS / step if step <= MOST_PER_INSTRUCTION * executed else STRIDED_ROUNDS
 
 
 def _may_double(was: RegisterComparison, now: RegisterComparison) -> bool:

@@ -127,13 +127,11 @@ class Machine:
         """
         words = operand.words
         if operand.kind == "register":
-            names = (operand.text,) if words == 1 else registers_from(operand.text, words)
-            value = _joined([self.register(name) for name in names])
+            value = self.register(operand.text) if words == 1 else self._pair(operand.text)
         elif operand.kind == "number":
             value = Value(operand.number & (1 << 32 * words) - 1)
         elif operand.kind == "constant":
-            places = range(operand.number & -WORD_BYTES, operand.number + WORD_BYTES * (words - 1) + 1, WORD_BYTES)
-            value = _joined([self._constants.get(place, UNKNOWN) for place in places])
+            value = self._constant(operand.number & -WORD_BYTES, words)
         else:
             value = self._special.get(operand.text, UNKNOWN)
         if operand.inverted:
@@ -143,6 +141,13 @@ class Machine:
             keep = whole << 1 if carries and words == 1 else whole
             return combine(lambda bits: (whole - bits) % keep, value)
         return value
+
+    def _pair(self, first: str) -> Value:
+        names = registers_from(first, 2)
+        return _joined([self.register(name) for name in names])
+
+    def _constant(self, place: int, words: int) -> Value:
+        return _joined([self._constants.get(place + WORD_BYTES * word, UNKNOWN) for word in range(words)])
 
 
 def _joined(words: Sequence[Value]) -> Value:
@@ -158,6 +163,8 @@ def _merged(guard: Value, new: Value, old: Value) -> Value:
         return new
     if guard.bits == 0:
         return old
+    if isinstance(guard.bits, tuple) and old.bits is None:
+        return new  # who reads it runs under the same guard: the other lanes hold nothing of use
     return combine(lambda on, a, b: a if on else b, guard, new, old)
 
 

@@ -28,7 +28,7 @@ from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 21
+MODEL_VERSION = 22
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -47,13 +47,15 @@ class DecodedKernel:
         arch: str,
         parameters: Sequence[Parameter],
         parameter_base: int,
+        constants: bytes = b"",
     ) -> None:
-        """``parameter_base`` is where the parameters begin in constant bank 0."""
+        """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
         self.steps = with_jumps({line.address: decode(line) for line in instructions})
         self.meets = meeting_points(self.steps)
         self.arch = arch
         self.parameters = parameters
         self.parameter_base = parameter_base
+        self.constants = constants
 
 
 @no_collection()  # a walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time
@@ -119,7 +121,7 @@ class Walk:
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
-        words = constant_words(program.arch, program.parameters, program.parameter_base, launch)
+        words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
         self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
@@ -209,7 +211,7 @@ class Walk:
             return self._again(head, end)
         body = self.visits[arrivals[-2] :]
         way_out = exit_of(body)
-        rounds = rounds_of(self._compared(way_out.step.address, len(arrivals))) if way_out is not None else None
+        rounds = rounds_of(self._compared(way_out.step.address, len(arrivals)), body) if way_out is not None else None
         if rounds is None and way_out is not None and not (ends and len(arrivals) > 2):
             return self._again(head, end)
         earlier = (n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
