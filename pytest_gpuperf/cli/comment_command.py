@@ -20,6 +20,8 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.report.markdown import MARKER
 
 LIMIT_S = 30
+JOBS = "github-actions[bot]"
+"""Who writes the comments of a job's own token, on GitHub."""
 PAGE, MOST_PAGES = 100, 50
 """Comments of a request that are looked through: 5,000."""
 
@@ -71,7 +73,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 
 
 def _on_github(environment: Mapping[str, str]) -> CommentPlace | None:
-    """The pull request that a job of GitHub is for; comments of jobs are those of a bot."""
+    """The pull request that a job of GitHub is for; its comments are those of the token's owner."""
     event = environment.get("GITHUB_EVENT_PATH")
     told = json.loads(Path(event).read_text(encoding="utf-8")) if event else None
     request = told.get("pull_request") if isinstance(told, dict) else None
@@ -79,9 +81,14 @@ def _on_github(environment: Mapping[str, str]) -> CommentPlace | None:
         return None
     token = _token("GITHUB_TOKEN", environment, "give the step env: GITHUB_TOKEN: ${{ github.token }}")
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-    base = f"{environment.get('GITHUB_API_URL', '')}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
+    api = environment.get("GITHUB_API_URL", "")
+    try:
+        me = _asked(headers, "GET", f"{api}/user")["login"]
+    except CommentError:  # the token of a job may not ask
+        me = JOBS
+    base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
     url, one = f"{base}/{request.get('number')}/comments", f"{base}/comments/{{id}}"
-    return CommentPlace(url, one, "PATCH", headers, lambda comment: bool(comment["user"]["type"] == "Bot"))
+    return CommentPlace(url, one, "PATCH", headers, lambda comment: bool(comment["user"]["login"] == me))
 
 
 def _on_gitlab(environment: Mapping[str, str]) -> CommentPlace | None:

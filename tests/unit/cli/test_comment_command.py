@@ -18,7 +18,7 @@ from pytest_gpuperf.report.markdown import MARKER
 
 ACTION = Path(__file__).parents[3] / "action.yml"
 VARIABLES = ("GITHUB_EVENT_PATH", "CI_MERGE_REQUEST_IID")
-PERSON = {"user": {"type": "User"}, "author": {"id": 1}}
+PERSON = {"user": {"login": "another-app[bot]"}, "author": {"id": 1}}
 
 
 class FakeService:
@@ -29,6 +29,8 @@ class FakeService:
         self.comments: list[dict[str, Any]] = [{"id": number, "body": begins, **PERSON} for number in range(130)]
         self.asked: list[tuple[str, str]] = []
         self.refuses = 0
+        self.login = ""
+        """Of the token's owner; a job's own token may not ask."""
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -37,12 +39,14 @@ class FakeService:
                 token = self.headers.get("Authorization") == "Bearer secret" or self.headers.get("PRIVATE-TOKEN")
                 status = service.refuses or (200 if token else 401)
                 content = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
-                found: Any = {"id": 2} if self.path == "/user" else {}
+                if self.path == "/user" and not (service.login or self.headers.get("PRIVATE-TOKEN")):
+                    status = 403
+                found: Any = {"id": 2, "login": service.login} if self.path == "/user" else {}
                 if status == 200 and "page=" in self.path:
                     page = int(self.path.rpartition("page=")[2])
                     found = service.comments[100 * (page - 1) : 100 * page]
                 elif status == 200 and self.command == "POST":
-                    own = {"user": {"type": "Bot"}, "author": {"id": 2}}
+                    own = {"user": {"login": service.login or "github-actions[bot]"}, "author": {"id": 2}}
                     service.comments.append({"id": len(service.comments), **own, **content})
                 elif status == 200 and self.command != "GET":
                     service.comments[int(self.path.rpartition("/")[2])].update(content)
@@ -105,8 +109,9 @@ def comment(tmp_path, capsys):
     return run
 
 
-@pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_one_comment_is_made_and_then_updated(service, job, comment, kind):
+@pytest.mark.parametrize(("kind", "login"), [("github", ""), ("github", "somebody"), ("gitlab", "")])
+def test_one_comment_is_made_and_then_updated(service, job, comment, kind, login):
+    service.login = login
     job(kind)
     assert comment(f"{MARKER}\n## gpuperf: 1 SLOWER\n") == (0, "comment made\n")
     assert comment(f"{MARKER}\n## gpuperf: 1 SAME\n") == (0, "comment updated\n")
@@ -153,7 +158,7 @@ def test_a_refusal_is_told_without_the_token(service, job, comment, status, says
     service.refuses = status
     job()
     failed, said = comment()
-    assert (failed, says in said, "secret" in said, len(service.asked)) == (1, True, False, 1)
+    assert (failed, says in said, "secret" in said, len(service.asked)) == (1, True, False, 2)
 
 
 def steps(text: str) -> dict[str, str]:
