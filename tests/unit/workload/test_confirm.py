@@ -50,7 +50,7 @@ class Test:
         self.log = ""
         self.lock: Any = contextlib.nullcontext
         self.item: Any = SimpleNamespace(
-            nodeid="test_a.py::test_a", config=None,
+            nodeid="test_a.py::test_a", config=SimpleNamespace(stash=pytest.Stash()),
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
         self.worker: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
