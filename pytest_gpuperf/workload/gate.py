@@ -78,7 +78,7 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    timed = Timed(take(work, 1, 0.0)) if passed_over else _gate_time(work)
+    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
     taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
     if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
