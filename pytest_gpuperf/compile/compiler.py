@@ -77,6 +77,8 @@ def compile_for(
             cubin=made.cubin,
         )  # fmt: skip
 
+    if len(archs) == 1:  # starting a thread takes longer than reading the cache
+        return {archs[0]: of_arch(archs[0])}
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
         return dict(zip(archs, threads.map(of_arch, archs), strict=True))
 
