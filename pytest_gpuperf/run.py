@@ -100,8 +100,7 @@ class Run:
 
     def forget_records(self) -> None:
         """More is recorded now: of a revision, whose tests run beside those of this run."""
-        for name in ("records", "expected_archs"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("records", None)
 
     @cached_property
     def revision(self) -> Revision | None:

@@ -38,7 +38,7 @@ class GpuPerf:
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
     * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
-    * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
+    * ``measure``: secondary metrics to gate: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.

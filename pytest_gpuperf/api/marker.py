@@ -35,7 +35,7 @@ class MarkerSettings:
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
     measure: Any = None
-    """What to gate beside the time: names, or a dict of name to tolerance."""
+    """Secondary metrics to gate: names, or a dict of name to tolerance."""
 
 
 def settings_of(item: pytest.Item) -> MarkerSettings:

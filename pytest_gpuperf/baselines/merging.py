@@ -1,7 +1,7 @@
 """The recording rules: the old records of a file and new evidence in, new records out.  Pure.
 
 Static evidence replaces what its toolchain had, and a time the one before it.  Counters of the same execution, and
-figures beside the time, stay where the new recording has none.
+secondary metrics, stay where the new recording has none.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def merged(old: Records, new: Records, removed: Collection[Key] = ()) -> Records
 
 
 def _joined(old: TimeRecord | None, new: TimeRecord) -> TimeRecord:
-    """The new record with what it lacks: figures beside the time and, if both ran the same thing alike, counters."""
+    """The new record with what it lacks: secondary metrics and, if both ran the same thing alike, counters."""
     counts = Counts.of(new)
     if old is not None and new.identity.same_execution(old.identity) and old.cache == new.cache:
         counts = replaced(Counts.of(old), counts)

@@ -194,7 +194,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
 
 
 def _is_new(one: Judgement) -> bool:
-    """A figure beside the time may be new of a workload that is recorded."""
+    """A secondary metric may be new of a workload that is recorded."""
     return one.verdict is Verdict.NEW and one.kind not in BESIDE
 
 

@@ -18,9 +18,12 @@ AA_TESTS, AA_BUDGET_S, AA_ALPHA = 3, 0.2, 1e-3
 
 def draw_aa_test(work: TimedWorkload) -> None:
     """Compare the workload with itself, if it is a short launch and drawn; warn if it is slower."""
-    worker, request, expected_ns = work.worker, work.request, work.expected_ns()
+    worker, request = work.worker, work.request
     launch, limits = request.launch, request.limits
-    if launch is None or expected_ns >= LONG_NS or random.random() * worker.gated_tests >= AA_TESTS:
+    if launch is None or random.random() * worker.gated_tests >= AA_TESTS:
+        return
+    expected_ns = work.expected_ns()
+    if expected_ns >= LONG_NS:
         return
     itself, device = BaselineLaunch(launch.binary), worker.device
     opponent = CubinOpponent(device, worker.timer, launch, itself, reset=request.reset, cache=request.cache)

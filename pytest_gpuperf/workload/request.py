@@ -41,7 +41,7 @@ class Request:
     outputs: tuple[Any, ...] = ()
     """Arrays that the workload writes, and that are poisoned before each checked run."""
     measure: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
-    """What to measure beside the time; a tolerance gates it, None is the usual one."""
+    """Secondary metrics to measure; a tolerance gates it, None is the usual one."""
     accuracy: Callable[[], Any] | None = None
     """Returns the error of the results of the last run."""
     fresh: FreshInputs | None = None
