@@ -52,14 +52,7 @@ def test_it_starts_where_the_run_did_and_no_module_of_the_root_is_in_its_way(slo
     assert ", in two processes; " in printed
 
 
-def test_it_has_the_flags_of_the_run(slower):
-    """One of another folder's conftest, which is read if it collects what the run does; one of a controller."""
-    folder = slower.path / "beside"
-    folder.mkdir()
-    (folder / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--of-beside')\n")
-    (folder / "test_beside.py").write_text("def test_beside(): pass\n")
-    printed = as_command(slower.path, "-k", "1024 or beside", "--of-beside=x", "beside", "test_suite.py")
-    assert ", in two processes; " in printed, printed
+def test_worker_hands_on_the_command_line_of_its_controller(slower):
     slower.write("conftest.py", (slower.path / "conftest.py").read_text() + LICENCE)
     printed = as_command(slower.path, *ONE, "--licence=work.cu", "-n", "1")
     assert ", in two processes; " in printed, printed
