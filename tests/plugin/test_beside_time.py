@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from recorded_baselines import baselines_of
-from suite_under_test import SIMULATED, Suite
+from suite_under_test import SIMULATED, Suite, baselines_of
 
 from pytest_gpuperf.cli.command_line import main
 
