@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,6 @@ from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import described, hints_of, workload_lines
 from pytest_gpuperf.report.order import RANK, rank_of, worst
@@ -41,7 +40,7 @@ class RunReport(Record, frozen=True):
     """Task of the run, as the terminal's header says it."""
     exit_status: int
     verdicts: dict[str, int]
-    """Workloads by their worst verdict."""
+    """Workloads by their worst verdict, as ``document_of`` counts them."""
     problems: tuple[str, ...]
     """Reasons why the run as a whole is not to be trusted, or did not do what it was asked to."""
     warnings: tuple[str, ...]
@@ -121,27 +120,17 @@ class Document(NamedTuple):
         return f"{title}, and the run failed (exit status {report.exit_status})"
 
 
-def document_of(
-    evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
-    problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "",
-) -> Document:  # fmt: skip
-    """Put a run's evidence in order."""
-    rows = rows_of(evidence)
+def document_of(report: RunReport) -> Document:
+    """Put a run's evidence in order; its report gets the counts of verdicts and the compilers, and loses cubins."""
+    rows = rows_of(report.tests)
     verdicts = Counter(row.verdict for row in rows)
-    toolchains = dict.fromkeys(work.toolchain for one in evidence for work in one.workloads if work.toolchain)
-    return Document(RunReport(
-        schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
+    toolchains = dict.fromkeys(work.toolchain for one in report.tests for work in one.workloads if work.toolchain)
+    report = msgspec.structs.replace(
+        report, tests=tuple(msgspec.structs.replace(one, cubins={}) for one in report.tests),
         verdicts={verdict.value: verdicts[verdict] for verdict in RANK if verdict in verdicts},
-        problems=tuple(problems), warnings=tuple(warnings),
-        tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
-        commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-    ), tuple(rows))  # fmt: skip
-
-
-def document_from(report: RunReport) -> Document:
-    """The run that a report was written of."""
-    return Document(report, tuple(rows_of(report.tests)))
+        toolchains=tuple(toolchains),
+    )  # fmt: skip
+    return Document(report, tuple(rows))
 
 
 def rows_of(tests: Iterable[TestEvidence]) -> list[Row]:

@@ -14,7 +14,7 @@ from pytest_gpuperf.model import __version__
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import remarks, terminal
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision.against import with_itself
@@ -93,14 +93,14 @@ def _report(session: pytest.Session, run: Run) -> None:
     if not options.reports:
         return
     root = session.config.rootpath
-    document = document_of(
-        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
-        exit_status=int(session.exitstatus), problems=outcome.errors,
-        warnings=remarks.run_remarks(run.results, outcome, options),
-        machines=remarks.machine_lines(evidence), commit=commit_of(root, options.baselines),
-        branch=branch_of(root),
+    commit = commit_of(root, options.baselines)
+    report = RunReport(
+        schema=SCHEMA, date=utc_now(), plugin=__version__, task=terminal.header(options), verdicts={},
+        exit_status=int(session.exitstatus), tests=tuple(evidence), problems=tuple(outcome.errors),
+        warnings=tuple(remarks.run_remarks(run.results, outcome, options)),
+        machines=tuple(remarks.machine_lines(evidence)), commit=commit.name, dirty=commit.dirty, branch=branch_of(root),
     )  # fmt: skip
-    written, unwritten = write_reports(document, options.reports)
+    written, unwritten = write_reports(document_of(report), options.reports)
     outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
 
 

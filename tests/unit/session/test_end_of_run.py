@@ -181,14 +181,14 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
         return [file for file in files if "no" not in file], [file for file in files if "no" in file]
 
     monkeypatch.setattr(end_of_run, "write_reports", write_reports)
-    monkeypatch.setattr(end_of_run, "document_of", lambda evidence, **told: SimpleNamespace(evidence=evidence, **told))
+    monkeypatch.setattr(end_of_run, "document_of", lambda report: report)
     finished(run)
     assert documents == []
     status, outcome = finished(run.with_options(reports=("report.html",)))
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
-    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, [outcome.nothing], __version__)
-    assert document.warnings == remarks.run_remarks(run.worker.results, outcome, run.options)
+    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, (outcome.nothing,), __version__)
+    assert document.warnings == tuple(remarks.run_remarks(run.worker.results, outcome, run.options))
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
