@@ -9,10 +9,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.evidence import schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.options import REPORT_ENDINGS
-from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_of
+from pytest_gpuperf.report.document import Document, RunReport, document_of, read_report
 from pytest_gpuperf.report.files import write_report
 from pytest_gpuperf.report.markdown import as_markdown
 
@@ -39,23 +38,6 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     for file in parsed.files:
         write(f"report written to {write_report(document, str(file))}\n")
     return 0
-
-
-def read_report(path: Path) -> RunReport:
-    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``GpuperfError``."""
-    remedy = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
-    try:
-        content = path.read_bytes()
-        schema = schema_of(content)
-        if schema != SCHEMA:
-            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
-        report = msgspec.json.decode(content, type=RunReport)
-        document_of(report)
-        return report
-    except OSError as problem:
-        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
-    except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
-        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
 def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import duration, quantity, ratio
-from pytest_gpuperf.model.evidence import Record, StaticRecord
+from pytest_gpuperf.model.evidence import Record, StaticRecord, schema_of
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -54,6 +56,8 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
+    baselines: str = ""
+    """Folder of the baselines, as seen from pytest's root; of the report that ``gpuperf explain`` reads alone."""
 
 
 class TimeCells(NamedTuple):
@@ -131,6 +135,24 @@ def document_of(report: RunReport) -> Document:
         toolchains=tuple(toolchains),
     )  # fmt: skip
     return Document(report, tuple(rows))
+
+
+def read_report(
+    path: Path, remedy: str = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
+) -> RunReport:
+    """The report in a file.  Raises ``GpuperfError`` with the ``remedy`` if it is damaged or of another version."""
+    try:
+        content = path.read_bytes()
+        schema = schema_of(content)
+        if schema != SCHEMA:
+            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
+        report = msgspec.json.decode(content, type=RunReport)
+        document_of(report)
+        return report
+    except OSError as problem:
+        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
+    except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
+        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
 def rows_of(tests: Iterable[TestEvidence]) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from pytest_gpuperf import stash
@@ -40,7 +41,7 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
-    _keep(run)
+    _keep(session, run)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         outcome.nothing = _nothing_measured(run)
     note_missing(session, run, outcome)
@@ -71,18 +72,19 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
 
 
-def _keep(run: Run) -> None:
+def _keep(session: pytest.Session, run: Run) -> None:
     """Leave the evidence for ``gpuperf explain``."""
     tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads)
     if not tests:
         return
     root, folder = run.config.rootpath, run.options.baselines
     baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
-    found = last_run.LastRun(
-        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(baselines), tests=tests
-    )
+    report = RunReport(
+        schema=SCHEMA, date=utc_now(), plugin=__version__, task="", exit_status=int(session.exitstatus), verdicts={},
+        problems=(), warnings=(), tests=tests, baselines=str(baselines),
+    )  # fmt: skip
     try:
-        last_run.keep(root, found)
+        last_run.keep(root, msgspec.json.encode(report))
     except last_run.LastRunError as problem:
         run.outcome.left_out += (str(problem),)
 

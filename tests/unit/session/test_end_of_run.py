@@ -16,6 +16,7 @@ from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, Revision
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import remarks, terminal
+from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED, NOTHING = 0, 1, 2, 5, 10
@@ -162,7 +163,7 @@ def test_evidence_is_kept_for_explanations(run: Run, monkeypatch: pytest.MonkeyP
     assert not last_run.path_below(run.config.rootpath).exists()
     came(run, workloads=(MEASURED,))
     finished(run)
-    kept = last_run.read(last_run.path_below(run.config.rootpath))
+    kept = read_report(last_run.path_below(run.config.rootpath))
     assert ([one.test for one in kept.tests], kept.baselines) == ([TEST], "baselines")
 
 
