@@ -92,7 +92,7 @@ class Collection:
         """Run one task and keep what it brought; returns what it put off."""
         folder, finished = self._run(task)
         met, left_report = entries(folder), (folder / REPORT).exists()
-        results = self._do.reader(folder / REPORT, self._do.ncu.path) if left_report else []
+        results = self._do.reader(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.words, finished.target_words, finished.status, left_report=left_report)
         if finished.status:

@@ -28,7 +28,7 @@ METRIC = "smsp__inst_executed.sum"
 BUSY = CountersUnavailable("another profiler is running", "wait")
 
 
-def own_reader(report: Path, ncu: Path) -> list[KernelResult]:
+def own_reader(report: Path) -> list[KernelResult]:
     """Stands for a reader that a conftest gives."""
     return []
 
