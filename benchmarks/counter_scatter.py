@@ -18,8 +18,7 @@ from typing import Any
 
 from record_claim_counters import counters_in
 
-from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.metric_request import TRAFFIC
+from pytest_gpuperf.counters.catalogue import METRICS, TRAFFIC
 from pytest_gpuperf.judge.counters import Metric
 
 HEADER = """\

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.workload import aa_test
+from pytest_gpuperf.workload import timed_workload
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def test_machine_on_which_a_launch_is_slower_than_itself_is_warned_of(recorded, 
         comparison = msgspec.structs.replace(found.comparison, r=(0.05,) * 14, means=(0.05,) * 14)
         return type(found)(comparison, found.rounds)
 
-    monkeypatch.setattr(aa_test, "compare", moving)
+    monkeypatch.setattr(timed_workload, "compare", moving)
     result = recorded.run("--gpuperf", "-k", "1024")
     result.stdout.fnmatch_lines(["*A/A test: *test_work?1024? ?work? is slower than itself, x1.051 after 14 blocks*"])
     result.assert_outcomes(passed=1, warnings=1)
