@@ -42,7 +42,7 @@ from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.markdown import as_markdown
 from pytest_gpuperf.report.render import as_page
 
@@ -188,8 +188,8 @@ def marks(name: str) -> list[Counter[str]]:
     figures = TimeFigures(ratio=1.5, interval=(1.4, 1.6), before_ns=1e3, after_ns=1.5e3)
     judged = Judgement(key=key, target=name, kind="time", verdict=Verdict.SLOWER, reason=name, time=figures)
     test = TestEvidence(key.module, key.test, workloads=(WorkloadEvidence(key=key, judgements=(judged,)),))
-    document = document_of([test], date="", plugin="", task=name, exit_status=1, problems=[name], branch=name,
-                           warnings=[], machines=[])  # fmt: skip
+    document = document_of(RunReport(SCHEMA, date="", plugin="", task=name, exit_status=1, verdicts={}, branch=name,
+                                     problems=(name,), warnings=(name,), machines=(name,), tests=(test,)))  # fmt: skip
     markdown = MarkdownIt("commonmark", {"html": True}).enable("table").render(as_markdown(document))
     return [Counter(re.findall(r"<[A-Za-z/!?][^\s>]*", text)) for text in (as_page(document), markdown)]
 
