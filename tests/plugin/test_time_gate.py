@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
-from recorded_baselines import baselines_of
-from suite_under_test import FILES, RECORD, REFUSING
+from suite_under_test import FILES, RECORD, REFUSING, baselines_of
 
 from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
