@@ -7,13 +7,11 @@ import pytest
 LOCKED = """
 import os
 from pathlib import Path
-from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.lock import hold_gpu
 
 class Locked(SimulatedGpu):
-    gpu_lock = GpuLock("GPU-11", Path(os.environ["GPUPERF_LOCK_DIR"]))
-
     def lock(self):
-        return self.gpu_lock.held()
+        return hold_gpu("GPU-11", Path(os.environ["GPUPERF_LOCK_DIR"]))
 
 def work("""
 
@@ -26,9 +24,9 @@ ASK = '''
 import os
 from pathlib import Path
 from pytest_gpuperf.device.device_errors import LockError
-from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.lock import hold_gpu
 try:
-    with GpuLock("GPU-11", Path(os.environ["GPUPERF_LOCK_DIR"]), wait_s=0.1).held():
+    with hold_gpu("GPU-11", Path(os.environ["GPUPERF_LOCK_DIR"]), wait_s=0.1):
         print("free")
 except LockError:
     print("taken")
