@@ -160,7 +160,7 @@ def test_what_nvrtc_makes_instead_is_paired_though_its_static_evidence_is_anothe
         [
             r"work  SLOWER  ",
             r" .* paired",
-            rf" +proven .*; the machine code changed, and the compiler from {PTXAS} to {toolchain()}",
+            rf" +proven .*; the machine code changed; the compiler changed from {PTXAS} to {toolchain()}",
         ]
     )
     assert f"the baseline was compiled by {PTXAS}, this is {toolchain()}" in result.stdout.str()
