@@ -81,7 +81,7 @@ OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str, bool]] = {
     "wanted a time": (False, True, CheckedOnly("no times"), None, "checked only", False),
     "wanted counters": (False, True, CountersMissing("no counters"), None, "checked only", False),
     "wanted a GPU": (False, False, StaticOnly("data"), "static only: no driver", "static only", False),
-    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: data", "static only", False),
+    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: needs a GPU: data", "static only", False),
 }
 
 
