@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 
-SCHEMA = 5
+SCHEMA = 6
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
 LARGEST_BYTES = 64 << 20

@@ -110,10 +110,12 @@ def test_recording_all_again_replaces_a_time(recorded):
     first = recorded.baseline_files()
     recorded.run("--update-baselines").assert_outcomes(passed=3)
     assert recorded.baseline_files() == first
+    path = recorded.path / "baselines/simulated-gpu/test_suite.jsonl"
+    (before,) = read_evidence(path)["sessions"]
     recorded.run("--update-baselines=all", "-k", "other")
-    file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.jsonl")
+    file = read_evidence(path)
     assert len(file["sessions"]) == 2
-    assert {one["session"] for one in file["tests"]["test_other"]["doubling"]["rounds"]} == {file["sessions"][1]["id"]}
+    assert before["id"] not in {one["session"] for one in file["tests"]["test_other"]["doubling"]["rounds"]}
     assert len(file["tests"]["test_work[1024]"]["work"]["rounds"]) == 4
 
 
@@ -165,38 +167,9 @@ def test_another_launch_is_recorded_where_the_machine_code_is_lost(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     shutil.rmtree(suite.path / "baselines/cubins")
     suite.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
-    result = suite.run("--update-baselines", "test_suite.py::test_other")
+    result = suite.run("--update-baselines=all", "test_suite.py::test_other")
     result.stdout.fnmatch_lines(["1 baseline written"])
     assert result.ret == 0
-
-
-def test_an_update_of_everything_removes_what_no_test_has(suite):
-    """Of a full run alone; machine code goes with its last record."""
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    before, cubins = static_file(suite)["toolchains"], len(list((suite.path / "baselines/cubins").rglob("*.z")))
-    suite.edit("test_suite.py", "def test_other(", "def not_a_test(")
-    for narrowed in (["--update-baselines=all", "-k", "1024"], ["--update-baselines=changed"], ["--gpuperf"]):
-        suite.run(*narrowed, "--gpuperf-arch=sm_90")
-        assert static_file(suite)["toolchains"].keys() == before.keys()
-        assert "test_other" in str(static_file(suite))
-    result = suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
-    result.stdout.fnmatch_lines(["*removed the records of 1 workload that no test has any more: *test_other*"])
-    assert "test_other" not in str(static_file(suite))
-    assert len(list((suite.path / "baselines/cubins").rglob("*.z"))) < cubins
-    suite.write("test_broken.py", "import no_such_module")
-    suite.edit("test_suite.py", "def test_work(", "def not_one_either(")
-    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
-    assert "test_work" in str(static_file(suite)), "a file that was not collected may have it"
-
-
-def test_an_update_of_everything_removes_workloads_that_a_whole_test_lacks(gpu_suite):
-    gpu_suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    path = gpu_suite.path / "baselines/simulated-gpu/test_suite.jsonl"
-    names = set(read_evidence(path)["tests"]["test_other"])
-    gpu_suite.write("test_suite.py", (gpu_suite.path / "test_suite.py").read_text().replace('"doubling"', '"twice"'))
-    gpu_suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
-    left = set(read_evidence(path)["tests"]["test_other"])
-    assert left == {name.replace("doubling", "twice") for name in names}
 
 
 def test_only_the_changed_workload_is_rewritten(suite):
