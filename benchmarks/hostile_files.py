@@ -55,7 +55,7 @@ from pytest_gpuperf.compile.machine_code.elf import REL, SYMTAB
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.markdown import as_markdown
 from pytest_gpuperf.report.render import as_page
 
@@ -536,10 +536,10 @@ def tags_of(name: str) -> tuple[Counter[str], Counter[str]]:
     figures = TimeFigures(ratio=1.5, interval=(1.4, 1.6), before_ns=1e3, after_ns=1.5e3)
     judged = Judgement(key=key, target=name, kind="time", verdict=Verdict.SLOWER, reason=f"a {name}", time=figures)
     test = TestEvidence(key.module, key.test, workloads=(WorkloadEvidence(key=key, judgements=(judged,)),))
-    document = document_of(
-        [test], date="", plugin="", task=f"gating {name}", exit_status=1, problems=[f"a {name}"],
-        warnings=[f"a {name}"], machines=[f"a {name}"], branch=f"b{name}",
-    )  # fmt: skip
+    document = document_of(RunReport(
+        schema=SCHEMA, date="", plugin="", task=f"gating {name}", exit_status=1, verdicts={}, problems=(f"a {name}",),
+        warnings=(f"a {name}",), tests=(test,), machines=(f"a {name}",), branch=f"b{name}",
+    ))  # fmt: skip
     markdown = MarkdownIt("commonmark", {"html": True}).enable("table").render(as_markdown(document))
     return _Tags(as_page(document)).seen, _Tags(markdown).seen
 

@@ -21,7 +21,6 @@ import pytest
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
-from pytest_gpuperf.cli.report_command import read_report
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, ratio
 from pytest_gpuperf.judge.bisection import Answer, search
@@ -29,6 +28,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import RunningChild, answer_signals, errors_in, log_lines
+from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of

@@ -15,6 +15,7 @@ from pytest_gpuperf.explain.explanation import explain_all
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.process import last_run
+from pytest_gpuperf.report.document import read_report
 
 CLOSE_MATCHES = 5
 
@@ -33,12 +34,13 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
             "run pytest --gpuperf first"
         )
-    run, name = last_run.read(path), seen_from_root(parsed.node_id, last_run.root_of(path))
+    root = last_run.root_of(path)
+    run, name = read_report(path, "run pytest --gpuperf again"), seen_from_root(parsed.node_id, root)
     found = [(test, work) for test in run.tests for work in test.workloads if work.key.is_of(name)]
     if not found:
         raise _unmatched(name, [work.key for test in run.tests for work in test.workloads])
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = explain_all(BaselineStore(last_run.root_of(path) / run.baselines), found, CompileCache())
+    lines = explain_all(BaselineStore(root / run.baselines), found, CompileCache())
     write("\n" + "\n".join(lines))
     return 0
 

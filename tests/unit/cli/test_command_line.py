@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -67,9 +67,8 @@ def test_doctor_is_content_without_a_gpu_and_not_without_a_compiler(found, capsy
 
 
 def test_doctor_examines_the_real_machine_whatever_it_lacks(capsys):
-    assert command_line.main(["doctor", "--json"]) in (0, 1)
-    document = json.loads(capsys.readouterr().out)
-    assert {finding["area"] for finding in document["findings"]} == {"static", "time", "counters"}
+    assert command_line.main(["doctor"]) in (0, 1)
+    assert re.search("\nCan be measured here: static yes, time (yes|no), counters (yes|no)\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("lines", [1, 10_000], ids=["flushed at the end", "more than a pipe holds"])

@@ -1,4 +1,4 @@
-"""``gpuperf history``: which commits count, what they have on record, where it took a step, and the page."""
+"""``gpuperf history``: which commits count, what they have on record, and where it took a step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_planted_step_is_found_at_its_commit(history, monkeypatch, capsys):
     assert main(["history"]) == 0
     out = capsys.readouterr().out.splitlines()
     (time,) = [place for place, line in enumerate(out) if line.startswith(f"{KEY} time on nvidia-h200: ")]
-    assert f"{COMMITS} commits  " in out[time]
+    assert f"{COMMITS} commits" in out[time]
     assert out[time + 1].startswith(f"    +2.7 % at {names[PLANTED][:12]} (2")
     assert out[time + 1].endswith(f", state {PLANTED})")
     (registers,) = [place for place, line in enumerate(out) if " registers on sm_90, nvrtc 13.0.88: 40 -> 42" in line]
@@ -116,7 +116,8 @@ def test_each_commit_has_all_that_was_on_record(root: Path) -> None:
     (root / "sm_90/suite/test_b.jsonl").write_text("{}")
     commit(root.parent)
     found = {
-        tuple(one[:3]): [point.value for point in one.points] for one in series_of(GitFolder(root), commits_of(root))
+        tuple(one): [value for _, value in points]
+        for one, points in series_of(GitFolder(root), commits_of(root)).items()
     }
     assert found.keys() == {
         (key, target, measure) for key in (FIRST, SECOND) for target, measure in (

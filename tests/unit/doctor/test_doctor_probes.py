@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.run_ncu import INSTALL, Ncu
 from pytest_gpuperf.doctor import probes
-from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_json, as_text, is_ready
+from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.errors import GpuperfError
 
 
@@ -132,14 +131,6 @@ def test_text_has_a_line_per_finding_its_advice_and_a_closing_line():
         "",
         "Can be measured here: static yes, time no, counters yes",
     ]
-
-
-def test_json_carries_the_same():
-    document = json.loads(as_json(FINDINGS, "1.2.3"))
-    assert document["version"] == "1.2.3"
-    assert document["ready"] == {"static": True, "time": False, "counters": True}
-    assert [finding["name"] for finding in document["findings"]] == ["NVRTC", "driver", "CUPTI", "ncu"]
-    assert document["findings"][1]["required"] is True
 
 
 def test_the_real_machine_says_what_is_there(tmp_path):

@@ -38,7 +38,7 @@ def wrong(texts: Iterable[str]) -> list[str]:
 def test_pages_that_messages_cite_come_with_the_package() -> None:
     texts = [text for module in MODULES for text in said(module.read_text(encoding="utf-8"))]
     texts += [path.read_text(encoding="utf-8") for path in TEXTS]
-    assert len([text for text in texts if CITED.search(text)]) >= 2
+    assert any(CITED.search(text) for text in texts)
     assert wrong(texts) == []
 
 

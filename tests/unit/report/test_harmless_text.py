@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.report.failures import error_lines
 from pytest_gpuperf.report.markdown import escaped
 from pytest_gpuperf.report.terminal import Screen
 
@@ -85,27 +83,6 @@ def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command_line.main(["baselines", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
     assert out.getvalue() == ""
     assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
-
-
-def test_an_annotation_is_one_line_whatever_its_test_is_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    report: Any = SimpleNamespace(
-        gpuperf_red="x", location=("a.py", 3, "t\n::error::,file=b\x1b"), longreprtext="gone\r\n::error::no\u202e"
-    )
-    (line,) = error_lines([report], ["github"], tmp_path)
-    assert line == (r"::error file=a.py,line=4,title=t%0A%3A%3Aerror%3A%3A%2Cfile=b\x1b::gone\r%0A::error::no\u202e")
-
-
-def test_an_annotation_names_its_file_from_the_top_of_the_checkout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    (tmp_path / ".git").mkdir()
-    places = [("test_a.py", 3, "test_a"), ("../tests/test_b.py", 3, "test_b")]
-    reports: Any = [SimpleNamespace(gpuperf_red="x", location=place, longreprtext="slower") for place in places]
-    lines = error_lines(reports, ["github"], tmp_path / "kernels")
-    files = [line.partition("file=")[2].partition(",")[0] for line in lines]
-    assert files == ["kernels/test_a.py", "tests/test_b.py"]
 
 
 def test_cells_of_markdown_are_one_line() -> None:

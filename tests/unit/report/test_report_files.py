@@ -12,16 +12,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from record_samples import report_of
 
 from pytest_gpuperf.formatting import visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report import files, markdown, render
-from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
-from pytest_gpuperf.report.files import NotWritten, write_file, write_report, write_reports
+from pytest_gpuperf.report.document import Document, RunReport, document_of
+from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.order import MARKUP
 from pytest_gpuperf.report.render import as_page
@@ -41,10 +41,7 @@ def a_workload(name: str, *verdicts: Verdict, reason: str = "") -> WorkloadEvide
 
 def a_document(*works: WorkloadEvidence) -> Document:
     test = TestEvidence(module="test_a.py", test="test_b", workloads=works)
-    return document_of(
-        [test], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gpuperf: gating", exit_status=0, problems=[],
-        warnings=[], machines=["NVIDIA H200"],
-    )  # fmt: skip
+    return document_of(report_of(test, exit_status=0))
 
 
 def test_what_a_reader_has_to_know_first_comes_first() -> None:
@@ -98,12 +95,9 @@ def test_a_comment_can_be_found_again_and_its_beginning_says_it_all() -> None:
 
 
 def test_the_commit_and_the_compiler_are_told() -> None:
-    document = document_of(
-        [], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gating", exit_status=0, problems=[], warnings=[],
-        machines=[], commit=Commit("ab" * 20, dirty=True), branch="faster_scan",
-    )  # fmt: skip
+    document = document_of(report_of(commit="ab" * 20, dirty=True, branch="faster_scan"))
     assert "commit `abababababab` of faster\\_scan, with changes" in as_markdown(document)
-    again = document_from(msgspec.json.decode(msgspec.json.encode(document.report), type=RunReport))
+    again = document_of(msgspec.json.decode(msgspec.json.encode(document.report), type=RunReport))
     assert as_markdown(again) == as_markdown(document)
 
 
@@ -176,4 +170,4 @@ def test_a_report_that_is_not_written_says_what_kept_it(tmp_path: Path, monkeypa
     monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
     words = f"the report {file} could not be written (No space left on device): name another file"
     with pytest.raises(NotWritten, match=re.escape(words)):
-        write_file("report", file, b"")
+        write_report(a_document(), str(file))

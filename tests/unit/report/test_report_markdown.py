@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
-from record_samples import static_of, time_of
+from record_samples import report_of, static_of, time_of
 
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
@@ -70,10 +70,9 @@ def a_red_run(names: tuple[str, ...], times: int = 1) -> Document:
     passed = Judgement(key=fine, target="sm_90", kind="static", verdict=Verdict.UNCHANGED)
     works.append(WorkloadEvidence(key=fine, judgements=(passed,)))
     tests = [TestEvidence(module=one.key.module, test=one.key.test, workloads=(one,)) for one in works]
-    return document_of(
-        tests, date="2026-11-22T12:00:00Z", plugin="0.1.0", task=f"gpuperf: {names[-1][:60]}", exit_status=1,
-        problems=[names[1]], warnings=[names[2]], machines=["NVIDIA H200"], branch=names[2],
-    )  # fmt: skip
+    return document_of(report_of(
+        *tests, task=f"gpuperf: {names[-1][:60]}", problems=(names[1],), warnings=(names[2],), branch=names[2],
+    ))  # fmt: skip
 
 
 def rendered(text: str) -> Structure:
@@ -124,9 +123,7 @@ def test_a_run_without_times_has_no_column_of_them() -> None:
     evidence = TestEvidence(
         module="test_a.py", test="test_a", workloads=(WorkloadEvidence(key=key, judgements=(worse,)),)
     )
-    text = as_markdown(document_of(
-        [evidence], date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
-    ))  # fmt: skip
+    text = as_markdown(document_of(report_of(evidence)))
     assert "| verdict | workload | registers / spilled bytes / occupancy |\n|---|---|---|\n| **WORSE** |" in text
     assert rendered(text).seen.count("td") == 3
 
@@ -140,7 +137,5 @@ def test_a_large_group_names_the_first_and_counts_the_rest() -> None:
             )) for work in one.workloads
         )) for one in document.report.tests
     ]  # fmt: skip
-    text = as_markdown(document_of(
-        tests, date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
-    ))  # fmt: skip
+    text = as_markdown(document_of(report_of(*tests)))
     assert ", and 51 more." in text

@@ -16,6 +16,7 @@ from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, Revision
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import remarks, terminal
+from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED, NOTHING = 0, 1, 2, 5, 10
@@ -162,7 +163,7 @@ def test_evidence_is_kept_for_explanations(run: Run, monkeypatch: pytest.MonkeyP
     assert not last_run.path_below(run.config.rootpath).exists()
     came(run, workloads=(MEASURED,))
     finished(run)
-    kept = last_run.read(last_run.path_below(run.config.rootpath))
+    kept = read_report(last_run.path_below(run.config.rootpath))
     assert ([one.test for one in kept.tests], kept.baselines) == ([TEST], "baselines")
 
 
@@ -181,14 +182,14 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
         return [file for file in files if "no" not in file], [file for file in files if "no" in file]
 
     monkeypatch.setattr(end_of_run, "write_reports", write_reports)
-    monkeypatch.setattr(end_of_run, "document_of", lambda evidence, **told: SimpleNamespace(evidence=evidence, **told))
+    monkeypatch.setattr(end_of_run, "document_of", lambda report: report)
     finished(run)
     assert documents == []
     status, outcome = finished(run.with_options(reports=("report.html",)))
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
-    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, [outcome.nothing], __version__)
-    assert document.warnings == remarks.run_remarks(run.worker.results, outcome, run.options)
+    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, (outcome.nothing,), __version__)
+    assert document.warnings == tuple(remarks.run_remarks(run.worker.results, outcome, run.options))
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
