@@ -58,7 +58,7 @@ def accept(run: Run) -> list[Recorded]:
         Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
         for (arch, toolchain, key), new in static.items()
     ]
-    named = {one.cubin for one in (*static.values(), *time.values())}
+    named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
     sweep = options.update == "all" and bool(static or time)
     store.write(Update(static=static, time=time, cubins=cubins, asked=run.targets), sweep=sweep)
