@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit, git
-from recorded_baselines import baselines_of
-from suite_under_test import FILES, RECORD, Suite
+from suite_under_test import FILES, RECORD, Suite, baselines_of
 
 NODE = "test_suite.py::test_work[1024]"
 FORGED, CHANGED = "-DSTEPS=200", "-DSTEPS=150"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
-from recorded_baselines import baselines_of
-from suite_under_test import FILES, HOG, TEST, Suite
+from suite_under_test import FILES, HOG, TEST, Suite, baselines_of
 
 from pytest_gpuperf.baselines import writing
 from pytest_gpuperf.baselines.store import BaselineStore
