@@ -194,22 +194,6 @@ def test_a_fixture_that_needs_a_gpu_stops_its_tests_early(users: Suite) -> None:
     result.stdout.fnmatch_lines(["*3 static only*"])
 
 
-def test_a_test_fills_no_constant_of_a_shared_kernel(suite: Suite) -> None:
-    (suite.path / "test_suite.py").unlink()
-    text = '__constant__ float weight; extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= weight; }\n'
-    suite.write("scale.cu", text)
-    fill = '    kernel.set_constant("weight", numpy.float32(2))\n'
-    fixture = FIXTURE.replace("SCOPE", "module").replace(
-        'return cuda_kernel("hog.cu", "hog"', 'kernel = cuda_kernel("scale.cu", "scale"'
-    )
-    suite.write("conftest.py", f"import numpy\n{fixture}{fill}    return kernel\n")
-    suite.write("test_users.py", f"import numpy\n\ndef test_one(kernels):\n    kernel = kernels\n{fill}")
-    result = suite.run("test_users.py")
-    result.stdout.fnmatch_lines(
-        ["*scale: set_constant('weight') in a test, and the fixture kernels shares the kernel*"]
-    )
-
-
 def test_a_revision_has_its_fixtures_kernels_too(users: Suite) -> None:
     shutil.rmtree(users.path / "baselines")
     users.write(".gitignore", "__pycache__\n.gpuperf\nbaselines\n")

@@ -81,7 +81,7 @@ OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str]] = {
     "wanted a time": (False, True, CheckedOnly("no times"), None, "checked only"),
     "wanted counters": (False, True, CountersMissing("no counters"), None, "checked only"),
     "wanted a GPU": (False, False, StaticOnly("data"), "static only: no driver", "static only"),
-    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: data", "static only"),
+    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: needs a GPU: data", "static only"),
 }
 
 
