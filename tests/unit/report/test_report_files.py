@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from record_samples import report_of
 
 from pytest_gpuperf.formatting import visible
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import files, markdown, render
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports

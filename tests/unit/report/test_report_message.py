@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import time_basis, time_step
 from pytest_gpuperf.judge.static_verdict import missing_static
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report.message import (
     NO_CAUSE,
     SCREEN_ROWS,
@@ -20,7 +19,6 @@ from pytest_gpuperf.report.message import (
     advice_lines,
     gain_words,
     rows,
-    state_line,
     workload_lines,
     wrapped,
 )
@@ -180,13 +178,9 @@ def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
         assert sum("cause:" in line for line in advice_lines(advised, most)) == shown
 
 
-def test_gains_and_states_in_words() -> None:
+def test_gains_in_words() -> None:
     for gain, words in ((0.0, "small"), (0.005, "small"), (0.006, "about 1 %")):
         assert gain_words(Advice(cause="stack", evidence=(), gain=gain)) == f"gain {words}, by the machine code"
-    full = State(bound="latency", why="SM 20% and memory 31%", roofline=0.31, missing="counters would tell")
-    assert state_line(full) == "latency bound: SM 20% and memory 31% (counters would tell)"
-    bare = State(bound="memory", why="87 % of the copy bandwidth")
-    assert state_line(bare) == "memory bound: 87 % of the copy bandwidth"
 
 
 def test_lines_break_within_the_width_and_not_before_a_percent_sign() -> None:

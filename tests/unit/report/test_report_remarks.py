@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Advice, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.document import rows_of
 from pytest_gpuperf.report.message import LEAST_GAIN, hints_of
