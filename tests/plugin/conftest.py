@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_baselines import baselines_of
 from suite_of_fresh_inputs import FILES as WITH_FRESH_INPUTS
-from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
+from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of
 
 import pytest_gpuperf
 from pytest_gpuperf.counters import run_ncu

@@ -8,8 +8,7 @@ import pytest
 from baseline_samples import CUBIN, H200, NVRTC, make_session, make_static, make_time
 
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.model.evidence import Key
 

@@ -1,7 +1,7 @@
-"""Whatever happens to the second process and to the end of the test: a planted loss of 60 % is never green.
+"""Processes that a run starts for itself: whatever the user's configuration and whatever happens to them.
 
-One gated run on the simulated GPU finds the loss and is stopped where it would start its second process; from there on
-each case of Hypothesis plays one combination of faults to its end.
+A planted loss stays red: one gated run on the simulated GPU finds it and is stopped where it would start its second
+process; from there on each case of Hypothesis plays one combination of faults to its end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import copy
 import gc
 import math
 import random
+import subprocess
+import sys
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 import msgspec
 import pytest
@@ -26,7 +29,59 @@ from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly
 from pytest_gpuperf.workload import confirm
 
-CASES = 1000
+
+def run(suite, *arguments):
+    """As users do, with pytest's cache and without the temporary folder that ``pytester`` names."""
+    command = [sys.executable, "-m", "pytest", "--gpuperf", "-k", "1024 or first", *arguments]
+    return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def slower(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    return recorded
+
+
+@pytest.mark.parametrize("flags", ["--ff --nf -x --sw", "--lf"])
+def test_regression_is_confirmed_whatever_choice_of_tests_is_configured(slower, flags):
+    slower.write("pytest.ini", f"[pytest]\naddopts = {flags}\n")
+    before = {path.name for path in slower.path.iterdir()}
+    result = run(slower)
+    assert result.returncode != 0, result.stdout
+    assert "work  SLOWER  on simulated-gpu" in result.stdout
+    assert ", in two processes; " in result.stdout
+    after = {path.name for path in slower.path.iterdir()}
+    assert after - before <= {".pytest_cache", ".gpuperf", "__pycache__"}, "nothing of a child stays in the project"
+
+
+def test_regression_is_confirmed_without_plugins_of_pytest(slower):
+    without = [f"-pno:{plugin}" for plugin in ("logging", "cacheprovider", "junitxml", "xdist", "tmpdir")]
+    result = run(slower, *without)
+    assert result.returncode == 1, result.stdout
+    assert ", in two processes; " in result.stdout
+
+
+FIRST = """
+import logging
+
+def test_first(tmp_path):
+    (tmp_path / "kept").touch()
+    logging.getLogger().warning("of the run")
+"""
+
+
+def test_child_writes_none_of_the_runs_own_files(slower):
+    slower.write("pytest.ini", "[pytest]\naddopts = --junit-xml=junit.xml --basetemp=tmp\nlog_file = run.log\n")
+    slower.write("test_first.py", FIRST)
+    slower.edit("test_suite.py", "gpu, gpuperf, size", "gpu, gpuperf, size, tmp_path")
+    assert ", in two processes; " in run(slower).stdout
+    suite = ElementTree.parse(slower.path / "junit.xml").getroot().find("testsuite")
+    assert [case.get("name") for case in suite.iter("testcase")] == ["test_first", "test_work[1024]"]
+    assert list((slower.path / "tmp").glob("test_first*/kept"))
+    assert "of the run" in (slower.path / "run.log").read_text()
+
+
+CASES = 500
 ONE = ("-k", "1024")
 
 ENDS = {

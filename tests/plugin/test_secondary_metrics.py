@@ -1,4 +1,4 @@
-"""What a workload costs beside its time: memory, time of the host, and its error, each gated."""
+"""Secondary metrics: memory, time of the host, and the error of a result, each gated."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from recorded_baselines import baselines_of
-from suite_under_test import SIMULATED, Suite
+from suite_under_test import RECORD, SIMULATED, Suite, baselines_of, run_bodies
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -70,8 +69,9 @@ def test_accuracy(cuda_kernel, gpu, gpuperf):
     assert result.error == 1.25
 """
 FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
-RECORD = ("--update-baselines", "--gpuperf-disturbed")
-GATE = ("--gpuperf",)
+LAUNCH = """a = gpu.random(1024, seed=1)
+launch = cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, a.copy(), 1024))
+"""
 RECORDED = "baselines/simulated-gpu/test_suite.jsonl"
 
 
@@ -94,7 +94,7 @@ def on_record(suite: Suite, test: str) -> dict:
 
 def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[str, str]:
     """By test and kind of evidence, of all that was gated beside the time."""
-    suite.run(*GATE, "--gpuperf-report=found.json", *arguments, subprocess=subprocess)
+    suite.run("--gpuperf", "--gpuperf-report=found.json", *arguments, subprocess=subprocess)
     found = json.loads((suite.path / "found.json").read_text())
     return {
         f"{one['test']}.{judged['kind']}": judged["verdict"]
@@ -105,57 +105,61 @@ def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[st
     }
 
 
-def test_equal_work_costs_the_same_beside_its_time(measured):
-    result = measured.run(*GATE)
-    result.assert_outcomes(passed=4)
+def edit(suite: Suite, *, zeros: int = 100_000, spin: str = "500", error: str = "1.25") -> None:
+    """Let the tests need so much memory, time of the host and error."""
+    suite.edit("test_suite.py", "gpu.zeros(100_000)", f"gpu.zeros({zeros})")
+    suite.edit("test_suite.py", "spin(500)", f"spin({spin})")
+    suite.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
+    suite.edit("test_suite.py", "result.error == 1.25", "True")
 
 
-def test_one_percent_more_memory_is_worse(measured):
-    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
-    result = measured.run(*GATE, "-k", "memory")
-    result.assert_outcomes(failed=1)
+def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.chdir(suite.path)
+    capsys.readouterr()
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_equal_work_costs_the_same(measured):
+    measured.run("--gpuperf").assert_outcomes(passed=4)
+
+
+def test_more_is_worse_and_explained(measured, monkeypatch, capsys):
+    edit(measured, zeros=101_000, spin="900", error="1.5")
+    result = measured.run("--gpuperf", "-k", "not arrays")
+    result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (memory)",
         "    device memory 400000 -> 404000 bytes (+1.0 %)",
         "If this change is intended: pytest --update-baselines, and commit what it writes.",
     ], consecutive=True)  # fmt: skip
-
-
-def test_less_memory_is_better_and_a_tolerance_of_the_test_accepts_more(measured):
-    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(90_000)")
-    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "BETTER"}
-    measured.edit("test_suite.py", "gpu.zeros(90_000)", "gpu.zeros(101_000)")
-    measured.edit("test_suite.py", 'work, measure=("memory",)', 'work, measure={"memory": 0.02}')
-    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "SAME"}
-
-
-def test_more_time_of_the_host_is_worse_in_two_processes(measured):
-    measured.edit("test_suite.py", "spin(500)", "spin(900)")
-    result = measured.run(*GATE, "-k", "host")
-    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (host)",
         "    host time * us -> * us (+* %)",
     ], consecutive=True)  # fmt: skip
+    result.stdout.fnmatch_lines(["work  WORSE  on simulated-gpu (accuracy)"])
+    said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
+    assert "device memory 400000 -> 404000 bytes (+1.0 %)" in said
 
 
-def test_what_processes_differ_by_is_the_same_host_time_but_for_a_tolerance_of_the_test(measured):
-    measured.edit("test_suite.py", "spin(500)", "spin(640)")
-    assert verdicts(measured, "-k", "host") == {"test_host.host": "SAME"}
+def test_less_is_better(measured):
+    edit(measured, zeros=90_000, spin="150", error="1.3")
+    better = {"test_memory.memory": "BETTER", "test_host.host": "BETTER", "test_accuracy.accuracy": "SAME"}
+    assert verdicts(measured, "-k", "not arrays") == better
+
+
+def test_tolerance_is_that_of_the_test(measured):
+    """Memory is exact by default; host time may differ by what processes differ by."""
+    edit(measured, zeros=101_000, spin="640")
+    measured.edit("test_suite.py", 'work, measure=("memory",)', 'work, measure={"memory": 0.02}')
+    assert verdicts(measured, "-k", "memory or host") == {"test_memory.memory": "SAME", "test_host.host": "SAME"}
     measured.edit("test_suite.py", 'gpuperf(work, measure=("host",))', 'gpuperf(work, measure={"host": 0.1})')
     assert verdicts(measured, "-k", "host") == {"test_host.host": "WORSE"}
 
 
-def test_less_time_of_the_host_is_better_in_two_processes(measured):
-    measured.edit("test_suite.py", "spin(500)", "spin(150)")
-    result = measured.run(*GATE, "-k", "host")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*work  BETTER  on *(host)"])
-
-
 @pytest.mark.parametrize(("steps", "verdict"), [(900, "INCONCLUSIVE"), (150, "SAME")])
-def test_what_changed_in_one_process_alone_is_open_or_passes(measured, steps, verdict):
-    measured.edit("test_suite.py", "spin(500)", f"spin(500 if slow == 'no' else {steps})")
+def test_host_time_that_changed_in_one_process_alone_is_open_or_passes(measured, steps, verdict):
+    edit(measured, spin=f"500 if slow == 'no' else {steps}")
     measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
     text = (measured.path / "conftest.py").read_text()
     measured.write("conftest.py", text + (
@@ -165,32 +169,26 @@ def test_what_changed_in_one_process_alone_is_open_or_passes(measured, steps, ve
     assert verdicts(measured, "-k", "host") == {"test_host.host": verdict}
 
 
-def test_a_loss_stands_where_no_second_process_speaks(measured):
-    measured.edit("test_suite.py", "spin(500)", "spin(900)")
+def test_loss_stands_where_no_second_process_speaks(measured):
+    edit(measured, spin="900")
     measured.in_second_process("pytest.skip('not here')")
-    result = measured.run(*GATE, "-k", "host")
+    result = measured.run("--gpuperf", "-k", "host")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "work  WORSE  on simulated-gpu (host)", "*not confirmed: the second process did not reach this workload*",
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE")])
-def test_a_larger_error_is_worse(measured, error, verdict):
-    measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
-    measured.edit("test_suite.py", "result.error == 1.25", "True")
-    assert verdicts(measured, "-k", "accuracy") == {"test_accuracy.accuracy": verdict}
+def test_error_that_is_no_number_fails_the_test(measured):
+    bodies = [f"gpuperf(launch, accuracy=lambda: {error})" for error in ("float('nan')", "True")]
+    result = run_bodies(measured, bodies, "--gpuperf", before=LAUNCH)
+    result.assert_outcomes(failed=2)
+    said = result.stdout.str().count("WrongResult: work: accuracy= returned ")
+    assert said >= 2
+    result.stdout.fnmatch_lines(["*, which is no error of a result*"])
 
 
-@pytest.mark.parametrize("error", ["float('nan')", "True"])
-def test_an_error_that_is_no_number_fails_the_test(measured, error):
-    measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
-    result = measured.run(*GATE, "-k", "accuracy")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*WrongResult: work: accuracy= returned *, which is no error of a result*"])
-
-
-def test_what_was_never_recorded_is_new_and_an_update_records_it_beside_the_time(measured):
+def test_new_figure_is_recorded_beside_the_time(measured):
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
     before = on_record(measured, "test_arrays")
     rounds = read_evidence(measured.path / RECORDED)["tests"]["test_arrays"]
@@ -207,31 +205,26 @@ def test_what_was_never_recorded_is_new_and_an_update_records_it_beside_the_time
     assert judged["test_arrays.host"] in ("SAME", "INCONCLUSIVE")
 
 
-def test_a_recording_without_a_figure_keeps_that_on_record(measured):
+def test_update_takes_what_got_worse_and_keeps_what_was_not_asked_for(measured):
     before = on_record(measured, "test_host")
     assert set(before) == {"host"}
+    edit(measured, zeros=101_000)
     measured.edit("test_suite.py", 'gpuperf(work, measure=("host",)).host_ns > 1000', "gpuperf(work)")
-    assert measured.run("--update-baselines=all", *RECORD[1:], "-k", "host").ret == 0
+    result = measured.run("--update-baselines=all", "--gpuperf-disturbed", "-k", "memory or host")
+    result.assert_outcomes(passed=2)
+    assert on_record(measured, "test_memory") == {"memory_bytes": 404_000}
     assert on_record(measured, "test_host") == before
 
 
-def test_an_update_takes_what_got_worse(measured):
-    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
-    measured.run(*RECORD, "-k", "memory").assert_outcomes(passed=1)
-    assert on_record(measured, "test_memory") == {"memory_bytes": 404_000}
-    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "SAME"}
-
-
-@pytest.mark.parametrize(("was", "now"), [
-    ('"cpu":"', '"cpu":"Another '), ('"made_by":"CPython', '"made_by":"PyPy'),
-])  # fmt: skip
-def test_times_of_another_machine_are_not_compared(measured, was, now):
+def test_times_of_another_machine_are_not_compared(measured):
     path = measured.path / RECORDED
-    path.write_text(path.read_text().replace(was, now))
-    assert verdicts(measured, "-k", "test_host") == {"test_host.host": "INCONCLUSIVE"}
+    recorded = path.read_text()
+    for was, now in (('"cpu":"', '"cpu":"Another '), ('"made_by":"CPython', '"made_by":"PyPy')):
+        path.write_text(recorded.replace(was, now))
+        assert verdicts(measured, "-k", "test_host") == {"test_host.host": "INCONCLUSIVE"}
 
 
-def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):
+def test_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):
     marked = 'import pytest\n\n@pytest.mark.gpuperf(measure=("memory",))\ndef test_accuracy('
     measured.edit("test_suite.py", "def test_accuracy(", marked)
     found = verdicts(measured, "-k", "accuracy")
@@ -242,19 +235,12 @@ def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(meas
     result.stderr.fnmatch_lines(["*test_accuracy*measure=('ram',) is not valid*"])
 
 
-def test_a_plain_run_measures_nothing_and_reads_nothing(measured):
+def test_plain_run_measures_nothing_and_reads_nothing(measured):
     measured.edit("test_suite.py", "lambda: 1.25", "lambda: 1 / 0")
     measured.run().assert_outcomes(passed=4)
 
 
-def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    monkeypatch.chdir(suite.path)
-    capsys.readouterr()
-    assert main(list(words)) == 0
-    return capsys.readouterr().out
-
-
-def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
+def test_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
     before = on_record(measured, "test_host")
     measured.edit("test_suite.py", "def test_host(", "def test_of_the_host(")
     commands(
@@ -264,7 +250,7 @@ def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
     assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
 
 
-def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
+def test_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
     commit(measured.path)
     path = measured.path / RECORDED
     path.write_text(path.read_text().replace('"memory_bytes":400000', '"memory_bytes":404000'))
@@ -272,28 +258,20 @@ def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
     assert "device memory 400000 bytes -> 404000 bytes" in said
 
 
-def test_an_explanation_of_a_workload_without_a_cause_in_its_code_says_what_got_worse(measured, monkeypatch, capsys):
-    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
-    measured.run(*GATE, "-k", "memory")
-    said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
-    assert "device memory 400000 -> 404000 bytes (+1.0 %)" in said
-
-
 def test_against_a_revision_its_process_takes_the_figures(measured):
     shutil.rmtree(measured.path / "baselines")
     commit(measured.path)
-    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
-    measured.edit("test_suite.py", "spin(500)", "spin(900)")
+    edit(measured, zeros=101_000, spin="900")
     found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
     assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
 
 
-def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
+def test_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     text = (measured.path / "test_suite.py").read_text()
     begin, end = text.index("def test_host("), text.index("def test_accuracy(")
     measured.write("test_suite.py", text[:begin] + text[end:])
     measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
-    measured.run(*GATE, "--gpuperf-report=found.json")
+    measured.run("--gpuperf", "--gpuperf-report=found.json")
     found = json.loads((measured.path / "found.json").read_text())
     (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
     (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
