@@ -215,12 +215,14 @@ def test_python_block_that_does_not_hold_is_noticed(suite: Suite) -> None:
         ("Measure a workload", "(y, x))", "(y, x + 1))"), ("Measure a workload", "x.set(", "x.put_back("),
         ("Assert on what was measured", "<= 32", "<= 2"), ("Assert on what was measured", '"tensor"', '"tensors"'),
     ]  # fmt: skip
-    texts = []
+    texts: dict[tuple[str, ...], list[tuple[Scene, str]]] = {}
     for heading, right, changed in wrong:
         (block,) = [b for b in PYTHON if place_of(b) == (page, heading)]
         assert right in block.text
-        texts.append((SCENES[page, heading], block.text.replace(right, changed)))
-    run_as_tests(texts, suite).assert_outcomes(failed=len(wrong))
+        scene = SCENES[page, heading]
+        texts.setdefault(scene.arguments, []).append((scene, block.text.replace(right, changed)))
+    for of_one_run in texts.values():
+        run_as_tests(of_one_run, suite).assert_outcomes(failed=len(of_one_run))
 
 
 # --- messages ------------------------------------------------------------------------------------
