@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,8 +21,6 @@ from pytest_gpuperf.report.diff import (
 )  # fmt: skip
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
-NVRTC = "nvrtc 13.0.88"
-NOTHING: Mapping[Key, str] = MappingProxyType({})
 REGISTERS = Change(what="registers", before=40, after=48)
 SPILLED = Change(what="spilled bytes", before=0, after=268, direction="worse")
 
@@ -36,14 +31,14 @@ def key(test: str = "test_scale[8]", workload: str = "scale", module: str = "tes
 
 def changed(
     where: Key, *runs: RunDiff, archs: tuple[str, ...] = (), changes: tuple[Change, ...] = (REGISTERS,),
-    kernel: str = "scale", was: Key | None = None, toolchain: str = NVRTC,
+    kernel: str = "scale", was: Key | None = None,
 ) -> WorkloadDiff:  # fmt: skip
-    code = tuple(CodeDiff(arch, toolchain, changes) for arch in archs)
+    code = tuple(CodeDiff(arch, changes) for arch in archs)
     return WorkloadDiff(where, kernel, was, code, runs)
 
 
 def diff_of(
-    *workloads: WorkloadDiff, new: Mapping[Key, str] = NOTHING, gone: Mapping[Key, str] = NOTHING,
+    *workloads: WorkloadDiff, new: tuple[Key, ...] = (), gone: tuple[Key, ...] = ()
 ) -> EvidenceDiff:  # fmt: skip
     return EvidenceDiff(workloads, new, gone)
 
@@ -109,7 +104,7 @@ def test_names_of_few_are_said_and_of_many_counted() -> None:
 
 def test_new_gone_and_moved_workloads_are_listed() -> None:
     moved = changed(key("test_new"), was=key("test_old"))
-    diff = diff_of(moved, new={key("test_came"): "scale"}, gone={key("test_went"): "scale"})
+    diff = diff_of(moved, new=(key("test_came"),), gone=(key("test_went"),))
     assert rows(diff) == [
         ("test_new [scale]", "", "moved from test_a.py::test_old"),
         ("test_came [scale]", "", "new"),
@@ -122,7 +117,7 @@ def test_the_last_line_counts() -> None:
     run = RunDiff("g", (1.0, 2.0))
     diff = diff_of(
         *(changed(key(f"test_{name}"), run, kernel=name) for name in "abc"), changed(key("test_d"), run, kernel=""),
-        new={key(f"test_n{n}"): "n" for n in range(2)}, gone={key("test_g"): "g"},
+        new=tuple(key(f"test_n{n}") for n in range(2)), gone=(key("test_g"),),
     )  # fmt: skip
     assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 workload gone"
     assert summary_of(diff_of()) == "No figure differs"
@@ -140,7 +135,7 @@ def test_targets_manifest_and_hashes_are_remarks() -> None:
 def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
     diff = diff_of(
         changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)),
-        new={key("test_b"): "scale"},
+        new=(key("test_b"),),
     )
     assert diff_lines(rows_of(entries_of(diff)), ["a remark"], summary_of(diff)) == [
         "test_a.py",
