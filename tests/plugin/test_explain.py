@@ -92,7 +92,6 @@ def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(exp
                   "-> raise or drop -maxrregcount", "example: occupancy_registers"):  # fmt: skip
         assert words in text
     document = json.loads((explained.path / LAST_RUN).read_text())
-    assert document["schema"] == 5
     assert {test["test"] for test in document["tests"]} == {"test_hog", "test_copy"}
     assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
     assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]
