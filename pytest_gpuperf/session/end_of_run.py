@@ -7,6 +7,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.process import last_run
@@ -79,7 +80,7 @@ def _keep(session: pytest.Session, run: Run) -> None:
     )  # fmt: skip
     try:
         last_run.keep(root, msgspec.json.encode(report))
-    except last_run.LastRunError as problem:
+    except GpuperfError as problem:
         run.outcome.left_out += (str(problem),)
 
 
