@@ -101,7 +101,7 @@ def test_slower_cubin_is_paired_and_fails(cubin_suite):
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([
         r"work  SLOWER  ", r" .* paired",
-        rf" +proven .*; the machine code changed, and the compiler from {PTXAS} to {toolchain()}",
+        rf" +proven .*; the machine code changed; the compiler changed from {PTXAS} to {toolchain()}",
     ])  # fmt: skip
     assert f"the baseline was compiled by {PTXAS}, this is {toolchain()}" in result.stdout.str()
 
