@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,8 @@ from pytest_gpuperf.device.lock import LOCK_VARIABLE, lock_folder
 from pytest_gpuperf.model.time_record import CacheMode
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
+FOLDERS = ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*", "usr/local/NVIDIA-Nsight-Compute*")
+"""Glob patterns from the root."""
 OLDEST = (2022, 4)
 """Version of CUDA 12.0, the oldest CUDA that this plugin measures with; it knows every option that is used."""
 VERSION_LIMIT_S = 30.0
@@ -46,33 +47,14 @@ class Ncu(NamedTuple):
         return f"ncu {'.'.join(map(str, self.version)) or 'of unknown version'}"
 
 
-def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Folders to search after PATH: glob patterns, in order."""
-    own = tuple(f"{environ[name].rstrip('/')}/bin" for name in VARIABLES if environ.get(name))
-    return (*own, *FOLDERS)
-
-
-def find_program(program: str, patterns: Sequence[str]) -> str | None:
-    """A program on PATH or, newest name first, in folders given as glob patterns from the root."""
-    other = (str(one) for pattern in patterns for one in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True))
-    return shutil.which(program) or next(filter(None, (shutil.which(program, path=folder) for folder in other)), None)
-
-
-def version_of(words: str) -> tuple[int, ...]:
-    """The version that ``ncu --version`` prints; empty if its words have none."""
-    found = re.search(r"Version (\d+(?:\.\d+)+)", words)
-    return tuple(map(int, found[1].split("."))) if found else ()
-
-
-def too_old(version: tuple[int, ...]) -> str:
-    """Objection to a version; empty if there is none."""
-    known, least = (".".join(map(str, one)) for one in (version, OLDEST))
-    return f"version {known} is too old: {least} is needed" if version and version < OLDEST else ""
-
-
 def find_ncu() -> Ncu:
-    """The ``ncu`` to use.  Raises ``CountersUnavailable``: there is none, it does not run, or it is too old."""
-    path = find_program("ncu", folders(os.environ))
+    """The ``ncu`` on PATH, else that of a CUDA toolkit, the newest first.
+
+    Raises ``CountersUnavailable``: there is none, it does not run, or it is too old.
+    """
+    own = [f"{os.environ[name]}/bin" for name in VARIABLES if os.environ.get(name)]
+    others = [str(one) for pattern in FOLDERS for one in sorted(Path("/").glob(pattern), reverse=True)]
+    path = shutil.which("ncu", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *own, *others]))
     if path is None:
         raise CountersUnavailable("ncu is neither on PATH nor in a CUDA toolkit", INSTALL)
     try:
@@ -81,10 +63,12 @@ def find_ncu() -> Ncu:
     except (OSError, subprocess.SubprocessError) as problem:
         words = str(getattr(problem, "stderr", None) or "").strip()[:300]
         raise CountersUnavailable(f"{path} does not run ({problem} {words})", "repair its installation") from None
-    version = version_of(done.stdout)
-    if too_old(version):
-        raise CountersUnavailable(f"{path}: {too_old(version)}", UPGRADE)
-    return Ncu(Path(path), version)
+    said = re.search(r"Version (\d+(?:\.\d+)+)", done.stdout)
+    found = Ncu(Path(path), tuple(map(int, said[1].split("."))) if said else ())
+    if found.version and found.version < OLDEST:
+        least = ".".join(map(str, OLDEST))
+        raise CountersUnavailable(f"{path}: {found} is too old: {least} is needed", UPGRADE)
+    return found
 
 
 def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, target: Sequence[str]) -> list[str]:
