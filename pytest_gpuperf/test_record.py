@@ -105,8 +105,6 @@ class TestRecord:
         """SHA-256 of machine code that no baseline of this test holds."""
         self.status: Status = "complete"
         self.reason = ""
-        self.whole = False
-        """A gated test that ran to its end on a GPU: it has no workloads but these."""
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
         self.ended_in: Literal["", "setup", "call"] = ""

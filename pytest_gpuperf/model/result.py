@@ -77,8 +77,6 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    whole: bool = False
-    """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)

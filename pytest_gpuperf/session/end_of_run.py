@@ -22,7 +22,7 @@ from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
-from pytest_gpuperf.update.accept import accept, records_removed, removed_line
+from pytest_gpuperf.update import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all."""
@@ -61,9 +61,7 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted: no baseline was written"
         return
     try:
-        removed = records_removed(session.config, run)
-        outcome.recorded += accept(run, run.results, removed)
-        outcome.left_out += (removed_line(removed),) if removed else ()
+        outcome.recorded += accept(run)
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)

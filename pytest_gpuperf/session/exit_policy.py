@@ -17,7 +17,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command
-from pytest_gpuperf.update.select import takes
+from pytest_gpuperf.update import takes
 
 
 class Effect(enum.Enum):

@@ -54,12 +54,11 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
         if options.gates or isinstance(options.task, RevisionTask):
             for workload in test.unlaunched(stopped=stopped):
                 test.add(workload)
-        if isinstance(options.task, RevisionTask):
+        if options.update is not None or isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
         if options.gates:
             for workload in list(test.workloads.values()):
-                unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
-                test.unrecorded |= unrecorded & test.cubins.keys()
+                test.unrecorded |= unrecorded_cubins(run.store, workload) & test.cubins.keys()
                 test.add(in_order(run, judge_static(run, workload, test, estimates)))
             _name_origins(run, test, whole=whole)
             if against is not None and test.unrecorded:
@@ -124,16 +123,13 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
     ])  # fmt: skip
 
 
-def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:
-    """SHA-256 of the cubins with machine code that the workload's baselines do not hold.
-
-    A run that ``updates`` may have to put back one that is on record and lost.
-    """
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
     found = set()
     for arch, record in workload.static.items():
         old = store.static(arch, workload.key, workload.toolchain)
         held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
-        if old is None or not held or (updates and not store.has_cubin(old.cubin)):
+        if not held:
             found.add(record.cubin)
     return found
 

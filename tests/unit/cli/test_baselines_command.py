@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli import command_line
 
 MODULE = "example_suite/test_transpose.py"

@@ -9,8 +9,7 @@ from baseline_samples import CUBIN, H200, NVRTC, make_session, make_static, make
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli.baselines_command import edit
 from pytest_gpuperf.model.evidence import Key
 

@@ -10,8 +10,7 @@ import pytest
 from git_samples import as_another_user, commit, git
 from record_samples import identity_of, static_of, time_of
 
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import Session, TimeRecord
