@@ -16,9 +16,17 @@ import msgspec
 
 from pytest_gpuperf.counters.catalogue import METRICS, canonical, hint, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
-from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, unknown_metrics
 from pytest_gpuperf.counters.report import Reader, sum_up
-from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, run
+from pytest_gpuperf.counters.run_ncu import (
+    REPORT,
+    CountersUnavailable,
+    Finished,
+    Ncu,
+    command,
+    recognise,
+    run,
+    unknown_metrics,
+)
 from pytest_gpuperf.judge.counters import summed_up
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ProfileTask

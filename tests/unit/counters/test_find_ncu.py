@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 
 WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion {} (build 36398880) (public-release)"
 
