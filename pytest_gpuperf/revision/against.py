@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +33,7 @@ from pytest_gpuperf.results import TestsFound, may_measure
 from pytest_gpuperf.revision.process import NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_opponent import OtherSideLost, RunTest, TestEnded
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit statuses of a run that came to its end."""
@@ -41,8 +42,10 @@ ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 class RevisionBaselines(BaselineStore):
     """What the tests of a revision ran so far, in memory, and in the folder for other processes."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, again: Callable[[str], None]) -> None:
+        """``again`` is called with the node id of a test whose workload is missing."""
         super().__init__(root)
+        self._again = again
         self._code: dict[str, bytes] = {}
         self._unwritten: dict[str, Update] = {}
 
@@ -54,6 +57,11 @@ class RevisionBaselines(BaselineStore):
         self._profiles, self._places = {}, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
         self._unwritten[node_id] = update
+
+    def of_test(self, target: str, key: Key, toolchain: str = "") -> Mapping[str, Any]:
+        if key.workload and key.workload not in super().of_test(target, key, toolchain):
+            self._again(key.node_id)
+        return super().of_test(target, key, toolchain)
 
     def paths(self) -> Iterable[str]:
         return [layout.record_file(*place) for place, records in self._loaded.items() if records]
@@ -82,6 +90,8 @@ class Against:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         self._known: set[str] = set()
+        self._ended_early: set[str] = set()
+        """Of these tests that the revision's process ended where they read a time: they may have had more to run."""
         self.changed: set[str] = set()
         """Tests that have other machine code than the revision."""
         self._test = ""
@@ -106,7 +116,7 @@ class Against:
         if not self._is_worker:
             self._check_out()
         if not config.pluginmanager.hasplugin("dsession"):
-            self._run.store = RevisionBaselines(self._run.options.baselines)
+            self._run.store = RevisionBaselines(self._run.options.baselines, self._learn_again)
             self._run.before_gpu = lambda: self.learn(self._test)
             with contextlib.suppress(NotPaired, OtherSideLost):  # its first test meets the same
                 process_for(self._run, self._revision)
@@ -155,20 +165,30 @@ class Against:
         self._test = item.nodeid if may_measure(item) else ""
         if self._test and self._test not in self._known and not self._broken:
             with contextlib.suppress(NotPaired, OtherSideLost):  # who learns of it meets the same
-                process_for(self._run, self._revision).ask(self._test, nextitem.nodeid if nextitem is not None else "")
+                following = nextitem.nodeid if nextitem is not None else ""
+                process_for(self._run, self._revision).ask(RunTest(node_id=self._test, following=following))
         ended = yield
         self.learn(self._test)
         return ended
 
     def learn(self, node_id: str) -> None:
         """Wait for what the revision's process found of a test, and put it on record."""
-        if not node_id or node_id in self._known or self._broken:
-            return
-        self._known.add(node_id)
+        if node_id and node_id not in self._known and not self._broken:
+            self._known.add(node_id)
+            self._learn(RunTest(node_id=node_id))
+
+    def _learn_again(self, node_id: str) -> None:
+        """Let a test that ended early run to its end, with times."""
+        if node_id in self._ended_early:
+            self._ended_early.remove(node_id)
+            self._learn(RunTest(node_id=node_id, how="time"))
+
+    def _learn(self, request: RunTest) -> None:
+        node_id = request.node_id
         try:
             process = process_for(self._run, self._revision)
-            if process.test != node_id:
-                process.ask(node_id)
+            if process.test != node_id or request.how == "time":
+                process.ask(request)
             ended = process.ended()
         except NotPaired:
             return
@@ -185,6 +205,8 @@ class Against:
             revision.lacking[node_id] = why
         if ended.evidence is None or ended.foreign:  # nothing that it ran is known to be its own
             return
+        if ended.evidence.status == "checked only":
+            self._ended_early.add(node_id)
         update = _update(ended)
         if isinstance(run.store, RevisionBaselines):
             run.store.add(node_id, update)
