@@ -167,7 +167,6 @@ class TwoSidedTimer:
         self._timer, self._link, self._patience_s = timer, link, patience_s
         self.name: TimerName = timer.name
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
-        self.pauses_ns: Sequence[float] = ()
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
 
