@@ -28,10 +28,10 @@ from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.verdict import Verdict
 
 RUN_BY = {
-    "README.md": "test_readme_example.py",
+    "README.md": "test_tutorial.py",
     "docs/tutorial/first-regression.md": "test_tutorial.py",
-    "docs/tutorial/two-branches.md": "test_tutorial_branches.py",
-    "docs/how-to/migrating.md": "test_migrating.py",
+    "docs/tutorial/two-branches.md": "test_tutorial.py",
+    "docs/how-to/migrating.md": "test_tutorial.py",
 }
 """Pages whose Python blocks, and the outputs beside them, are run step by step by a test of their own."""
 FOLDERS = {ROOT, *(ROOT / "docs" / kind for kind in ("tutorial", "how-to", "explanation", "reference"))}
