@@ -153,7 +153,7 @@ def text(block: Block, suite: Suite) -> None:
         assert MESSAGE.match(block.text)[1] in Verdict.__members__  # type: ignore[index]
     elif block.page in RUN_BY:
         test = (Path(__file__).parent / RUN_BY[block.page]).read_text(encoding="utf-8")
-        assert f'shown("{block.text[:10]}' in test
+        assert f', "{block.text[:10]}' in test
     else:
         shown = [words for page, words in SHOWN if page == block.page and block.text.startswith(words)]
         assert shown, f"{block.place}: no rule covers this text; label it as a language, or list it in SHOWN"
