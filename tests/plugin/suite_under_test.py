@@ -210,7 +210,7 @@ def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str
 
 def sections(result: pytest.RunResult) -> dict[str, str]:
     """The words of each test that failed, by its name without ``test_``."""
-    _, *parts = re.split(r"^_+ test_(\w+) _+$", result.stdout.str(), flags=re.MULTILINE)
+    _, *parts = re.split(r"^_+ test_(\S+) _+$", result.stdout.str(), flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
