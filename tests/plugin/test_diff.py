@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import FILES, HOG, Suite, baselines_of
+from suite_under_test import FILES, HOG, Suite, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -31,10 +30,7 @@ Diff = Callable[..., tuple[int, list[str]]]
 @pytest.fixture
 def project(suite: Suite, shared_folder: Path) -> Suite:
     """A repository whose first commit has its baselines."""
-    recording = baselines_of(shared_folder / "diff", PROJECT, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES="")
-    for name, text in PROJECT.items():
-        suite.write(name, text)
-    shutil.copytree(recording, suite.path / "baselines")
+    with_baselines(suite, shared_folder / "diff", PROJECT, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES="")
     commit(suite.path)
     return suite
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import HERE, RECORD, Suite, baselines_of
+from suite_under_test import HERE, RECORD, Suite, with_baselines
 
 CONFTEST = f"""
 import sys
@@ -75,11 +74,7 @@ ONE, TWO = "0000803f", "00000040"
 
 @pytest.fixture
 def measured(suite: Suite, shared_folder: Path) -> Suite:
-    recording = baselines_of(shared_folder / "opaque", FILES, *RECORD)
-    for name, text in FILES.items():
-        suite.write(name, text)
-    shutil.copytree(recording, suite.path / "baselines")
-    return suite
+    return with_baselines(suite, shared_folder / "opaque", FILES, *RECORD)
 
 
 def test_opaque_arguments_have_their_size_on_record_and_other_constants_are_a_change(measured: Suite) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evidence_tree import read_evidence
 from fat_binaries import cubin_of
-from suite_under_test import HERE, RECORD, SIMULATED, Suite, assert_refused, baselines_of, sections
+from suite_under_test import HERE, RECORD, SIMULATED, Suite, assert_refused, sections, with_baselines
 
 from pytest_gpuperf.compile.nvcc import toolchain
 
@@ -176,12 +175,7 @@ SLOWER = (
 @pytest.fixture
 def compilers(suite: Suite, shared_folder: Path) -> Suite:
     """On a simulated GPU, with a baseline of a kernel of each compiler."""
-    recording = baselines_of(shared_folder / "compilers", FILES, *RECORD)
-    (suite.path / "test_suite.py").unlink()
-    for name, text in FILES.items():
-        suite.write(name, text)
-    shutil.copytree(recording, suite.path / "baselines")
-    return suite
+    return with_baselines(suite, shared_folder / "compilers", FILES, *RECORD)
 
 
 def workload(suite: Suite, module: str, target: str) -> tuple[str, dict[str, Any]]:

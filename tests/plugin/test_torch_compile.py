@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
-from suite_under_test import HERE, RECORD, SIMULATED, Suite, assert_refused, baselines_of
+from suite_under_test import HERE, KERNEL, RECORD, SIMULATED, Suite, assert_refused, with_baselines
 
 SAMPLES = HERE.parent / "unit" / "device"
 
@@ -61,20 +60,16 @@ def test_it(cuda_kernel, gpu, times):
     assert x[0] == 3 * times
 """
 
-FILES = {"stand_in.py": TORCH, "test_suite.py": TEST, "conftest.py": SIMULATED}
+FILES = {"work.cu": KERNEL, "stand_in.py": TORCH, "test_suite.py": TEST, "conftest.py": SIMULATED}
 WINNER = "WINNER, KERNELS = WIDE, [WIDE, NARROW, SOFTMAX]"
 
 
 @pytest.fixture
-def compiled(gpu_suite: Suite, shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def compiled(suite: Suite, shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a simulated GPU, with a baseline of a function of two kernels, one of them chosen of two."""
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "where-it-was")
-    recording = baselines_of(shared_folder / "torch", FILES, *RECORD, TORCHINDUCTOR_CACHE_DIR="where-it-was")
-    for name, text in FILES.items():
-        gpu_suite.write(name, text)
-    shutil.copytree(recording, gpu_suite.path / "baselines")
-    return gpu_suite
+    return with_baselines(suite, shared_folder / "torch", FILES, *RECORD)
 
 
 def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
