@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -58,8 +58,11 @@ class RunTest(Record, frozen=True, tag="run"):
     node_id: str
     following: str = ""
     """The test that is likely to be asked for next: what it shares with this one stays set up."""
-    pairs: bool = False
-    """Whether it is to stop at each callable, by ``Ready``, on the GPU that this side holds."""
+    how: Literal["describe", "time", "pair"] = "describe"
+    """Without times, so that it ends where it reads one; with them; or stopping at each callable, by ``Ready``.
+
+    For the latter two this side holds the GPU.
+    """
 
 
 class Measure(Record, frozen=True, tag="measure"):
@@ -164,7 +167,6 @@ class TwoSidedTimer:
         self._timer, self._link, self._patience_s = timer, link, patience_s
         self.name: TimerName = timer.name
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
-        self.pauses_ns: Sequence[float] = ()
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
 
