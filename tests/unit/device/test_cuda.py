@@ -111,7 +111,7 @@ def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: Fak
 def test_lines_that_persist_are_ordinary_before_the_flush(
     device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], first: list[str]
 ) -> None:
-    device._driver.answer = answer
+    device.driver.answer = answer
     monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
     device.flush_l2()
     size = 2 * (60 << 20)
