@@ -56,6 +56,11 @@ def test_cubin_that_a_change_brought_is_not_launched(clone: Path, project: Path)
     why = BaselineTrust(clone, everything=False).why_not_launched(BROUGHT)
     head = git(project, "rev-parse", "HEAD")[:12]
     assert why == f"its baseline's cubin came with this change (it is not in {head} of origin/HEAD)"
+    assert BaselineTrust(clone, everything=True).why_not_launched(BROUGHT) == ""
+    for name in ("origin/main", "origin/HEAD", "main"):  # own refs are not the default branch
+        git(clone, "tag", name, "change")
+    git(clone, "branch", "-f", "main", "change")
+    assert launched(clone) == {OWN}
 
 
 def test_without_a_remote_its_own_main_is_the_default_branch(project: Path) -> None:
@@ -65,33 +70,26 @@ def test_without_a_remote_its_own_main_is_the_default_branch(project: Path) -> N
     git(project, "checkout", "-q", "main")
     git(project, "merge", "-q", "change")
     assert launched(project) == {OWN, BROUGHT}
+    git(project, "reset", "-q", "--soft", "HEAD~1")
+    assert launched(project) == {OWN}, "what is not committed is not launched"
 
 
-@pytest.mark.parametrize("variable", TARGETS)
-def test_target_that_the_service_names_comes_first(
-    clone: Path, project: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+def test_target_that_the_service_names_comes_first_and_usual_names_last(
+    clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(project, "checkout", "-q", "-b", "release/1.0")
     add_cubin(project, b"brought")
     git(clone, "fetch", "-q")
     git(clone, "rebase", "-q", "origin/release/1.0")
     assert launched(clone) == {OWN}
-    monkeypatch.setenv(variable, "release/1.0")
-    assert launched(clone) == {OWN, BROUGHT}
-
-
-@pytest.mark.parametrize("name", ["main", "master"])
-def test_usual_names_stand_in_for_an_unknown_head(clone: Path, project: Path, name: str) -> None:
-    git(project, "branch", "-m", name)
-    git(clone, "fetch", "-q", "--prune")
+    for variable in TARGETS:
+        monkeypatch.setenv(variable, "release/1.0")
+        assert launched(clone) == {OWN, BROUGHT}
+        monkeypatch.delenv(variable)
     git(clone, "remote", "set-head", "origin", "--delete")
     assert launched(clone) == {OWN}
-
-
-def test_own_refs_do_not_pass_for_the_default_branch(clone: Path) -> None:
-    for name in ("origin/main", "origin/HEAD", "main"):
-        git(clone, "tag", name, "change")
-    git(clone, "branch", "-f", "main", "change")
+    git(project, "branch", "-m", "main", "master")
+    git(clone, "fetch", "-q", "--prune")
     assert launched(clone) == {OWN}
 
 
@@ -108,20 +106,5 @@ def test_nothing_is_launched_where_git_cannot_tell(
         assert said in why
     as_another_user(monkeypatch)
     assert "safe.directory" in BaselineTrust(project, everything=False).why_not_launched(OWN)
-
-
-def test_a_desk_needs_no_repository(tmp_path: Path) -> None:
-    assert BaselineTrust(tmp_path, everything=True).why_not_launched(BROUGHT) == ""
-
-
-def test_nothing_is_launched_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert "Install git" in BaselineTrust(project, everything=False).why_not_launched(OWN)
-
-
-def test_cubin_that_is_not_committed_is_not_launched(project: Path) -> None:
-    assert launched(project) == {OWN}
-    add_cubin(project, b"brought")
-    assert launched(project) == {OWN, BROUGHT}
-    git(project, "reset", "-q", "--soft", "HEAD~1")
-    assert launched(project) == {OWN}

@@ -42,11 +42,6 @@ def test_an_update_names_its_targets_and_keeps_those_that_are_gone(root: Path) -
     assert set(named(root)) - set(BaselineStore(root).targets()) == {"sm_90"}
 
 
-def test_an_update_of_nothing_makes_no_folder(tmp_path: Path) -> None:
-    BaselineStore(tmp_path / "baselines").write(Update())
-    assert not (tmp_path / "baselines").exists()
-
-
 def test_an_architecture_that_no_run_was_asked_for_is_that_of_kernels_until_one_is(root: Path) -> None:
     def told(asked: tuple[str, ...] | None, arch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         store = BaselineStore(root)
@@ -61,12 +56,11 @@ def test_an_architecture_that_no_run_was_asked_for_is_that_of_kernels_until_one_
     assert told(("sm_120", "sm_90"), "sm_120") == (("sm_80",), ("sm_90", "sm_120"))
     assert told(("sm_80",), "sm_80") == ((), ("sm_80", "sm_90", "sm_120"))
     assert told(None, "sm_75") == ((), ("sm_75", "sm_80", "sm_90", "sm_120"))
-
-
-def test_where_kernels_name_every_architecture_all_are_asked_for(tmp_path: Path) -> None:
-    store = BaselineStore(tmp_path / "baselines")
+    store = BaselineStore(root.parent / "other")
+    store.write(Update())
+    assert not store.root.exists()
     store.write(Update(static=static_update().static, asked=("sm_80",)))
-    assert store.archs_asked() == ("sm_90",)
+    assert store.archs_asked() == ("sm_90",), "where kernels name every architecture, all are asked for"
 
 
 @pytest.mark.parametrize(

@@ -51,17 +51,14 @@ def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> 
     assert store.targets() == store.keys("sm_90") == store.compilers("sm_90", make_key()) == store.archs_asked() == ()
 
 
-def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
+def test_what_is_recorded_comes_back_as_it_was(store: BaselineStore, root: Path) -> None:
     assert root / FILE in store.write(static_update())
     assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == make_static()
     assert (store.archs(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
-
-
-def test_times_cubin_and_session_are_stored_together(store: BaselineStore, root: Path) -> None:
     session = make_session()
     store.write(time_update(session))
     assert sorted(contents(root)) == [
-        f"cubins/{SHA}.cubin.z", "manifest.json", "nvidia-h200/example_suite/test_transpose.jsonl"
+        f"cubins/{SHA}.cubin.z", "manifest.json", "nvidia-h200/example_suite/test_transpose.jsonl", FILE
     ]  # fmt: skip
     record = store.time(H200, make_key())
     assert record is not None
@@ -131,10 +128,7 @@ def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: 
 @pytest.mark.parametrize(
     ("update", "words"),
     [
-        (
-            Update(time={(H200, make_key()): make_time(make_session())}),
-            "its cubin is neither",
-        ),
+        (Update(time={(H200, make_key()): make_time(make_session())}), "its cubin is neither"),
         (time_update(make_session(), make_time(make_session(), sessions=())), "there is no time, or one outside"),
         (Update(cubins=[b""]), "cannot be stored"),
         (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
@@ -146,15 +140,6 @@ def test_a_refused_update_makes_no_folder(store: BaselineStore, root: Path, upda
     with pytest.raises(BaselineError, match=words):
         store.write(update)
     assert not root.exists()
-
-
-def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -> None:
-    store.write(static_update())
-    (root / FILE).write_bytes(b"{")
-    store.forget()
-    with pytest.raises(BaselineError, match=f"^{root / FILE}: .*\n.*delete it and record it again"):
-        store.write(static_update(make_static(40)))
-    assert (root / FILE).read_bytes() == b"{"
 
 
 def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
@@ -234,9 +219,10 @@ def test_what_is_no_file_is_named(root: Path) -> None:
     for name, why in words.items():
         with pytest.raises(BaselineError, match=rf"^{root}.*test_{name}\.jsonl: this baseline cannot be read: {why}"):
             BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
-
-
-def test_a_file_in_place_of_the_folder_is_named(root: Path) -> None:
-    root.write_bytes(b"")
-    with pytest.raises(BaselineError, match=r"baselines: .*Not a directory"):
-        BaselineStore(root).archs()
+    (root / FILE).parent.mkdir()
+    (root / FILE).write_bytes(b"{")
+    with pytest.raises(BaselineError, match=f"^{root / FILE}: .*\n.*delete it and record it again"):
+        BaselineStore(root).write(static_update(make_static(40)))
+    assert (root / FILE).read_bytes() == b"{", "it is never overwritten"
+    with pytest.raises(BaselineError, match=r"jsonl: .*Not a directory"):
+        BaselineStore(root / FILE).archs()
