@@ -57,14 +57,6 @@ def test_kernels_are_known_again(old: str, new: str, expected: dict[str, str]) -
     assert told(compared(build(old), build(new))) == expected
 
 
-def test_architectures_are_never_mixed_and_count_only_where_both_have_them() -> None:
-    found = compared(build("a=1", "sm_80") + build("a=2"), build("a=1") + build("a=2", "sm_120"))
-    assert [(one.old.arch, one.new.arch) for one in found.pairs] == [("sm_90", "sm_90")]
-    assert (found.renamed, [one.arch for one in found.gone], [one.arch for one in found.new]) == (
-        [], ["sm_80"], ["sm_120"]
-    )  # fmt: skip
-
-
 builds = st.lists(st.builds("{}={}".format, st.sampled_from(["a", "b", "#1", "#2", "#3"]), st.sampled_from("123"))).map(
     " ".join
 )

@@ -40,18 +40,12 @@ def test_likely_cause_has_its_gain_and_a_command_of_one_word_to_a_shell() -> Non
             f"the machine code changed, {result}; likely bank conflicts on sm_90 (gain about 20 %, by the machine code)"
         )
         assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
+    for figures in ({"gain": LEAST_GAIN * 0.99}, {"counted": True}, {"same_code": True}, {"outweighed": True}):
+        assert hints_of(work(**figures)) == [], "it is no news"
+    assert hints_of(work(Verdict.WORSE)) == []
     (step,) = next_steps(rows_of(evidence(work(Verdict.WORSE, key))), Options())
     command = step[step.index("gpuperf explain") :].partition("; fix it")[0]
     assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
-
-
-@pytest.mark.parametrize(
-    "figures",
-    [{"gain": LEAST_GAIN * 0.99}, {"counted": True}, {"same_code": True}, {"outweighed": True},
-     {"verdict": Verdict.WORSE}],
-)  # fmt: skip
-def test_cause_that_is_no_news_is_left_out(figures: dict[str, Any]) -> None:
-    assert hints_of(work(**figures)) == []
 
 
 @pytest.mark.parametrize(
