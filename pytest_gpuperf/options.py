@@ -160,8 +160,6 @@ class Options:
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
         "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
-    explain: bool = _flag(
-        False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(
         (), "--gpuperf-report",
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,

@@ -14,10 +14,9 @@ from typing import Literal
 import pytest
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Advice, Judgement
 
 
 class PerformanceRegression(pytest.fail.Exception):  # type: ignore[misc,name-defined]

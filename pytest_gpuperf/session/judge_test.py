@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pytest_gpuperf.advise.advisor import proven_causes, weigh
-from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
     move_command,
@@ -19,7 +18,7 @@ from pytest_gpuperf.baselines.lookup import (
 )
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
+from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
@@ -135,12 +134,9 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[s
 
 
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
-    """Name the causes of what changed in this test; of every workload, and its state, if the run asks for it.
-
-    Raises ``BaselineError``.
-    """
+    """Name the causes of what changed in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
-    asked = [one for one in workloads if run.options.explain or any(j.verdict in EXPLAINED for j in one.judgements)]
+    asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
     compiler = toolchain() if any(work.static for work in asked) else ""
     facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [
@@ -148,7 +144,7 @@ def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
         for work in asked
     ]
     for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
-        test.add(msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, run.measured_peaks)))
+        test.add(msgspec.structs.replace(work, advice=found.advice))
 
 
 # --- renamed workloads --------------------------------------------------------------------------------

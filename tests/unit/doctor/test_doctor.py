@@ -9,8 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import INSTALL, Ncu
+from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
 from pytest_gpuperf.doctor import gpus, probes
 from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.errors import GpuperfError

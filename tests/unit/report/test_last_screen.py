@@ -11,10 +11,9 @@ import pytest
 from record_samples import static_of
 
 from pytest_gpuperf.formatting import columns
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report import failures
 from pytest_gpuperf.report.document import rows_of

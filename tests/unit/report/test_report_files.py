@@ -14,10 +14,9 @@ import pytest
 from markdown_it import MarkdownIt
 from record_samples import report_of, static_of, time_of
 
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import files, markdown, render
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import time_basis, time_step
 from pytest_gpuperf.judge.static_verdict import missing_static
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report.message import (
     NO_CAUSE,
     SCREEN_ROWS,
@@ -20,7 +19,6 @@ from pytest_gpuperf.report.message import (
     advice_lines,
     gain_words,
     rows,
-    state_line,
     workload_lines,
     wrapped,
 )
@@ -132,8 +130,6 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
     assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
     for gain, words in ((0.005, "small"), (0.006, "about 1 %")):
         assert gain_words(msgspec.structs.replace(by_code, gain=gain)) == f"gain {words}, by the machine code"
-    state = State(bound="latency", why="SM 20% and memory 31%", roofline=0.31, missing="counters would tell")
-    assert state_line(state) == "latency bound: SM 20% and memory 31% (counters would tell)"
     assert any("62 %" in line for line in wrapped("word " * 17 + "abc 62 %, and more of it", 8))
 
 

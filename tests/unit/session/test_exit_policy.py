@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from run_samples import judgement, key
 
-from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.verdict import Advice, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, failure_message, failures, missing_fails
