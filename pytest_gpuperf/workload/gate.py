@@ -79,11 +79,12 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
+    described = Timed(Rounds(())) if worker.describes else None
+    timed = described or (Timed(take_briefly(work)) if passed_over else _gate_time(work))
     taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
     if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
-    if taken.rounds:
+    if taken.rounds or described:
         if not passed_over:
             check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
@@ -108,7 +109,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.worker.options.time
     case = _case(work, record)
-    if record is None or not (record.rounds or work.worker.revision):
+    if record is None:
         taken = take(work)
         return Timed(taken, time_verdict.new(case, taken.time_ns), problem="there is no baseline")
     if launch is None:

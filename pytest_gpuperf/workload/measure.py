@@ -90,8 +90,6 @@ NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
     """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
-    if task.only is not None and key not in task.only:
-        return
     facts = worker.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
