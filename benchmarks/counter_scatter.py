@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.metric_request import TRAFFIC
+from pytest_gpuperf.counters.catalogue import METRICS, TRAFFIC
 from pytest_gpuperf.judge.counters import Metric
 
 HEADER = """\

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters.catalogue import METRICS, canonical, on_chip
+from pytest_gpuperf.counters.catalogue import METRICS, canonical, hint, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
 from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, unknown_metrics
-from pytest_gpuperf.counters.metric_request import hint
 from pytest_gpuperf.counters.report import Reader, sum_up
 from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, run
 from pytest_gpuperf.judge.counters import summed_up
@@ -60,7 +59,7 @@ class Collection:
         self._asked: dict[str, None] = dict.fromkeys(assignment.metrics)
         self._found: dict[Key, CollectedWorkload] = {}
         self._log: tuple[str, ...] = ()
-        self._gpu = self._uuid = ""
+        self._gpu = ""
 
     def collect(self) -> Collected:
         """Everything.  Raises ``CountersUnavailable`` if there is nothing; what a later process lacks is noted."""
@@ -76,7 +75,7 @@ class Collection:
                 lost = [one for one in workloads if one.cache == task.cache and one.key not in self._found]
                 self._found.update((one.key, msgspec.structs.replace(one, notes=(str(problem),))) for one in lost)
         return Collected(
-            gpu=self._gpu, uuid=self._uuid, ncu=str(self._do.ncu), workloads=tuple(self._found.values()),
+            gpu=self._gpu, ncu=str(self._do.ncu), workloads=tuple(self._found.values()),
             notes=tuple(self._notes()), seconds=time.monotonic() - started, log=self._log,
         )  # fmt: skip
 
@@ -92,12 +91,12 @@ class Collection:
         """Run one task and keep what it brought; returns what it put off."""
         folder, finished = self._run(task)
         met, left_report = entries(folder), (folder / REPORT).exists()
-        results = self._do.reader(folder / REPORT, self._do.ncu.path) if left_report else []
+        results = self._do.reader(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.words, finished.target_words, finished.status, left_report=left_report)
         if finished.status:
             self._log = tuple(finished.target_words.splitlines()[-LOG_LINES:])
-        self._gpu, self._uuid = met[0].gpu, met[0].uuid
+        self._gpu = met[0].gpu
         for entry in met:
             if entry.number is not None:
                 kernels = tuple(result for result in results if result.range == entry.number)

@@ -49,7 +49,6 @@ class Entry(Record, frozen=True):
     workload: CollectedWorkload
     """Without counters yet."""
     gpu: str
-    uuid: str
     metrics: tuple[str, ...] = ()
     """The test's own, canonical names."""
     number: int | None = None
@@ -61,7 +60,6 @@ class Collected(Record, frozen=True):
 
     gpu: str = ""
     """``nvidia-h200``"""
-    uuid: str = ""
     ncu: str = ""
     """``ncu 2025.3.1.0``"""
     workloads: tuple[CollectedWorkload, ...] = ()

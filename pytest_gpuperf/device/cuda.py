@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,11 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.device_errors import LoadError, UnseenMemory
+from pytest_gpuperf.device.discovery import Nvml
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call, has_persisting_l2, launch_extended
-from pytest_gpuperf.device.facts import Nvml
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
-from pytest_gpuperf.device.lock import GpuLock
-from pytest_gpuperf.device.memory_use import MemoryUse
+from pytest_gpuperf.device.lock import hold_gpu
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -85,9 +85,8 @@ class CudaDevice:
         self.stream.use()
         self.arrays = CupyArrays(cupy)
         self.launches = LaunchLog()
-        self._memory = MemoryUse(cupy)
-        self.release_unused, self.state = self._memory.empty, nvml.state
-        self.lock = GpuLock(facts.uuid).held
+        self.state = nvml.state
+        self.lock = partial(hold_gpu, facts.uuid)
         self._errors = _errors(cupy)
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
@@ -156,9 +155,40 @@ class CudaDevice:
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         self.synchronize()
-        found = self._memory.of_run(run)
+        gc.collect()  # what nobody holds any more is not given back in the middle
+        if not self._held_by(lambda: self._cupy.cuda.alloc(1)):
+            raise UnseenMemory(
+                "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
+                "has put another allocator in its place: measure without it, or leave memory out of measure="
+            )
+        found = self._held_by(run)
         self.synchronize()
         return found
+
+    def _held_by(self, run: Callable[[], Any]) -> int:
+        """The most that CuPy's pool and PyTorch's gave out during a call, its result included."""
+        torch, before, held = _torch_cuda(), 0, [0]
+        if torch is not None:
+            torch.reset_peak_memory_stats()
+            before = int(torch.memory_allocated())
+        hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
+            "name": "pytest-gpuperf",
+            "malloc_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] + mem_size),
+            "free_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] - mem_size),
+        })  # fmt: skip
+        with hook():
+            result = run()
+            most = max(held)
+        if torch is not None:
+            most += max(int(torch.max_memory_allocated()) - before, 0)
+        del result
+        return most
+
+    def release_unused(self) -> None:
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        if (torch := _torch_cuda()) is not None:
+            with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
+                torch.empty_cache()
 
     def peak(self, name: str) -> float:
         """Measured at first use, under the lock."""
@@ -202,12 +232,16 @@ def _errors(cupy: Any) -> tuple[type[Exception], ...]:
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:
-    """Inside, PyTorch's current stream is ``stream``; nothing happens if it is not imported or uses no GPU yet.
+    """Inside, PyTorch's current stream is ``stream``, if it uses a GPU already.
 
     PyTorch keeps a current stream of its own, and Triton launches there too: what they run would be neither behind
     the flush of the L2 nor in a captured graph.
     """
+    cuda = _torch_cuda()
+    return contextlib.nullcontext() if cuda is None else cuda.stream(cuda.ExternalStream(stream))
+
+
+def _torch_cuda() -> Any:
+    """``torch.cuda``, if the test suite has imported PyTorch and it has used a GPU."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
-        return contextlib.nullcontext()
-    return cuda.stream(cuda.ExternalStream(stream))  # type: ignore[no-any-return]
+    return cuda if cuda is not None and cuda.is_initialized() else None

@@ -13,8 +13,6 @@ class DeviceFacts(Record, frozen=True):
     slug: str
     """``nvidia-h200``: the baseline target."""
     uuid: str
-    index: int
-    """Position in the caller's own list of visible GPUs."""
     compute_capability: tuple[int, int]
     sm_count: int
     l2_bytes: int

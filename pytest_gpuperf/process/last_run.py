@@ -20,10 +20,6 @@ LARGEST_BYTES = 64 << 20
 """A run whose evidence is larger is not kept; about 20 000 timed workloads."""
 
 
-class LastRunError(GpuperfError):
-    """The last run cannot be kept; the message says what to do."""
-
-
 def path_below(root: Path) -> Path:
     """Where the last run of this root lies."""
     return root / FOLDER / FILE
@@ -35,12 +31,12 @@ def root_of(path: Path) -> Path:
 
 
 def keep(root: Path, content: bytes) -> None:
-    """Put a report in JSON in the place of the one before.  Raises ``LastRunError``."""
+    """Put a report in JSON in the place of the one before.  Raises ``GpuperfError``."""
     target = path_below(root)
     if len(content) > LARGEST_BYTES:
-        raise LastRunError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
+        raise GpuperfError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
     if target.parent.is_symlink():
-        raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
+        raise GpuperfError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
         target.parent.mkdir(exist_ok=True)
         with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
@@ -48,7 +44,7 @@ def keep(root: Path, content: bytes) -> None:
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
-        raise LastRunError(words) from problem
+        raise GpuperfError(words) from problem
 
 
 def find(start: Path) -> Path | None:

@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Advice, Judgement
 
 LEAST_FAILURES = 5
 """Of the gate; fewer are shown one by one."""

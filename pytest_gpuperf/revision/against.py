@@ -19,8 +19,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.baselines.merging import Update, merged
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import unpacked
@@ -49,8 +48,8 @@ class RevisionBaselines(BaselineStore):
 
     def add(self, node_id: str, update: Update) -> None:
         """Take what one more test ran."""
-        for place, (new, _) in update.by_file().items():
-            self._loaded[place] = merged(self._loaded.get(place, {}), new)
+        for place, new in update.by_file().items():
+            self._loaded[place] = {**self._loaded.get(place, {}), **new}
             self._tests.pop(place, None)
         self._profiles, self._places = {}, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}

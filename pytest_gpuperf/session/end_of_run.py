@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.explain.explanation import explain_all
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.process import last_run
@@ -17,12 +15,11 @@ from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import remarks, terminal
 from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.files import write_reports
-from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
-from pytest_gpuperf.update.accept import accept, records_removed, removed_line
+from pytest_gpuperf.update import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all."""
@@ -61,9 +58,7 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted: no baseline was written"
         return
     try:
-        removed = records_removed(session.config, run)
-        outcome.recorded += accept(run, run.results, removed)
-        outcome.left_out += (removed_line(removed),) if removed else ()
+        outcome.recorded += accept(run)
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)
@@ -85,7 +80,7 @@ def _keep(session: pytest.Session, run: Run) -> None:
     )  # fmt: skip
     try:
         last_run.keep(root, msgspec.json.encode(report))
-    except last_run.LastRunError as problem:
+    except GpuperfError as problem:
         run.outcome.left_out += (str(problem),)
 
 
@@ -104,21 +99,6 @@ def _report(session: pytest.Session, run: Run) -> None:
     )  # fmt: skip
     written, unwritten = write_reports(document_of(report), options.reports)
     outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
-
-
-def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
-    """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
-    run = stash.run_of(reporter.config)
-    terminal.summary(reporter, run.results, run.outcome, run.options, failed)
-    if not run.options.explain or run.options.is_child:
-        return
-    reporter.write_sep("=", "gpuperf explains")
-    workloads = [(test, work) for test in run.results.evidence for work in test.workloads]
-    try:
-        for line in explain_all(run.store, workloads, run.compile_cache):
-            reporter.write_line(line)
-    except BaselineError as problem:
-        reporter.write_line(f"ERROR: {problem}", red=True)
 
 
 def _nothing_measured(run: Run) -> str:

@@ -96,7 +96,8 @@ class Reporting:
         if groups:
             groups.leave(groups.failed)
         if self._runs_tests:
-            end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
+            run, failed = stash.run_of(self.config), groups.failed if groups else ()
+            terminal.summary(Screen(terminalreporter), run.results, run.outcome, run.options, failed)
         yield
         if groups:
             groups.leave(groups.named)

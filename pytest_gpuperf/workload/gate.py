@@ -24,7 +24,7 @@ from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
-from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
+from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
@@ -38,13 +38,13 @@ from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
-from pytest_gpuperf.workload.aa_test import draw_aa_test
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.timed_workload import (
     TimedWorkload,
+    draw_aa_test,
     interval_of,
     record_of,
     take,
@@ -55,6 +55,7 @@ from pytest_gpuperf.workload.timed_workload import (
 MOST_KERNELS = 8
 """Of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_ACCEPT = "record the baseline anew with pytest --update-baselines if that is intended"
 _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
@@ -212,7 +213,7 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
-        why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
+        why = f"{changed}the baseline cannot be launched as it was: {problem}: {_ACCEPT}"
         raise NotLaunched(why) from problem
     return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
 

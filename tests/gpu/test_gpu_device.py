@@ -19,7 +19,7 @@ from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockErro
 from pytest_gpuperf.device.discovery import VARIABLE, open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.lock import hold_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -170,16 +170,15 @@ def test_the_flush_empties_the_l2(cuda_device: CudaDevice) -> None:
 
 def test_another_process_waits_for_the_gpu(cuda_device: CudaDevice) -> None:
     script = (
-        "import sys\nfrom pytest_gpuperf.device.lock import GpuLock\n"
-        "with GpuLock(sys.argv[1]).held():\n    print('held', flush=True)\n    sys.stdin.read()\n"
+        "import sys\nfrom pytest_gpuperf.device.lock import hold_gpu\n"
+        "with hold_gpu(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen([sys.executable, "-c", script, cuda_device.facts.uuid], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as other:  # fmt: skip
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        waiting = GpuLock(cuda_device.facts.uuid, wait_s=0.2)
-        with pytest.raises(LockError, match="other processes have held this GPU"), waiting.held():
-            pass
+        with pytest.raises(LockError, match="other processes have held this GPU"):
+            hold_gpu(cuda_device.facts.uuid, wait_s=0.2)
         other.communicate("")
     with cuda_device.lock(), cuda_device.lock():
         pass
@@ -204,11 +203,11 @@ def test_a_worker_stays_on_the_callers_gpu(cuda_device: CudaDevice, form: str) -
     entry = os.environ.get(VARIABLE, "0").split(",")[0] if form == "index" else cuda_device.facts.uuid
     script = (
         "import os\nfrom pytest_gpuperf.device.discovery import open_device\n"
-        f"facts = open_device(5).facts\nprint(facts.uuid, facts.index, os.environ[{VARIABLE!r}])\n"
+        f"facts = open_device(5).facts\nprint(facts.uuid, os.environ[{VARIABLE!r}])\n"
     )
     found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry}, capture_output=True,
                            text=True, check=True).stdout.split()  # fmt: skip
-    assert found == [cuda_device.facts.uuid, "0", entry]
+    assert found == [cuda_device.facts.uuid, entry]
 
 
 def test_peaks_do_not_depend_on_the_caller_s_stream(cuda_device: CudaDevice) -> None:

@@ -208,15 +208,20 @@ def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str
     return suite.run("test_bodies.py", *arguments)
 
 
+def sections(result: pytest.RunResult) -> dict[str, str]:
+    """The words of each test that failed, by its name without ``test_``."""
+    _, *parts = re.split(r"^_+ test_(\w+) _+$", result.stdout.str(), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 def assert_refused(suite: Suite, refusals: Mapping[str, str], *arguments: str, before: str = "") -> None:
     """Each body of a test fails with its words; all of them in one run."""
     result = run_bodies(suite, refusals, *arguments, before=before)
     said = result.stdout.str()
     assert result.ret == 1, said
     assert "pytest_gpuperf/" not in said, "the traceback must end in the test"
-    _, *parts = re.split(r"^_+ test_(\d+) _+$", said, flags=re.MULTILINE)
-    sections = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
-    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in sections[number]}
+    found = sections(result)
+    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in found[str(number)]}
     assert lacking == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 from suite_under_test import Suite
 
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.workload import aa_test
+from pytest_gpuperf.workload import timed_workload
 
 LOCKED = """
 from pathlib import Path
@@ -114,7 +114,7 @@ def test_aa_test_warns_of_a_launch_that_is_slower_than_itself(recorded: Suite, m
         comparison = msgspec.structs.replace(found.comparison, r=(0.05,) * 14, means=(0.05,) * 14)
         return type(found)(comparison, found.rounds)
 
-    monkeypatch.setattr(aa_test, "compare", moving)
+    monkeypatch.setattr(timed_workload, "compare", moving)
     result = recorded.run("--gpuperf", "-k", "1024")
     result.stdout.fnmatch_lines(["*A/A test: *test_work?1024? ?work? is slower than itself, x1.051 after 14 blocks*"])
     result.assert_outcomes(passed=1, warnings=1)

@@ -7,7 +7,7 @@ import shutil
 from xml.etree import ElementTree
 
 import pytest
-from recorded_baselines import baselines_of
+from suite_under_test import baselines_of
 
 KERNEL = """
 #include "common.cuh"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit
-from recorded_baselines import baselines_of
+from suite_under_test import baselines_of
 
 HERE = Path(__file__).parent
 SUITE = HERE.parents[1] / "example_suite"

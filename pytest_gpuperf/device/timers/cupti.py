@@ -22,9 +22,14 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
-from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
-from pytest_gpuperf.device.timers.stream import CudaStream
+from pytest_gpuperf.device.timers.stream import (
+    TICK_READINGS,
+    CudaStream,
+    QueuedPairs,
+    measure_empty_kernel,
+    varied_lengths,
+)
 from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
 

@@ -10,8 +10,7 @@ from baseline_samples import make_key, make_session, static_update, time_update
 
 from pytest_gpuperf.baselines import manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 
 
 @pytest.fixture

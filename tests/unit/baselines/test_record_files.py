@@ -30,15 +30,14 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.baselines import records as files
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.merging import Update, merged
 from pytest_gpuperf.baselines.records import Records, decode, encode
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.model.time_record import Beside
 
 
 def of_update(update: Update) -> Records:
-    ((_, part),) = update.by_file().items()
-    return merged({}, *part)
+    ((_, records),) = update.by_file().items()
+    return records
 
 
 FULL = make_time(

@@ -23,8 +23,7 @@ from baseline_samples import (
 from pytest_gpuperf.baselines import cubin_store
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import Baselines, BaselineStore
+from pytest_gpuperf.baselines.store import Baselines, BaselineStore, Update
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 FILE = "sm_90/example_suite/test_transpose.jsonl"
@@ -119,18 +118,14 @@ def test_an_update_rewrites_its_own_workload_only(store: BaselineStore, root: Pa
     assert store.static("sm_90", make_key(), NVRTC) is None
 
 
-def test_removed_records_go_with_their_machine_code(store: BaselineStore, root: Path) -> None:
+def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: Path) -> None:
     session, other = make_session(), make_key(module="test_other.py")
     store.write(time_update(session))
     store.write(static_update(key=other))
     store.write(Update(cubins=[b"another"]))
-    assert len(stored_cubins(root)) == 2, "an update that removes nothing keeps unused machine code"
-    store.write(Update(removed=[]))
+    assert len(stored_cubins(root)) == 2, "an update that sweeps nothing keeps unused machine code"
+    store.write(Update(), sweep=True)
     assert list(stored_cubins(root).values()) == [SHA]
-    store.write(Update(removed=[(H200, make_key())]))
-    assert sorted(contents(root)) == ["manifest.json", "sm_90/test_other.jsonl"]
-    assert not (root / "cubins").exists()
-    assert stored_cubins(root) == {}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from baseline_samples import NVRTC, make_key, make_static, static_update
 from pytest_gpuperf.baselines import writing
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 MODULES = ("test_a.py", "test_b.py")

@@ -74,6 +74,14 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     assert words.startswith("p/_C.so keep<5> WORSE on sm_80, sm_90: ")
     assert re.search(r"WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes, instructions: local_load 0 -> \d+", words)
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
+    status, page = audit(new, "--against", old, "--markdown")
+    assert status == 1
+    assert "| kernel | verdict | target | change |" in page
+    assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
+    Path("old.so").write_bytes(built())
+    Path("new.so").write_bytes(built(LARGE))
+    status, said = audit("new.so", "--against", "old.so")
+    assert (status, said.startswith("new.so\n")) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -90,36 +98,20 @@ def test_two_builds_are_compared(audit: Audit, old: list[str], new: list[str], s
     assert (found, words in unwrapped(said)) == (status, True)
 
 
-def test_files_that_are_no_wheels_are_compared_whatever_their_names(audit: Audit) -> None:
-    def cubins(text: str) -> dict[str, bytes]:
-        return {f"p/{arch}.cubin": cubin_of(text, "copy", arch, "-DFACTOR=", "-DNEW=5") for arch in ARCHS}
-
-    status, said = audit(release("b", cubins(LARGE)), "--against", release("a", cubins(TEXT)))
-    assert (status, "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)) == (1, True)
-    Path("old.so").write_bytes(built())
-    Path("new.so").write_bytes(built(LARGE))
-    status, said = audit("new.so", "--against", "old.so")
-    assert (status, said.startswith("new.so\n")) == (1, True)
-
-
-def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_command, "MOST_BYTES", 100)
-    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
-    status, said = audit(new, "--against", old)
-    assert status == 0
-    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
-
-
 def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise ToolchainMissing("no nvdisasm")
 
-    old, new = release("a", built()), release("b", built(LARGE))
+    old, new, double = release("a", built()), release("b", built(LARGE)), release("c", built(TEXT, "-DFACTOR=*2.1"))
+    words = "4 changed kernels compared by registers, stack, memory and size alone"
+    with monkeypatch.context() as patch:  # nor where there is no time for it
+        patch.setattr(audit_command, "MOST_BYTES", 100)
+        status, said = audit(double, "--against", old)
+        assert (status, words in unwrapped(said)) == (0, True)
     monkeypatch.setattr(binary, "disassemble", missing)
     status, said = audit(new, "--against", old)
-    assert status == 1
+    assert (status, words in unwrapped(said)) == (1, True)
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
-    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
 
 
 STAGED = """
@@ -162,9 +154,6 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
         "2 kernels gone: keep<5> (p/_C.so, sm_80), keep<5> (p/_C.so, sm_90)",
         "2 UNCHANGED",
     ]
-
-
-def test_architectures_and_files_that_came_and_went_are_named(audit: Audit) -> None:
     old = release("a", {"p/a.so": built(archs=("sm_80", "sm_90"))})
     new = release("b", {"p/a.so": built(archs=("sm_90",)), "p/c.so": built(archs=("sm_90",))})
     status, said = audit(new, "--against", old)
@@ -172,21 +161,6 @@ def test_architectures_and_files_that_came_and_went_are_named(audit: Audit) -> N
     assert "3 kernels new: copy (p/c.so, sm_90), " in said
     assert "3 kernels gone: copy (p/a.so, sm_80), " in said
     assert said.endswith("\n3 UNCHANGED\n")
-
-
-def test_a_comparison_of_nothing_does_not_pass(audit: Audit) -> None:
-    Path("one.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_80", "-DNEW=5", "-DFACTOR="))
-    Path("two.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_90", "-DNEW=5", "-DFACTOR="))
-    status, said = audit("one.cubin", "--against", "two.cubin")
-    assert status == 2
-    assert "nothing was compared: no kernel is on both sides" in said
-
-
-def test_what_differs_may_be_a_table(audit: Audit) -> None:
-    status, page = audit(release("b", built(LARGE)), "--against", release("a", built()), "--markdown")
-    assert status == 1
-    assert "| kernel | verdict | target | change |" in page
-    assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
 
 
 # --- what keeps it from an answer ----------------------------------------------------------------
@@ -197,20 +171,27 @@ def test_what_differs_may_be_a_table(audit: Audit) -> None:
     [
         (["gone.whl", "--against", "k.fatbin"], "gone.whl: cannot be read: No such file"),
         (["empty.so", "--against", "k.fatbin"], "empty.so: there is no machine code for GPUs in it"),
-        (["text.so", "--against", "k.fatbin"], "text.so: there is no machine code for GPUs in it"),
+        (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: there is no machine code for GPUs in it"),
+        (["sm_90.cubin", "--against", "sm_80.cubin"], "nothing was compared: no kernel is on both sides"),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
     Path("empty.so").touch()
     Path("text.so").write_text("text")
+    for arch in ARCHS:
+        Path(f"{arch}.cubin").write_bytes(cubin_of(TEXT, "copy", arch, "-DNEW=5", "-DFACTOR="))
     Path("k.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
     status, said = audit(*arguments)
     assert status == 2
-    assert said.startswith("gpuperf audit: ")
     assert words in said
 
 
-def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audit: Audit) -> None:
+def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(
+    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
     members = {"p/a.so": built(), "p/b.so": built()[:500]}
     old, new = release("a", members), release("b", members)
     status, said = audit(new, "--against", old)
@@ -218,12 +199,4 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audi
     assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
     assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves files out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
-
-
-def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "scratch"
-    place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    audit(release("a", built()), "--against", release("b", built(LARGE)))
-    audit(release("a", {"p/a.so": built()[:500]}), "--against", release("b", built()))
-    assert list(place.iterdir()) == []
+    assert list(place.iterdir()) == []  # nothing is left behind

@@ -11,8 +11,7 @@ from git_samples import commit, git
 from record_samples import static_of, time_of
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.cli.history_command import commits_of, series_of
 from pytest_gpuperf.model.evidence import Key

@@ -6,10 +6,12 @@ import ctypes
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from pytest_gpuperf.device.interface import Configuration
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 
 PROFILE = StaticProfile(
@@ -43,6 +45,29 @@ def make_binary(
         profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
         required_block=required_block,
     )  # fmt: skip
+
+
+class NotingDevice(PlaceholderDevice):
+    """Notes what is loaded, launched and written."""
+
+    def __init__(self, arch: str = "sm_90") -> None:
+        super().__init__(arch)
+        self.log: list[Any] = []
+
+    def load(self, binary: KernelBinary) -> Any:
+        self.log.append(("load", binary.arch))
+        return NotingKernel(self.log)
+
+
+class NotingKernel:
+    def __init__(self, log: list[Any]) -> None:
+        self._log = log
+
+    def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
+        self._log.append(("launch", launch, args))
+
+    def write(self, symbol: str, content: bytes) -> None:
+        self._log.append(("write", symbol, content))
 
 
 class DeviceArray:
@@ -194,9 +219,8 @@ class FakeCupy:
                 memset_async=lambda *given: self.log.append(("memset", *given))
             ),
         )
+        self.cuda.MemoryHook, self.cuda.alloc = MemoryHook, PoolMemory
         self.emptied = 0
-        self.held, self.used = 0, 0
-        """Bytes of the pool, and of arrays in it."""
         self.faults: list[str] = []
         """What the next waits raise, one after the other."""
         self.cuda.Stream.null = types.SimpleNamespace(ptr=0)
@@ -216,13 +240,7 @@ class FakeCupy:
         self.log.append(("alloc", size))
 
     def get_default_memory_pool(self) -> Any:
-        def free_all_blocks() -> None:
-            self.emptied += 1
-            self.held = self.used
-
-        return types.SimpleNamespace(
-            free_all_blocks=free_all_blocks, total_bytes=lambda: self.held, used_bytes=lambda: self.used
-        )
+        return types.SimpleNamespace(free_all_blocks=lambda: setattr(self, "emptied", self.emptied + 1))
 
     def RawModule(self, path: str) -> Any:
         self.log.append(("load", path, Path(path).read_bytes()))
@@ -262,6 +280,32 @@ class _WithMemory(np.ndarray):  # type: ignore[type-arg]
     @property
     def data(self) -> Any:  # type: ignore[override]
         return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
+
+
+class MemoryHook:
+    """CuPy's, which is told of what the pool gives out and takes back, in multiples of 512 bytes."""
+
+    active: ClassVar[list[Any]] = []
+
+    def __enter__(self) -> MemoryHook:
+        self.active.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.active.remove(self)
+
+
+class PoolMemory:
+    """What ``cupy.cuda.alloc`` returns."""
+
+    def __init__(self, size: int) -> None:
+        self._size = -(-size // 512) * 512
+        for hook in MemoryHook.active:
+            hook.malloc_postprocess(device_id=0, size=size, mem_size=self._size, mem_ptr=1, pmem_id=1)
+
+    def __del__(self) -> None:
+        for hook in MemoryHook.active:
+            hook.free_postprocess(device_id=0, mem_size=self._size, mem_ptr=1, pmem_id=1)
 
 
 class FakeVariable:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import FakeCupy, FakeError, FakeNvml
+from device_samples import FakeCupy, FakeError, FakeNvml, MemoryHook, PoolMemory
 from dsl_samples import cubin
 
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -19,8 +19,8 @@ from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
-from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.facts import Nvml, read_facts
+from pytest_gpuperf.device.device_errors import LoadError, UnseenMemory
+from pytest_gpuperf.device.discovery import Nvml, read_facts
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -57,7 +57,7 @@ class PersistingDriver:
 @pytest.fixture
 def device(cupy: FakeCupy) -> CudaDevice:
     nvml = Nvml(FakeNvml(), "11")
-    return CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, (0, 0)))
+    return CudaDevice(cupy, 0, read_facts(cupy, 0, nvml), nvml, PersistingDriver(cupy.log, (0, 0)))
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_lines_that_persist_are_ordinary_before_the_flush(
     cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], first: list[str]
 ) -> None:
     nvml = Nvml(FakeNvml(), "11")
-    device = CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, answer))
+    device = CudaDevice(cupy, 0, read_facts(cupy, 0, nvml), nvml, PersistingDriver(cupy.log, answer))
     monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
     del cupy.log[:]
     device.flush_l2()
@@ -169,14 +169,57 @@ def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
     assert ("inside", 0) in cupy.log, "asked by a thread of its own"
 
 
+# --- memory --------------------------------------------------------------------------------------
+
+
+def test_the_most_that_is_held_at_once_counts_and_not_the_sum(device: CudaDevice, cupy: FakeCupy) -> None:
+    def run() -> None:
+        for size in (1024, 1536):  # one after the other
+            cupy.cuda.alloc(size)
+        held = cupy.cuda.alloc(1536), cupy.cuda.alloc(1)
+        del held
+
+    assert device.bytes_of(run) == 1536 + 512
+    with pytest.raises(ZeroDivisionError):
+        device.bytes_of(lambda: 1 / 0)
+    assert MemoryHook.active == []
+
+
+def test_an_allocator_that_tells_nobody_is_refused(device: CudaDevice, cupy: FakeCupy) -> None:
+    """Such as RMM's, or CuPy's own MemoryAsyncPool: what a run takes of it would count as nothing."""
+    cupy.cuda.alloc = lambda size: object()
+    with pytest.raises(UnseenMemory, match=r"cupy.cuda.set_allocator\(...\) has put another allocator in its place"):
+        device.bytes_of(lambda: PoolMemory(512))
+
+
+@pytest.mark.parametrize("cupys_own", [True, False])
+def test_memory_of_pytorch_is_added(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace, cupys_own: bool
+) -> None:
+    """Also where CuPy itself is on the allocator of PyTorch, and its own pool gives out nothing."""
+    held = SimpleNamespace(now=5000, most=70_000)
+    torch.cuda.memory_allocated, torch.cuda.max_memory_allocated = (lambda: held.now), (lambda: held.most)
+    torch.cuda.reset_peak_memory_stats = lambda: setattr(held, "most", held.now)
+    if not cupys_own:
+        cupy.cuda.alloc = lambda size: setattr(held, "most", held.most + size)
+
+    def run() -> None:
+        cupy.cuda.alloc(512)
+        held.most += 4000
+
+    assert device.bytes_of(run) == 512 + 4000
+
+
 def test_what_pytorch_keeps_for_reuse_is_given_back_too(
     device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
 ) -> None:
     """Else a second process lacks that memory, and arrays lie where the tests before left room."""
-    torch.cuda.max_memory_reserved = lambda: 0
     torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
     device.release_unused()
     assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
+
+
+# --- kernels -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("imported", [True, False])

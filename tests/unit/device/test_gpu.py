@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import peaks
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 
 
 class PeakDevice:

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as npst
 
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.device.placeholder import PlaceholderArray, PlaceholderDevice, without_data
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.process import last_run
-from pytest_gpuperf.process.last_run import LastRunError
 
 RUN = b'{"schema":5}'
 
@@ -32,7 +32,7 @@ def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> N
 def test_a_run_too_large_is_not_kept_and_the_one_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     last_run.keep(tmp_path, RUN)
     monkeypatch.setattr(last_run, "LARGEST_BYTES", 10)
-    with pytest.raises(LastRunError, match="is not kept for gpuperf explain"):
+    with pytest.raises(GpuperfError, match="is not kept for gpuperf explain"):
         last_run.keep(tmp_path, b"of another run")
     assert last_run.path_below(tmp_path).read_bytes() == RUN
 
@@ -47,7 +47,7 @@ def test_nothing_is_written_through_a_link_that_a_repository_brings(tmp_path: Pa
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside if place == ".gpuperf" else outside / "victim")
     if place == ".gpuperf":
-        with pytest.raises(LastRunError, match=r"\.gpuperf is a link.*remove it"):
+        with pytest.raises(GpuperfError, match=r"\.gpuperf is a link.*remove it"):
             last_run.keep(tmp_path, RUN)
     else:
         last_run.keep(tmp_path, RUN)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +11,6 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.report.markdown import escaped
-from pytest_gpuperf.report.terminal import Screen
 
 HOSTILE = st.lists(
     st.sampled_from(["::error file=a::b", "##[group]", "##vso[task.setvariable]", "##teamcity[", "\x1b[2J", "\r", "\n",
@@ -64,18 +60,6 @@ def test_ordinary_names_stay_as_they_are(text: str) -> None:
     assert harmless(text) == visible(text) == text
 
 
-def test_the_screen_lets_no_command_through() -> None:
-    written: list[tuple[str, ...]] = []
-    reporter: Any = SimpleNamespace(
-        config=None, stats={}, write_line=lambda *line, **_: written.append(line),
-        write_sep=lambda *line, **_: written.append(line),
-    )  # fmt: skip
-    screen = Screen(reporter)
-    screen.write_line("::error::x\x1b[2J", red=True)
-    screen.write_sep("=", "##[group]")
-    assert written == [(r"\x3a:error::x\x1b[2J",), ("=", r"\x23#[group]")]
-
-
 def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
@@ -83,7 +67,3 @@ def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command_line.main(["baselines", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
     assert out.getvalue() == ""
     assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
-
-
-def test_cells_of_markdown_are_one_line() -> None:
-    assert harmless(escaped("a\n::error::b\x1b")) == r"a ::error::b\x1b"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +13,9 @@ from pytest_gpuperf.report import failures
 from pytest_gpuperf.report.failures import RedGroups, severity, signature
 
 
-def failed(test: str, red: str = "", worse: float = 1.0, lines: int = 3, *, error: bool = False) -> Any:
-    text = "\n".join(f"line {n}" for n in range(lines))
-    return SimpleNamespace(
-        nodeid=f"test_k.py::{test}", location=("test_k.py", 3, test), longrepr=text, longreprtext=text,
-        gpuperf_red=red, gpuperf_severity=worse, gpuperf_error=error,
-    )  # fmt: skip
+def failed(test: str, red: str = "", worse: float = 1.0) -> Any:
+    place = {"nodeid": f"test_k.py::{test}", "location": ("test_k.py", 3, test)}
+    return SimpleNamespace(**place, longrepr="words", gpuperf_red=red, gpuperf_severity=worse)
 
 
 def groups(*reports: Any, verbosity: int = 0) -> tuple[RedGroups, dict[str, list[Any]]]:
@@ -53,7 +49,7 @@ def test_few_failures_and_verbose_runs_are_left_to_pytest() -> None:
 
 
 def test_every_kind_of_error_is_named_beside_what_the_gate_found() -> None:
-    errors = [failed(f"test_error[{n}]", f"CompileError: {n % 13}", error=True) for n in range(26)]
+    errors = [failed(f"test_error[{n}]", f"CompileError: {n % 13}") for n in range(26)]
     judged = [failed(f"test_{kind}", str(kind), worse=2.0) for kind in range(11)]
     found, stats = groups(*errors, *judged)
     found.leave(found.named)
@@ -69,29 +65,19 @@ def judged(name: str = "w", before: float = 1, after: float = 2, what: str = "st
     )
 
 
-def signatures() -> Iterator[tuple[str, str]]:
-    yield signature([judged()], {}), signature([judged("v", after=7)], {})
+def test_what_changed_and_its_cause_tell_failures_apart_and_figures_and_names_do_not() -> None:
+    ordinary, cause = signature([judged()], {}), SimpleNamespace(cause="spills")
+    assert signature([judged("v", after=7)], {}) == ordinary
+    assert signature([judged(what="occupancy")], {}) != ordinary
+    assert signature([judged()], {Key("test_k.py", "test", "w"): [cause]}) != ordinary  # type: ignore[dict-item]
     undecided = [
         Judgement(key=Key("m", "t", "w"), target="gpu", kind="time", verdict=Verdict.INCONCLUSIVE, reason=reason)
         for reason in ("after 44 blocks", "after 7 blocks")
     ]
-    yield signature(undecided[:1], {}), signature(undecided[1:], {})
-
-
-def test_figures_and_names_make_no_difference() -> None:
-    for one, other in signatures():
-        assert one == other
-
-
-def test_what_changed_and_its_cause_do() -> None:
-    cause: Any = SimpleNamespace(cause="spills")
-    ordinary = signature([judged()], {})
-    assert signature([judged(what="occupancy")], {}) != ordinary
-    assert signature([judged()], {Key("test_k.py", "test", "w"): [cause]}) != ordinary
+    assert signature(undecided[:1], {}) == signature(undecided[1:], {})
 
 
 def test_the_largest_ratio_is_how_bad_a_failure_is() -> None:
     figures = TimeFigures(method="paired", ratio=1.07)
     slower = Judgement(key=Key("m", "t", "w"), target="g", kind="time", verdict=Verdict.SLOWER, time=figures)
-    assert severity([slower, judged()]) == pytest.approx(1.07)
-    assert severity([judged()]) == 1
+    assert (severity([slower, judged()]), severity([judged()])) == (pytest.approx(1.07), 1)

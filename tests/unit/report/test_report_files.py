@@ -10,15 +10,11 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from record_samples import report_of
 
-from pytest_gpuperf.formatting import visible
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import files, markdown, render
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
@@ -52,9 +48,6 @@ def test_what_a_reader_has_to_know_first_comes_first() -> None:
     assert sorted(names[-2:]) == ["SAME", "UNCHANGED"]
     assert document.headline.startswith("1 SLOWER, 1 WORSE, 1 INCONCLUSIVE, ")
     assert sum(document.report.verdicts.values()) == len(Verdict)
-
-
-def test_a_workload_counts_once_by_its_worst_verdict() -> None:
     assert a_document(a_workload("a", Verdict.UNCHANGED, Verdict.SLOWER)).headline == "1 SLOWER"
 
 
@@ -70,10 +63,14 @@ def test_a_likely_cause_of_a_change_that_passed_is_told_too() -> None:
 
 
 def test_what_many_have_in_common_is_said_once() -> None:
-    works = [a_workload(str(number), Verdict.NOT_COMPARABLE, reason="another compiler") for number in range(9)]
-    document = a_document(*works)
-    assert as_markdown(document).count("another compiler") == 1
-    assert as_page(document).count("another compiler") == 1
+    document = a_document(*(a_workload(f"w{at}", Verdict.SLOWER, reason="as slow as that") for at in range(500)))
+    text, page = as_markdown(document), as_page(document)
+    assert (text.count("as slow as that"), page.count("as slow as that")) == (1, 1)
+    assert page.count('as <a href="#w0">w0 of test_a.py::test_b</a>') == 499
+    assert text.startswith(f"{MARKER}\n## gpuperf: 500 SLOWER\n")
+    assert "and 499 more" in text[:3000]
+    assert "as slow as that" in text[:3000]
+    assert len(text) < 4000
 
 
 def test_a_summary_is_no_longer_than_github_takes() -> None:
@@ -85,36 +82,11 @@ def test_a_summary_is_no_longer_than_github_takes() -> None:
     assert f"and {len(LETTERS) - markdown.MOST_ROWS} SLOWER more" in text
 
 
-def test_a_comment_can_be_found_again_and_its_beginning_says_it_all() -> None:
-    works = [a_workload(f"w{number}", Verdict.SLOWER, reason="as slow as that") for number in range(500)]
-    text = as_markdown(a_document(*works, a_workload("fine", Verdict.SAME)))
-    assert text.startswith(f"{MARKER}\n## gpuperf: 500 SLOWER, 1 SAME\n")
-    assert "and 499 more" in text[:3000]
-    assert "as slow as that" in text[:3000]
-    assert len(text) < 4000
-
-
 def test_the_commit_and_the_compiler_are_told() -> None:
     document = document_of(report_of(commit="ab" * 20, dirty=True, branch="faster_scan"))
     assert "commit `abababababab` of faster\\_scan, with changes" in as_markdown(document)
     again = document_of(msgspec.json.decode(msgspec.json.encode(document.report), type=RunReport))
     assert as_markdown(again) == as_markdown(document)
-
-
-@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40))
-def test_words_cannot_leave_their_fence(line: str) -> None:
-    text = markdown._fenced([line, "```", line])
-    fence, *middle, last = text.split("\n")
-    assert fence == f"{last}text"
-    assert not any(last in one for one in middle)
-
-
-@given(st.text(max_size=40))
-def test_a_cell_stays_one_cell(text: str) -> None:
-    cell = markdown.escaped(text)
-    assert "\n" not in cell
-    assert "<" not in cell
-    assert cell.replace("\\\\", "").count("|") == cell.replace("\\\\", "").count("\\|")
 
 
 def test_names_on_a_page_stay_text() -> None:
@@ -123,51 +95,23 @@ def test_names_on_a_page_stay_text() -> None:
     assert "\u202e" not in text
 
 
-@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a\\u202eb"), ("\x00", "\\x00"), ("ä\nb", "ä\nb")])
-def test_what_cannot_be_seen_is_written_out(name: str, shown: str) -> None:
-    assert visible(name) == shown
-
-
-def test_equal_words_are_told_once() -> None:
-    works = [a_workload(f"w{number}", Verdict.SLOWER, reason="as slow as that") for number in range(3)]
-    text = as_page(a_document(*works))
-    assert text.count("as slow as that") == 1
-    assert text.count('as <a href="#w0">w0 of test_a.py::test_b</a>') == 2
-
-
-def test_a_page_of_no_workload_has_no_table() -> None:
-    text = as_page(a_document())
-    assert "gpuperf: nothing was judged" in text
-    assert "<table" not in text
-
-
-def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = a_document(a_workload("a", Verdict.SAME))
-    target = tmp_path / "out.md"
-    target.write_text("older")
-    assert write_report(document, str(target)) == str(target)
-    assert target.read_text() == as_markdown(document)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotWritten, match=r"the report .*file/out\.json could not be written"):
-        write_report(document, str(tmp_path / "file" / "out.json"))
-    gone = tmp_path / "gone"
-    words = f"the report {gone}/a.json could not be written (there is no folder {gone}): make it, or name another file"
-    with pytest.raises(NotWritten, match=re.escape(words)):
-        write_report(document, str(gone / "a.json"))
-    written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target)])
-    assert (written, len(problems)) == ([str(target)], 1)
-
-
 def test_every_verdict_that_is_marked_in_the_terminal_has_a_colour_on_the_page() -> None:
     template = (Path(render.__file__).parent / "templates" / "report.html").read_text(encoding="utf-8")
     styled = set(re.findall(r"\.([A-Z][A-Z-]+)(?=[, ])", template))
     assert {verdict.value for verdict, marks in MARKUP.items() if marks} <= styled
 
 
-def test_a_report_that_is_not_written_says_what_kept_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "a.md"
+def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document, target, gone = a_document(a_workload("a", Verdict.SAME)), tmp_path / "out.md", tmp_path / "gone"
+    target.write_text("older")
+    assert write_report(document, str(target)) == str(target)
+    assert target.read_text() == as_markdown(document)
+    (tmp_path / "file").write_text("")
+    lost = f"the report {gone}/a.json could not be written (there is no folder {gone}): make it, or name another file"
+    written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target), str(gone / "a.json")])
+    assert (written, problems[1:]) == ([str(target)], [lost])
     problem = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
-    words = f"the report {file} could not be written (No space left on device): name another file"
+    words = f"the report {target} could not be written (No space left on device): name another file"
     with pytest.raises(NotWritten, match=re.escape(words)):
-        write_report(a_document(), str(file))
+        write_report(document, str(target))

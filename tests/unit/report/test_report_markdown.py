@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-import msgspec
 import pytest
 from markdown_it import MarkdownIt
 from record_samples import report_of, static_of, time_of
 
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report.document import Document, document_of
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS, as_markdown
 
@@ -117,25 +115,13 @@ def test_what_is_left_of_a_comment_cut_off_is_of_use(names: tuple[str, ...]) -> 
     assert "cause: instruction growth" in head
 
 
-def test_a_run_without_times_has_no_column_of_them() -> None:
-    key = Key(module="test_a.py", test="test_a", workload="w")
-    worse = Judgement(key=key, target="sm_90", kind="static", verdict=Verdict.WORSE)
-    evidence = TestEvidence(
-        module="test_a.py", test="test_a", workloads=(WorkloadEvidence(key=key, judgements=(worse,)),)
-    )
-    text = as_markdown(document_of(report_of(evidence)))
+def test_a_run_without_times_has_no_column_of_them_and_counts_the_rest_of_a_group() -> None:
+    works = []
+    for at in range(64):
+        key = Key(module="test_a.py", test=f"test_a[{at}]", workload="w")
+        worse = Judgement(key=key, target="sm_90", kind="static", verdict=Verdict.WORSE, reason="it spills")
+        works.append(WorkloadEvidence(key=key, judgements=(worse,)))
+    text = as_markdown(document_of(report_of(TestEvidence("test_a.py", "test_a", workloads=tuple(works)))))
     assert "| verdict | workload | registers / spilled bytes / occupancy |\n|---|---|---|\n| **WORSE** |" in text
     assert rendered(text).seen.count("td") == 3
-
-
-def test_a_large_group_names_the_first_and_counts_the_rest() -> None:
-    document = a_red_run(tuple(str(size) for size in range(64)))
-    tests = [
-        msgspec.structs.replace(one, workloads=tuple(
-            msgspec.structs.replace(work, judgements=tuple(
-                msgspec.structs.replace(judged, changes=judged.changes[:1], reason="") for judged in work.judgements
-            )) for work in one.workloads
-        )) for one in document.report.tests
-    ]  # fmt: skip
-    text = as_markdown(document_of(report_of(*tests)))
     assert ", and 51 more." in text

@@ -15,7 +15,7 @@ from simulated_stream import GRAPH_LAUNCH, PAIR, SimulatedCupti, SimulatedStream
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.graph import GraphTimer
-from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
+from pytest_gpuperf.device.timers.stream import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
 from pytest_gpuperf.model.time_record import CacheMode
 
 

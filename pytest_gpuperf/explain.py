@@ -23,13 +23,12 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.warp_model.estimate import EstimatePair, KernelCode, Versions, estimates_of
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
-from pytest_gpuperf.model.verdict import TimeFigures
+from pytest_gpuperf.model.verdict import Advice, TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
