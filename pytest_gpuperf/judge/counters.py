@@ -80,18 +80,18 @@ def compare_counters(
     """
     judgement = functools.partial(Judgement, key=key, target=target, kind="counters")
     if not old:
-        reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+        reason = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
     gated = [one for one in metrics if one.tolerance is not None]
     obstacle = _obstacle(before, after) if before and after else ""
     if obstacle or not any(one.name in old and one.name in new for one in gated):
-        reason = obstacle or "no metric that gates is on record and was collected too"
+        reason = obstacle or "no gated metric was both recorded and collected"
         reason = f"{reason}: record anew with --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
     changes = differences(old, new, gated)
     verdict, reason = _verdict(changes)
-    missing = _listed("on record and not collected by this run", gated, old, new)
-    added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, new, old)
+    missing = _listed("recorded and not collected by this run", gated, old, new)
+    added = _listed("collected and not recorded yet (--update-baselines=new --gpuperf-ncu adds them)", gated, new, old)
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
 
 
@@ -120,7 +120,7 @@ def _verdict(changes: Sequence[Change]) -> tuple[Verdict, str]:
 def _obstacle(before: Conditions, after: Conditions) -> str:
     """Why two sets of counters are not of the same work; empty if they are."""
     if before.cache != after.cache:
-        return f"the counters on record were taken with a {before.cache} L2, these with a {after.cache} one"
+        return f"the recorded counters were taken with a {before.cache} L2, these with a {after.cache} one"
     if before.identity.launch != after.identity.launch:
         return f"{LAUNCH_CHANGED} from {before.identity.launch} to {after.identity.launch}"
     return "; ".join(other_arguments(before.identity, after.identity))

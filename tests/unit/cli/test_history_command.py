@@ -63,7 +63,7 @@ def test_a_planted_step_is_found_at_its_commit(history, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["no_such_test.py"], "nothing on record of no_such_test.py"),
+        (["no_such_test.py"], "there is no baseline of no_such_test.py"),
         (["--baselines", "nowhere"], "there is no folder nowhere"),
     ],
 )  # fmt: skip

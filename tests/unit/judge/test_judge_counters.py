@@ -133,8 +133,8 @@ def test_metrics_of_one_side_are_named():
     found = judge({"sectors": 100.0, "hits": 50.0}, {"sectors": 100.0, "dram__bytes": 1e6, "stalls": 3.0})
     assert found.verdict is Verdict.UNCHANGED
     assert found.notes == (
-        "on record and not collected by this run: DRAM bytes read",
-        "collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): hit rate",
+        "recorded and not collected by this run: DRAM bytes read",
+        "collected and not recorded yet (--update-baselines=new --gpuperf-ncu adds them): hit rate",
     )
 
 
@@ -142,7 +142,7 @@ def test_of_many_metrics_that_one_side_lacks_the_first_are_named() -> None:
     rules = [Metric(f"m{number}", f"metric {number}") for number in range(40)]
     old = {rule.name: 1.0 for rule in rules}
     (note,) = compare_counters(KEY, "nvidia-h200", old, {"m0": 1.0}, rules).notes
-    assert note == "on record and not collected by this run: metric 1, metric 2, metric 3 and 36 more"
+    assert note == "recorded and not collected by this run: metric 1, metric 2, metric 3 and 36 more"
 
 
 def test_notes_travel_with_the_verdict():
@@ -200,17 +200,17 @@ def test_conditions_of_one_side_alone_are_no_obstacle(side):
 
 def test_what_is_missing_is_said_with_what_to_do():
     assert judge(dict(BASE), {}).reason == (
-        "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+        "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
     )
     assert judge({"sectors": 1.0}, {"dram__bytes": 1.0}).reason == (
-        "no metric that gates is on record and was collected too: record anew with --update-baselines --gpuperf-ncu"
+        "no gated metric was both recorded and collected: record anew with --update-baselines --gpuperf-ncu"
     )
 
 
 def test_three_missing_metrics_are_all_named():
     rules = [Metric(f"m{number}", f"metric {number}") for number in range(4)]
     (note,) = compare_counters(KEY, "nvidia-h200", {rule.name: 1.0 for rule in rules}, {"m0": 1.0}, rules).notes
-    assert note == "on record and not collected by this run: metric 1, metric 2, metric 3"
+    assert note == "recorded and not collected by this run: metric 1, metric 2, metric 3"
 
 
 def test_changed_arguments_are_listed():
