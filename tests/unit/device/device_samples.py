@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -171,7 +170,6 @@ class FakeCupy:
         self.current: FakeStream | None = None
         self.entered: list[FakeStream | None] = [None]
         self.count = count
-        self.load_error: Exception | None = None
         self.unfinished: dict[int, int] = {}
         """What a query of a stream returns, by its address: 600 while it goes on, a fault's number after one."""
         self.faults: list[str] = []
@@ -184,8 +182,8 @@ class FakeCupy:
                 deviceSynchronize=self._synchronize, streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
             ),
             driver=of(CUDADriverError=FakeError), Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
-            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current, MemoryHook=MemoryHook,
-            alloc=PoolMemory, Memory=lambda size: log(("alloc", size)),
+            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current,
+             Memory=lambda size: log(("alloc", size)),
             MemoryPointer=lambda memory, offset: of(memset_async=lambda *given: log(("memset", *given))),
         )  # fmt: skip
         self.cuda.Stream.null = of(ptr=0)
@@ -195,13 +193,6 @@ class FakeCupy:
         self.log.append("synchronize")
         if self.faults:
             raise FakeError(self.faults.pop(0))
-
-    def RawModule(self, path: str) -> Any:
-        _answer(self.load_error)
-        return types.SimpleNamespace(
-            get_function=lambda symbol: FakeFunction(self.log, symbol),
-            get_global=lambda symbol: FakeVariable(self.log, symbol),
-        )
 
     def asarray(self, array: Any) -> Any:
         return array._host if isinstance(array, DeviceArray) else array
@@ -219,61 +210,6 @@ class _WithMemory(np.ndarray):  # type: ignore[type-arg]
     @property
     def data(self) -> Any:  # type: ignore[override]
         return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
-
-
-class MemoryHook:
-    """CuPy's, which is told of what the pool gives out and takes back, in multiples of 512 bytes."""
-
-    active: ClassVar[list[Any]] = []
-
-    def __enter__(self) -> MemoryHook:
-        self.active.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.active.remove(self)
-
-
-class PoolMemory:
-    """What ``cupy.cuda.alloc`` returns."""
-
-    def __init__(self, size: int) -> None:
-        self._size = -(-size // 512) * 512
-        for hook in MemoryHook.active:
-            hook.malloc_postprocess(device_id=0, size=size, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-    def __del__(self) -> None:
-        for hook in MemoryHook.active:
-            hook.free_postprocess(device_id=0, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-
-class FakeVariable:
-    """``cupy.cuda.MemoryPointer`` of a variable; one called ``hidden`` is out of the driver's reach."""
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        if symbol == "hidden":
-            raise FakeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
-        self._log = log
-        self._symbol = symbol
-
-    def copy_from_host(self, address: int, size: int) -> None:
-        self._log.append(("write", self._symbol, ctypes.string_at(address, size)))
-
-
-class FakeFunction:
-    kernel = types.SimpleNamespace(ptr=99)
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        self._log = log
-        self._symbol = symbol
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_"):
-            self._log.append((name, value))
-        object.__setattr__(self, name, value)
-
-    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int) -> None:
-        self._log.append(("launch", self._symbol, grid, block, args, shared_mem))
 
 
 def split_mix(seed: int, count: int) -> np.ndarray[Any, Any]:

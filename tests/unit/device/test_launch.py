@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import pytest
 from device_samples import FakeCupy, NotingDevice, make_binary
 
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
-from pytest_gpuperf.device.driver_calls import launch_extended
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchAttributes
 from pytest_gpuperf.device.launch import Kernel, attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
@@ -130,48 +128,3 @@ def test_attributes_reach_the_driver_and_the_identity(given: Any, attributes: An
     assert words == f"grid=(4, 2, 1) block=(32, 1, 1) shared=0{entry}"
     assert attributes_of(words) == attributes
     assert not launch.identity().same_execution(kernel.launch((4, 2), 32).identity())
-
-
-class Driver:
-    """The real binding's structures; the call itself is noted."""
-
-    def __init__(self, status: str = "CUDA_SUCCESS") -> None:
-        self._bindings: Any = pytest.importorskip("cuda.bindings.driver")
-        self._status = status
-        self.seen: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bindings, name)
-
-    def cuLaunchKernelEx(self, config: Any, function: Any, parameters: int, extra: int) -> tuple[Any]:
-        values = (ctypes.c_void_p * 2).from_address(parameters)
-        cooperative = self._bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        self.seen = {
-            "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
-            "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
-            "shared": config.sharedMemBytes, "stream": int(config.hStream), "function": int(function),
-            "attributes": [
-                one.value.cooperative if one.id == cooperative else
-                tuple(getattr(one.value.clusterDim, axis) for axis in "xyz") for one in config.attrs
-            ],
-            "count": config.numAttrs,
-            "values": [ctypes.string_at(values[0] or 0, 4), ctypes.string_at(values[1] or 0, 8)],
-        }  # fmt: skip
-        return (getattr(self._bindings.CUresult, self._status),)
-
-
-@pytest.mark.parametrize(
-    ("cooperative", "cluster", "attributes"),
-    [(True, None, [1]), (False, (2, 1, 1), [(2, 1, 1)]), (True, (1, 2, 1), [1, (1, 2, 1)])],
-)
-def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: list[Any]) -> None:
-    driver, structure = Driver(), np.array((1, 2), dtype=[("a", "i4"), ("b", "i4")])
-    launch = Configuration((4, 2, 1), (32, 1, 1), 100, LaunchAttributes(cooperative, cluster))
-    launch_extended(driver, 77, 5, launch, [np.int32(6), structure])
-    assert driver.seen == {
-        "grid": (4, 2, 1), "block": (32, 1, 1), "shared": 100, "stream": 5, "function": 77, "attributes": attributes,
-        "count": len(attributes), "values": [np.int32(6).tobytes(), structure.tobytes()],
-    }  # fmt: skip
-    refusing = Driver("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
-    with pytest.raises(LoadError, match=r"refuses the launch of grid=\(4, 2, 1\).*COOPERATIVE_LAUNCH_TOO_LARGE"):
-        launch_extended(refusing, 77, 5, launch, [np.int32(6), structure])

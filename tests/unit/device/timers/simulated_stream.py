@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import simulated_libcupti
@@ -144,20 +145,14 @@ class Kinds:
     CONCURRENT_KERNEL, MEMCPY, MEMSET, EXTERNAL_CORRELATION, DRIVER, RUNTIME = 10, 1, 2, 39, 4, 5
 
 
-class Correlations:
-    CUSTOM2 = 5
-
-
-class Activity:
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
+Activity = SimpleNamespace
 
 
 class SimulatedCupti:
     """The part of cupti-python that the timer uses, recording what a ``SimulatedStream`` executes."""
 
     ActivityKind = Kinds
-    ExternalCorrelationKind = Correlations
+    ExternalCorrelationKind = SimpleNamespace(CUSTOM2=5)
     cuptiError = CuptiError  # noqa: N815 - the binding's own name
     activity_kernel10_dtype = simulated_libcupti.KERNEL
     activity_memcpy6_dtype = simulated_libcupti.MEMCPY
@@ -209,11 +204,11 @@ class SimulatedCupti:
         self.enabled.remove(kind)
 
     def activity_push_external_correlation_id(self, kind: int, number: int) -> None:
-        assert kind == Correlations.CUSTOM2
+        assert kind == 5
         self.pushed.append(number)
 
     def activity_pop_external_correlation_id(self, kind: int) -> int:
-        assert kind == Correlations.CUSTOM2
+        assert kind == 5
         return self.pushed.pop()
 
     def hand_over(self, forced: int) -> None:
