@@ -69,6 +69,16 @@ class NotingKernel:
         self._log.append(("write", symbol, content))
 
 
+class HostArrays:
+    """Arrays of a GPU that are NumPy's."""
+
+    zeros, full, array, empty = map(staticmethod, (np.zeros, np.full, np.array, np.empty))
+
+    @staticmethod
+    def random(shape: Any, dtype: Any = "float32", *, seed: int, **_: Any) -> Any:
+        return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
 class DeviceArray:
     """What CuPy's arrays have and NumPy's have not: a device address."""
 
@@ -161,9 +171,9 @@ class FakeOrdinal(contextlib.ExitStack):
 
 
 class FakeCupy:
-    """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
+    """CuPy, as far as the device uses it; ``log`` keeps what was asked of the GPU."""
 
-    array, zeros, full, asnumpy = map(staticmethod, (np.array, np.zeros, np.full, np.asarray))
+    array = zeros = full = ElementwiseKernel = staticmethod(lambda *_: None)
 
     def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
         self.log: list[Any] = []
@@ -183,7 +193,7 @@ class FakeCupy:
             ),
             driver=of(CUDADriverError=FakeError), Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
             Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current,
-             Memory=lambda size: log(("alloc", size)),
+            Memory=lambda size: log(("alloc", size)),
             MemoryPointer=lambda memory, offset: of(memset_async=lambda *given: log(("memset", *given))),
         )  # fmt: skip
         self.cuda.Stream.null = of(ptr=0)
@@ -193,43 +203,3 @@ class FakeCupy:
         self.log.append("synchronize")
         if self.faults:
             raise FakeError(self.faults.pop(0))
-
-    def asarray(self, array: Any) -> Any:
-        return array._host if isinstance(array, DeviceArray) else array
-
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype).view(_WithMemory)
-
-    def ElementwiseKernel(self, inputs: str, outputs: str, code: str, name: str) -> Callable[..., None]:
-        return {"gpuperf_uniform": _uniform, "gpuperf_whole": _whole}[name]
-
-
-class _WithMemory(np.ndarray):  # type: ignore[type-arg]
-    """An array with the ``data`` of CuPy's."""
-
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
-
-
-def split_mix(seed: int, count: int) -> np.ndarray[Any, Any]:
-    """SplitMix64 from the state ``seed``, as published: the reference for the GPU's numbers."""
-    numbers, state, mask = [], int(seed), (1 << 64) - 1
-    for _ in range(count):
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        z = state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        numbers.append(z ^ (z >> 31))
-    return np.array(numbers, dtype=np.uint64)
-
-
-def _uniform(seed: Any, bits: Any, step: float, low: float, span: float, out: Any) -> None:
-    numbers = (split_mix(seed, out.size) >> np.uint64(64 - bits)).astype(np.float64)
-    out.reshape(-1)[:] = (low + numbers * step * span).astype(out.dtype)
-
-
-def _whole(seed: Any, low: Any, span: Any, out: Any) -> None:
-    numbers = split_mix(seed, out.size)
-    with np.errstate(over="ignore"):
-        out.reshape(-1)[:] = (low + (numbers % span if span else numbers)).astype(out.dtype)
