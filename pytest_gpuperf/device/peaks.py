@@ -65,7 +65,7 @@ def measure_peak(device: Any, name: str) -> float:
 
 
 def _copy_bandwidth(device: Any) -> float:
-    """Bytes read plus written per second, of the driver's copy or of a kernel, of random data: zeros draw less power."""
+    """Bytes read plus written per second, by the driver or by a kernel; of random data, for zeros draw less power."""
     size = min(COPY_BYTES, device.facts.memory_bytes // 8) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     source = device.arrays.random(size // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)
