@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from pytest_gpuperf.device.interface import Configuration
@@ -19,12 +20,6 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 
 
-def make_profile(**changes: Any) -> StaticProfile:
-    import msgspec
-
-    return msgspec.structs.replace(PROFILE, **changes)
-
-
 def make_binary(
     *parameters: str | int, arch: str = "sm_90", bound: int | None = None,
     required_block: tuple[int, int, int] | None = None, **profile: Any,
@@ -32,16 +27,13 @@ def make_binary(
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
     sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
              "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
-    made = []
-    for parameter in parameters:
-        if isinstance(parameter, int):
-            made.append(Parameter(offset=0, size=parameter))
-        else:
-            size = 8 if "*" in parameter else sizes.get(parameter, 8)
-            made.append(Parameter(offset=0, size=size, type=parameter))
+    made = [
+        Parameter(offset=0, size=one) if isinstance(one, int) else
+        Parameter(offset=0, size=8 if "*" in one else sizes.get(one, 8), type=one) for one in parameters
+    ]  # fmt: skip
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
-        profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+        profile=msgspec.structs.replace(PROFILE, **profile), parameters=tuple(made), max_threads_per_block=bound,
         required_block=required_block,
     )  # fmt: skip
 
@@ -49,24 +41,19 @@ def make_binary(
 class NotingDevice(PlaceholderDevice):
     """Notes what is loaded, launched and written."""
 
-    def __init__(self, arch: str = "sm_90") -> None:
-        super().__init__(arch)
+    def __init__(self) -> None:
+        super().__init__()
         self.log: list[Any] = []
 
     def load(self, binary: KernelBinary) -> Any:
         self.log.append(("load", binary.arch))
-        return NotingKernel(self.log)
-
-
-class NotingKernel:
-    def __init__(self, log: list[Any]) -> None:
-        self._log = log
+        return self
 
     def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
-        self._log.append(("launch", launch, args))
+        self.log.append(("launch", launch, args))
 
     def write(self, symbol: str, content: bytes) -> None:
-        self._log.append(("write", symbol, content))
+        self.log.append(("write", symbol, content))
 
 
 class HostArrays:

@@ -52,7 +52,6 @@ class SimulatedLibrary:
         self.register_status = SUCCESS
         self.flush_status = SUCCESS
         self.walk_status = MAX_LIMIT_REACHED
-        self.registrations = 0
         self.lent: list[int] = []
         """Addresses in the order in which they were got."""
         self._names: dict[str, Any] = {}
@@ -108,7 +107,6 @@ class SimulatedLibrary:
     def _register(self, requested: int, completed: int) -> int:
         if self.register_status:
             return self.register_status
-        self.registrations += 1
         self._requested, self._completed = BufferRequested(requested), BufferCompleted(completed)
         if not self.deaf:
             self.binding.complete = self.deliver
