@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from suite_under_test import SIMULATED, Suite
+from suite_under_test import Suite
 
 DEVICE = """
 import pytest
@@ -36,11 +36,3 @@ def test_a_device_that_the_run_itself_needs_is_a_usage_error(suite: Suite, optio
     result = suite.run("--gpuperf", option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_device of *conftest.py returned 'cuda:0'*"])
-
-
-@pytest.mark.parametrize("body", ["raise OSError('no such tool')", "return 'ncu-report'"])
-def test_a_reader_that_cannot_be_had_is_a_usage_error(ncu_suite: Suite, body: str) -> None:
-    ncu_suite.write("conftest.py", f"{SIMULATED}\ndef pytest_gpuperf_ncu_reader(config):\n    {body}\n")
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_ncu_reader of *conftest.py r*ed *"])

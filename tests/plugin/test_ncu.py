@@ -369,7 +369,7 @@ def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeyp
 
 
 def test_missing_ncu_and_an_unreadable_report_are_named(ncu_suite, monkeypatch):
-    ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
+    ncu_suite.write("conftest.py", SIMULATED)  # with the real reader
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["    the report of ncu *"])
