@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from counters_in_report import counters_in
 from evidence_tree import read_evidence, write_evidence
+from suite_under_test import SIMULATED
 
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
 INSTRUCTIONS, OWN = "smsp__inst_executed.sum", "gpu__own_metric.sum"
