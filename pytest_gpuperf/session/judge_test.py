@@ -30,7 +30,7 @@ from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
+from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
 MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
 """Verdicts on changed code: an estimate of the whole may outrank them, and proven causes add to them."""
@@ -38,8 +38,8 @@ EXPLAINED = frozenset({Verdict.SLOWER, *MAY_CHANGE})
 """Where nothing that gates got worse, advice may know of something that did."""
 
 
-def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str:
-    """Static judgements of a test that ``stopped`` early or ran to its end, ``whole``, and causes.
+def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
+    """Static judgements of a test that ran to its end, ``whole``, or stopped early, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
@@ -51,7 +51,7 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
         if options.gates and not whole:  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):
-            for workload in test.unlaunched(stopped=stopped):
+            for workload in test.unlaunched():
                 test.add(workload)
         if options.update is not None or isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
@@ -68,7 +68,7 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
                     test.add(_judged(work, [reworded(revision, one, foreign) for one in work.judgements]))
         if not options.is_child:
             explain_test(run, test, estimates)
-    except (BaselineError, AmbiguousKernel) as problem:
+    except BaselineError as problem:
         return str(problem)
     return ""
 

@@ -10,7 +10,7 @@ from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 KERNELS = {
     'cuda_kernel("broken.cu", "broken")': 'broken.cu:3: identifier "undefined_name" is undefined',
     'cuda_kernel("wrok.cu", "work")': "no such file; there are: work.cu, broken.cu. Paths are relative to",
-    'cuda_kernel("binary.cu", "x")': "Save it as UTF-8",
+    'cuda_kernel("binary.cu", "x")': "cannot be read: 'utf-8' codec",
     'cuda_kernel("a\\0.cu", "k")': "cannot be read: embedded null byte",
     'cuda_kernel.from_cubin("a\\0.cubin", "k")': "cannot be read: embedded null byte",
     'cuda_kernel("other.cu", "othr")': "other",

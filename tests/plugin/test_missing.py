@@ -111,7 +111,7 @@ def test_each_kernel_of_one_name_before_the_stop_is_judged(suite: Suite, stop: s
     assert "2 workloads: 1 WORSE, 1 UNCHANGED" in result.stdout.lines
 
 
-def test_kernels_that_nothing_tells_apart_may_yet_be_named(suite: Suite) -> None:
+def test_kernels_that_nothing_tells_apart_are_numbered(suite: Suite) -> None:
     suite.write(
         "test_two.py",
         f"""
@@ -123,7 +123,7 @@ def test_two(cuda_kernel, gpu, gpuperf):
     )
     result = suite.run("--gpuperf", "test_two.py")
     assert result.ret == 0
-    assert "1 workload: 1 NEW" in result.stdout.lines
+    assert "2 workloads: 2 NEW" in result.stdout.lines
 
 
 LAUNCH = "kernel.launch(grid=8, block=256, args=(a, b, size))"

@@ -25,9 +25,8 @@ def test_a_misspelt_place_of_a_kernel_is_told_with_the_files_that_are_there(suit
     (suite.path / "other.cu").unlink()
     said = {
         "work.cu": f"no such file; the folder {suite.path} holds no .cu file. ",
-        "kernel/none.cu": f"no such file; there is no folder {suite.path / 'kernel'}. ",
+        "kernel/none.cu": f"no such file; the folder {suite.path / 'kernel'} holds no .cu file. ",
         "kernels/wrok.cu": "no such file; there are: work.cu. ",
-        "kernels": "it is a folder: name a file in it; there are: work.cu. ",
     }
     assert_refused(suite, {
         f"cuda_kernel({place!r}, 'work')":
