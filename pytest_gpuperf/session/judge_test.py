@@ -17,7 +17,6 @@ from pytest_gpuperf.baselines.lookup import (
     under_recorded_launch,
 )
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
@@ -98,7 +97,7 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE]
-    comparison = WorkloadComparison(store, estimates, work, compiler, workloads, None)
+    comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:
         estimates.prepare(comparison.compared(arch) for arch in changed)
     for arch in changed:
@@ -124,27 +123,22 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
 
 def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
     """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
-    found = set()
-    for arch, record in workload.static.items():
-        old = store.static(arch, workload.key, workload.toolchain)
-        held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
-        if not held:
-            found.add(record.cubin)
-    return found
+    return {
+        record.cubin
+        for arch, record in workload.static.items()
+        if (old := store.static(arch, workload.key, workload.toolchain)) is None
+        or not (old.cubin and old.profile.code_hash == record.profile.code_hash)
+    }
 
 
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     """Name the causes of what changed in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
     asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
-    compiler = toolchain() if any(work.static for work in asked) else ""
     facts = run.device.facts if asked and run.has_gpu else None
-    comparisons = [
-        WorkloadComparison(run.store, estimates, work, compiler if work.static else "", workloads, facts)
-        for work in asked
-    ]
-    for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
-        test.add(msgspec.structs.replace(work, advice=found.advice))
+    comparisons = [WorkloadComparison(estimates, work, workloads, facts) for work in asked]
+    for work, (_, _, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):
+        test.add(msgspec.structs.replace(work, advice=advice))
 
 
 # --- renamed workloads --------------------------------------------------------------------------------
