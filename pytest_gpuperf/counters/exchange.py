@@ -38,7 +38,6 @@ class CollectedWorkload(Record, frozen=True):
     """By canonical name; empty if there are none."""
     ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take."""
-    kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks for a reader; where there are no counters, the reason if one is known."""
 

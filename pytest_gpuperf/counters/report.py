@@ -16,7 +16,7 @@ import msgspec
 
 from pytest_gpuperf.counters.catalogue import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
-from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import NEWEST_READER, CountersUnavailable
 from pytest_gpuperf.model.task import module_command
 
 LIMIT_S = 120.0

@@ -119,10 +119,6 @@ class Timer(Protocol):
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         """Mean ns per sample of each kernel, by mangled name, per slot of the last ``measure``; empty if not seen."""
 
-    @property
-    def pauses_ns(self) -> Sequence[float]:
-        """Times in the last ``measure`` for which the GPU left work in its queue alone; empty if not seen."""
-
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.
 

@@ -13,9 +13,8 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import Collected
-from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.report import read_report
-from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.run import Run

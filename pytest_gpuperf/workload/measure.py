@@ -6,14 +6,14 @@ nothing here writes a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of, rules_for
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.judge.counters import Conditions, Counts, compare_counters, not_counted, widened
+from pytest_gpuperf.judge.counters import Counts, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ProfileTask
@@ -90,8 +90,6 @@ NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
     """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
-    if task.only is not None and key not in task.only:
-        return
     facts = worker.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
@@ -124,10 +122,10 @@ def counted(
         evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
         return evidence, obstacle
     evidence = msgspec.structs.replace(
-        evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
-        judgements=(_judge(worker, key, request, found, target),),
-    )  # fmt: skip
-    return evidence, found.counters
+        evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges
+    )
+    judged = _judge(worker, evidence, request, found.notes, target)
+    return msgspec.structs.replace(evidence, judgements=(judged,)), found.counters
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -144,17 +142,15 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     return ""
 
 
-def _judge(worker: Run, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
-    baseline = worker.store.time(target, key)
+def _judge(
+    worker: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str
+) -> Judgement:  # fmt: skip
+    baseline = worker.store.time(target, evidence.key)
     chip = chip_of(worker.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     old = baseline.counters if baseline else {}
-    rules = rules_for(dict.fromkeys([*old, *found.counters]), own, request.cache)
+    rules = rules_for(dict.fromkeys([*old, *evidence.counters]), own, request.cache)
     if baseline:
         ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
         rules = list(widened(rules, Counts(baseline.counters, ranges)))
-    return compare_counters(
-        key, target, old, found.counters, rules,
-        before=Conditions(baseline.identity, baseline.cache) if baseline else None,
-        after=Conditions(found.identity, found.cache), notes=found.notes,
-    )  # fmt: skip
+    return compare_counters(target, baseline, evidence, rules, notes)

@@ -9,8 +9,7 @@ from counters_in_report import counters_in
 
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.judge.counters import Metric
 
 pytestmark = pytest.mark.gpu

@@ -93,7 +93,6 @@ class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown: tuple[dict[str, float], ...] = ()
-    pauses_ns: tuple[float, ...] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device

@@ -212,7 +212,7 @@ def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str
 
 def sections(result: pytest.RunResult) -> dict[str, str]:
     """The words of each test that failed, by its name without ``test_``."""
-    _, *parts = re.split(r"^_+ test_(\w+) _+$", result.stdout.str(), flags=re.MULTILINE)
+    _, *parts = re.split(r"^_+ test_(\S+) _+$", result.stdout.str(), flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -260,3 +260,15 @@ def baselines_of(
             assert " refused" not in run.stdout, run.stdout
             done.touch()
     return baselines
+
+
+def with_baselines(suite: Suite, folder: Path, files: Mapping[str, str], *flags: str, **more: Any) -> Suite:
+    """The suite with these files alone and the baselines that they record; see ``baselines_of``."""
+    recording = baselines_of(folder, files, *flags, **more)
+    for name in FILES.keys() - files.keys():
+        (suite.path / name).unlink(missing_ok=True)
+    for name, text in files.items():
+        (suite.path / name).parent.mkdir(exist_ok=True)
+        suite.write(name, text)
+    shutil.copytree(recording, suite.path / "baselines")
+    return suite

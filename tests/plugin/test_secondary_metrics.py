@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from suite_under_test import RECORD, SIMULATED, Suite, baselines_of, run_bodies
+from suite_under_test import RECORD, SIMULATED, Suite, run_bodies, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -75,17 +75,9 @@ launch = cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, a.cop
 RECORDED = "baselines/simulated-gpu/test_suite.jsonl"
 
 
-@pytest.fixture(scope="session")
-def beside_recording(shared_folder: Path) -> Path:
-    return baselines_of(shared_folder / "beside", FILES, *RECORD)
-
-
 @pytest.fixture
-def measured(suite: Suite, beside_recording: Path) -> Suite:
-    for name, text in FILES.items():
-        suite.write(name, text)
-    shutil.copytree(beside_recording, suite.path / "baselines")
-    return suite
+def measured(suite: Suite, shared_folder: Path) -> Suite:
+    return with_baselines(suite, shared_folder / "secondary", FILES, *RECORD)
 
 
 def on_record(suite: Suite, test: str) -> dict:

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from suite_under_test import HOG
+from suite_under_test import HOG, assert_refused
 
 HOG_TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):
@@ -124,6 +124,44 @@ def test_another_compiler_is_said_once_for_all_workloads(suite):
         [r"test_suite\.py::test_work\[1024\] and 2 workloads more like it: work  NOT-COMPARABLE  on sm_80, sm_90 .*",
          r"    the baseline was compiled by nvrtc 12\.\S+, this is nvrtc 13\.\S+: compile with the same version, or .*"]
     )  # fmt: skip
+
+
+def test_code_is_held_against_the_record_of_its_own_compiler(hog_suite):
+    """Though that of another one has the same figures."""
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.run("--update-baselines", "test_hog.py")
+    hog_suite.blame_another_compiler()
+    hog_suite.edit("test_hog.py", *RED[::-1])
+    hog_suite.run("--update-baselines", "test_hog.py")
+    assert hog_suite.run(*ALONE, "--gpuperf-open=fail").ret == 0
+    hog_suite.edit("test_hog.py", *RED)
+    gated = hog_suite.run(*ALONE, "--gpuperf-open=fail")
+    gated.assert_outcomes(failed=1)
+    gated.stdout.fnmatch_lines(["hog  WORSE *"])
+
+
+PLACES = {
+    # what a kernel is asked for from, and then the words of the error behind the path
+    "cuda_kernel('work.cu', 'work')": ("work.cu", "no such file; the folder {} holds no .cu file. "),
+    "cuda_kernel('kernel/none.cu', 'work')": ("kernel/none.cu", "no such file; the folder {}/kernel holds no .cu file. "),
+    "cuda_kernel('kernels/wrok.cu', 'work')": ("kernels/wrok.cu", "no such file; there are: work.cu. "),
+    "cuda_kernel('kernels/work.cu', 'work', headers=['includes'])": (
+        "includes", "headers= names it, and there is no such ",
+    ),
+}  # fmt: skip
+
+
+def test_misspelt_place_is_named_with_the_files_that_are_there(suite):
+    folder = suite.path / "kernels"
+    folder.mkdir()
+    (suite.path / "work.cu").rename(folder / "work.cu")
+    (suite.path / "other.cu").unlink()
+    words = {
+        call: f"MissingSource: {suite.path / place}: {said.format(suite.path)}"
+        + ("" if "headers" in call else "Paths are relative to the test file.")
+        for call, (place, said) in PLACES.items()
+    }
+    assert_refused(suite, words)
 
 
 # --- however its test ends -----------------------------------------------------------------------

@@ -45,7 +45,6 @@ class GraphTimer:
 
     name: TimerName = "graph"
     kernel_breakdown = ()
-    pauses_ns = ()
 
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream

@@ -125,12 +125,10 @@ def test_malformed_content_is_named_with_its_line(content: bytes, words: str) ->
     [
         (["surprise"], 1, "unknown field `surprise`"),
         (["sessions", 0, "midmeans", 0], "fast", "Expected `float`, got `str`"),
-        (["sessions", 0, "midmeans", 0], 0, "there is no time, or one outside of"),
-        (["sessions", 0, "midmeans", 0], 1e300, "there is no time, or one outside of"),
-        (["sessions", 0, "midmeans"], [], "there is no time"),
-        (["sessions"], [], "there is no time"),
+        (["sessions", 0, "midmeans", 0], 0, "a time is outside of"),
+        (["sessions", 0, "midmeans", 0], 1e300, "a time is outside of"),
         (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
-        (["record", "beside", "host", "ratios", 0], 0.0, "there is no time, or one outside of"),
+        (["record", "beside", "host", "ratios", 0], 0.0, "a time is outside of"),
         (["record", "kernel"], "\u202egpj", "an escaped one"),
     ],
 )

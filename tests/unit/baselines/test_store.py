@@ -135,7 +135,6 @@ def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: 
             Update(time={(H200, make_key()): make_time(make_session())}),
             "its cubin is neither",
         ),
-        (time_update(make_session(), make_time(make_session(), sessions=())), "there is no time, or one outside"),
         (Update(cubins=[b""]), "cannot be stored"),
         (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
         (static_update(key=make_key(module="../test_x.py")), "cannot name a baseline file"),

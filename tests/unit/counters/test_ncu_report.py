@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_gpuperf.counters import report as reading
-from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.report import main, read_report
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.ncu-rep"))
 

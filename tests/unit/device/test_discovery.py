@@ -17,11 +17,13 @@ from pytest_gpuperf.device.discovery import (
     Nvml,
     bind_worker,
     is_missing_device,
+    nominal_facts,
     open_device,
     slug,
     strangers,
     visible_devices,
 )
+from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.device_facts import DeviceState
 
 RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")
@@ -206,6 +208,12 @@ def test_processes_of_this_run_are_no_strangers(own: int, proc: Path) -> None:
     """Be it the controller, a worker, or a child with a group of its own, which has no cousins."""
     cousins = () if own == 40 else (31, 41)
     assert strangers([10, 20, 30, *cousins, 40, 50, 50, 99], own=own, proc=proc) == (50,)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_nominal_facts_are_of_their_architecture(arch: str) -> None:
+    facts, limits = nominal_facts(arch), ARCHITECTURES[arch]
+    assert (facts.arch, facts.max_threads_per_sm) == (arch, limits.threads_per_sm)
 
 
 def test_a_slug_is_a_file_name() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import INSTALL, Ncu
+from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
 from pytest_gpuperf.doctor import probes
 from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.errors import GpuperfError

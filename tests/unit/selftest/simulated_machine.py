@@ -46,7 +46,6 @@ class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 2.0
     kernel_breakdown = ()
-    pauses_ns = ()
 
     def __init__(self, machine: SimulatedMachine, name: TimerName) -> None:
         self.name: TimerName = name

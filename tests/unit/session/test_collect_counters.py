@@ -12,9 +12,8 @@ from run_samples import Run, key
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.counters.report import read_report
-from pytest_gpuperf.counters.run_ncu import Ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, Ncu
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.session import collect_counters
 from pytest_gpuperf.session.collect_counters import (

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pytest_gpuperf.judge.bisection import Answer, search
+from pytest_gpuperf.cli.bisect_command import Answer, search
 
 COMMITS = [f"c{number:02}" for number in range(65)]
 
