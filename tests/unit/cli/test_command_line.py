@@ -1,4 +1,4 @@
-"""The ``gpuperf`` command: arguments in, exit status out."""
+"""The ``gpuperf`` command: arguments in, exit status out; and the folder of baselines that it works on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 from warm_python import COLD
 
 from pytest_gpuperf.cli import command_line, doctor_command
+from pytest_gpuperf.cli.baseline_folder import folder_of
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
 from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model import __version__
 
 
@@ -90,3 +92,17 @@ def test_output_where_the_encoding_lacks_a_character_has_its_number(tmp_path, en
     done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"b\\xe4selines has no records yet: pytest --update-baselines writes them\n"
+
+
+def test_the_nearest_folder_is_found_from_below_and_one_that_is_given_comes_first(tmp_path: Path) -> None:
+    deep = tmp_path / "lib" / "tests"
+    deep.mkdir(parents=True)
+    with pytest.raises(GpuperfError, match=r"no folder baselines in .* or above: name that .* with --baselines DIR"):
+        folder_of(None, deep)
+    (tmp_path / "baselines").mkdir()
+    assert folder_of(None, deep) == tmp_path / "baselines"
+    (tmp_path / "lib" / "baselines").mkdir()
+    assert folder_of(None, deep) == tmp_path / "lib" / "baselines"
+    assert folder_of(deep, deep) == deep
+    with pytest.raises(GpuperfError, match=r"there is no folder .*gone: name that of the baselines"):
+        folder_of(deep / "gone", deep)

@@ -46,11 +46,6 @@ def rows(diff: EvidenceDiff) -> list[tuple[str, str, str]]:
     return [(row.workloads, row.targets, row.figures) for row in rows_of(entries_of(diff))]
 
 
-def test_distinct_changes_have_a_row_each() -> None:
-    one, other = changed(key("test_a"), archs=("sm_90",)), changed(key("test_b"), archs=("sm_90",), changes=(SPILLED,))
-    assert [row[0] for row in rows(diff_of(one, other))] == ["test_b [scale]", "test_a [scale]"]
-
-
 def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there_are_none() -> None:
     many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
     for changes, end in ((many, "instructions: c7 1 -> 2, and 12 more"), ((), "machine code changed, no figure of it")):
@@ -115,18 +110,6 @@ def table_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("|")][2:]
 
 
-def test_markdown_has_a_table_for_each_module() -> None:
-    diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
-    text = diff_markdown("Baselines of a -> b", rows_of(entries_of(diff)), ["a remark"], summary_of(diff))
-    assert text.splitlines()[:8] == [
-        "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
-    ]  # fmt: skip
-    assert table_rows(text) == [
-        "| <code>scale</code> | test\\_scale\\[8\\] \\[scale\\] | sm\\_90 | registers 40 -&gt; 48 |",
-        "|  | test\\_scale\\[8\\] \\[scale\\] | nvidia-h200 | 6.64 us -&gt; 9.96 us (+50.0 %) |",
-    ]
-
-
 HOSTILE = st.text(alphabet=st.sampled_from("`|<>*_[]!@#\\&\n\r ~x"), min_size=1, max_size=30)
 
 
@@ -148,10 +131,6 @@ def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
     text = diff_markdown("t", rows_of(entries_of(diff_of(*many))), [], "s")
     assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
     assert text.endswith(f"|\n\n{CUT_OFF}\n")
-
-
-def test_names_of_any_length_are_shortened() -> None:
     one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
     (row,) = rows_of(entries_of(diff_of(one)))
-    assert len(row.kernel) == 200
-    assert len(row.workloads) <= 200
+    assert len(row.kernel) == 200 >= len(row.workloads)
