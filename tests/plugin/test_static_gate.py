@@ -143,7 +143,7 @@ def test_code_is_held_against_the_record_of_its_own_compiler(hog_suite):
 PLACES = {
     # what a kernel is asked for from, and then the words of the error behind the path
     "cuda_kernel('work.cu', 'work')": ("work.cu", "no such file; the folder {} holds no .cu file. "),
-    "cuda_kernel('kernel/none.cu', 'work')": ("kernel/none.cu", "no such file; the folder {}/kernel holds no .cu file. "),
+    "cuda_kernel('kernel/no.cu', 'work')": ("kernel/no.cu", "no such file; the folder {}/kernel holds no .cu file. "),
     "cuda_kernel('kernels/wrok.cu', 'work')": ("kernels/wrok.cu", "no such file; there are: work.cu. "),
     "cuda_kernel('kernels/work.cu', 'work', headers=['includes'])": (
         "includes", "headers= names it, and there is no such ",
