@@ -123,7 +123,7 @@ READER = """
 
 def pytest_configure(config):
     from pytest_gpuperf.session import collect_counters
-    from stand_in_reader import read_stand_in_report
+    from simulated_gpu import read_stand_in_report
     patch = pytest.MonkeyPatch()
     patch.setattr(collect_counters, "read_report", read_stand_in_report)
     config.add_cleanup(patch.undo)

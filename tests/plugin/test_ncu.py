@@ -74,13 +74,7 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, mo
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
 
 
-def test_load_sectors_gate_exactly_and_better_counters_pass(counted, monkeypatch):
-    """DRAM bytes and stores may differ a little; a strict run fails by better ones."""
-    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.0005")
-    result = counted.run("--gpuperf-ncu")
-    result.assert_outcomes(failed=3)
-    reasons = {line.strip() for line in result.stdout.lines if "the counters got worse" in line}
-    assert reasons == {"the counters got worse: global load sectors"}
+def test_better_counters_pass_and_fail_a_strict_run(counted, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "0.9")
     result = counted.run("--gpuperf-ncu")
     result.assert_outcomes(passed=3)
@@ -335,16 +329,6 @@ def test_changed_counters_of_the_same_code_are_taken_and_the_rounds_stay(counted
     counted.run("--update-baselines=changed", "--gpuperf-ncu").assert_outcomes(passed=3)
     assert rounds(counted) == before
     assert counted.counters()["test_other"][INSTRUCTIONS] == 1.5 * old["test_other"][INSTRUCTIONS]
-
-
-def test_larger_set_adds_what_is_not_on_record(counted):
-    old = counted.counters()["test_other"]
-    result = counted.run("--gpuperf-ncu=memory")
-    result.stdout.fnmatch_lines(["*collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)*"])
-    counted.run("--update-baselines=new", "--gpuperf-ncu=memory")
-    new = counted.counters()["test_other"]
-    assert set(new) > set(old)
-    assert {name: new[name] for name in old} == old
 
 
 # --- unavailable: the run says why and what to do, and goes on without them ------------------------
