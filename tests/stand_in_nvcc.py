@@ -28,8 +28,7 @@ refusal = here / "refusal"
 if refusal.exists():
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
     raise SystemExit(2)
-asked = "gpuperf_instance" in source.read_text() and (here / "asked.cubin").exists()
-made = here / ("asked" if asked else "made")
+made = here / "made"
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
 shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
 listed = pathlib.Path(arguments[arguments.index("-MF") + 1])
@@ -49,10 +48,9 @@ class StandInNvcc:
         program.chmod(0o755)
         self.reads()
 
-    def makes(self, text: str, *options: str, asked: bool = False) -> None:
-        """``asked``: only of a file that asks for an instance."""
+    def makes(self, text: str, *options: str) -> None:
         made = compile_cubin(KernelSource(text, "made", options=options), "sm_90")
-        file = self.folder / ("asked" if asked else "made")
+        file = self.folder / "made"
         file.with_suffix(".cubin").write_bytes(made.cubin)
         file.with_suffix(".ptx").write_text(made.ptx)
         file.with_suffix(".log").write_text(made.log)

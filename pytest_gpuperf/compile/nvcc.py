@@ -42,8 +42,6 @@ _FILE = re.compile(r"(?:\\ |\S)+")
 """One of a list of dependencies; blanks in its name have a backslash before them."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
-_INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
-"""Of the host: has nvcc make an instance of a template that nothing else in the file asks for."""
 
 _PROBE = KernelSource('extern "C" __global__ void probe() {}', "probe")
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
@@ -75,29 +73,27 @@ def _nvrtc() -> str:
 def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
     """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
 
-    Where the file itself makes no instance that the program's expression names, it is compiled again with one.
     Raises ``CompileError``, ``BadOption``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
-    made = _compiled(source, arch, "")
+    made = _compiled(source, arch)
     if source.expression is None:
         return made
-    there = _names(made)
+    there = read_cubin(made.cubin).kernels
     lowered = named_alike(source.expression, there)
     if lowered is None:
-        made = _compiled(source, arch, _INSTANCE.format(source.expression))
-        added = _names(made).keys() - there.keys()
-        if len(added) != 1:
-            hint = "an instance that the file makes itself is named as the machine code has it, types in full"
-            raise UnknownKernel(source.expression, source.place, [*there.values()], hint)
-        (lowered,) = added
+        hint = (
+            "an instance is named as the machine code has it, types in full; one that the file does not make itself "
+            "is made by a line in it: template __global__ void copy<float>(float*);"
+        )
+        raise UnknownKernel(source.expression, source.place, list(map(readable, there)), hint)
     return made._replace(lowered=lowered)
 
 
-def _compiled(source: KernelSource, arch: str, instance: str) -> Compiled:
+def _compiled(source: KernelSource, arch: str) -> Compiled:
     with scratch_folder("gpuperf-nvcc-") as folder:
         file = Path(folder) / Path(source.file).name
         cubin, listed = file.with_name("out.cubin"), file.with_name("out.d")
-        file.write_text(_AS_NAMED.format(source.file) + source.text + instance, encoding="utf-8")
+        file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")
         command = [
             str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
             f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(file),
@@ -135,7 +131,3 @@ def _problem(log: str, source: KernelSource) -> CompileProblem:
         if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
             return ToolchainMissing(f"{source.place}: nvcc does not work here ({words}): {_REMEDY}")
     return refusal(source, log, words)
-
-
-def _names(made: Compiled) -> dict[str, str]:
-    return {symbol: readable(symbol) for symbol in read_cubin(made.cubin).kernels}

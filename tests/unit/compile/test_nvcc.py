@@ -76,18 +76,11 @@ def test_a_kernel_of_a_whole_program(stand_in: StandInNvcc) -> None:
 
 def test_an_instance_that_the_file_makes_is_taken(stand_in: StandInNvcc) -> None:
     assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
-    assert "gpuperf_instance" not in stand_in.text
-
-
-def test_an_instance_that_the_file_does_not_make_is_asked_for(stand_in: StandInNvcc) -> None:
-    stand_in.makes(KERNELS)
-    stand_in.makes(KERNELS + ASKED, asked=True)
-    assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
-    assert stand_in.text.rstrip().endswith("= &copy<float>;")
 
 
 def test_an_instance_that_the_file_makes_under_another_spelling_is_listed(stand_in: StandInNvcc) -> None:
-    with pytest.raises(UnknownKernel, match=r'no kernel "copy<real>" in whole.cu; there are: copy<float>, scale'):
+    listed = r'(?s)no kernel "copy<real>" in whole.cu; there are: copy<float>, scale.*template __global__ void copy'
+    with pytest.raises(UnknownKernel, match=listed):
         compile_kernel(whole("copy<real>"), "sm_90")
 
 
@@ -158,7 +151,6 @@ def test_the_real_one_tells_each_header_that_it_reads(
     [
         ('FILE(7): error: identifier "y" is undefined', CompileError, r'^whole.cu:7: identifier "y" is undefined'),
         ("FILE:1:10: fatal error: no.h: No such file", CompileError, r"^whole.cu:1: no.h: No such file"),
-        ('FILE(99): error: identifier "Foo" is undefined', UnknownKernel, r'says of the expression: identifier "Foo"'),
         ("nvcc fatal   : Unknown option '--foo'", BadOption, r"whole.cu: nvcc does not take .* Unknown option '--foo'"),
         (
             "nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",
@@ -209,5 +201,3 @@ def test_the_real_one_names_the_file_and_line_of_a_mistake() -> None:
     with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:
         compile_kernel(whole("work", text="\n__global__ void work(float* x) { x[0] = y; }\n"), "sm_90")
     assert "gpuperf-nvcc" not in str(problem.value)
-    with pytest.raises(UnknownKernel, match=r'"copy<Foo>" in whole.cu\n.*identifier "Foo" is undefined'):
-        compile_kernel(whole("copy<Foo>"), "sm_90")
