@@ -53,8 +53,6 @@ class Compiled(NamedTuple):
     """Warnings and the assembler's report."""
     lowered: str | None = None
     """The symbol that the name expression stands for."""
-    files: tuple[tuple[str, str], ...] = ()
-    """Path and SHA-256 of each header that the compiler says it read."""
 
 
 def compile_cubin(source: KernelSource, arch: str) -> Compiled:

@@ -18,10 +18,17 @@ from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruct
 from pytest_gpuperf.compile.warp_model.accesses import ADDRESSED, Visit, accesses_of, pattern_of, rounded
 from pytest_gpuperf.compile.warp_model.arithmetic import ONE, WARP, Value
 from pytest_gpuperf.compile.warp_model.clock import Clock
-from pytest_gpuperf.compile.warp_model.control_flow import Splits, condition_of, is_branch, meeting_points, with_jumps
+from pytest_gpuperf.compile.warp_model.control_flow import (
+    Splits,
+    condition_of,
+    exit_of,
+    is_branch,
+    meeting_points,
+    rounds_of,
+    with_jumps,
+)
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
-from pytest_gpuperf.compile.warp_model.loops import exit_of, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
 from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
