@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile import nvcc as nvcc_module
 from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
 PROGRAM = """#!{python}
-import json, pathlib, shutil, sys
+import pathlib, shutil, sys
 here, arguments = pathlib.Path(__file__).parent, sys.argv[1:]
 if arguments == ["--version"]:
     print("Cuda compilation tools, release 13.0, V13.0.88")
     raise SystemExit
-if arguments == ["--list-gpu-code"]:
-    print("sm_80\\nsm_90")
-    raise SystemExit
 source = pathlib.Path(arguments[-1])
-(here / "call.json").write_text(json.dumps({{"arguments": arguments, "text": source.read_text()}}))
+(here / "text.cu").write_text(source.read_text())
 refusal = here / "refusal"
 if refusal.exists():
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
@@ -31,9 +27,6 @@ if refusal.exists():
 made = here / "made"
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
 shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
-listed = pathlib.Path(arguments[arguments.index("-MF") + 1])
-names = [name.replace(" ", "\\ ") for name in json.loads((here / "reads.json").read_text())]
-listed.write_text(" : ".join([str(source)] * 2) + " " + " \\\\\\n".join(names) + "\\n")
 print(made.with_suffix(".log").read_text())
 """
 
@@ -46,7 +39,6 @@ class StandInNvcc:
         program = folder / "nvcc"
         program.write_text(PROGRAM.format(python=sys.executable))
         program.chmod(0o755)
-        self.reads()
 
     def makes(self, text: str, *options: str) -> None:
         made = compile_cubin(KernelSource(text, "made", options=options), "sm_90")
@@ -55,33 +47,14 @@ class StandInNvcc:
         file.with_suffix(".ptx").write_text(made.ptx)
         file.with_suffix(".log").write_text(made.log)
 
-    def reads(self, *headers: Path) -> None:
-        """From now on it says that it read these."""
-        (self.folder / "reads.json").write_text(json.dumps([str(header) for header in headers]))
-
     def refuses(self, words: str) -> None:
         """``FILE`` in the ``words`` is the file as nvcc is told to call it."""
         (self.folder / "refusal").write_text(words)
 
     @property
-    def called(self) -> bool:
-        """Whether it was, since ``forget``."""
-        return (self.folder / "call.json").exists()
-
-    def forget(self) -> None:
-        (self.folder / "call.json").unlink(missing_ok=True)
-
-    @property
-    def arguments(self) -> list[str]:
-        """Of its last call."""
-        called: dict[str, list[str]] = json.loads((self.folder / "call.json").read_text())
-        return called["arguments"]
-
-    @property
     def text(self) -> str:
         """Of the file in its last call."""
-        called: dict[str, str] = json.loads((self.folder / "call.json").read_text())
-        return called["text"]
+        return (self.folder / "text.cu").read_text()
 
 
 def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) -> None:
@@ -93,4 +66,10 @@ def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) ->
         cuda.pathfinder, "find_nvidia_binary_utility", lambda name: find() if name == "nvcc" else other(name)
     )
     monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
-    nvcc.cache_clear()
+    forget_nvcc()
+
+
+def forget_nvcc() -> None:
+    """Which one there is, and what it made."""
+    nvcc_module.nvcc.cache_clear()
+    nvcc_module._compiled.cache_clear()

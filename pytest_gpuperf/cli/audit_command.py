@@ -12,7 +12,7 @@ import msgspec
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
-from pytest_gpuperf.compile.machine_code.symbols import library_name
+from pytest_gpuperf.compile.machine_code.symbols import kernel_key, library_name
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -106,13 +106,17 @@ class AuditedPairs(NamedTuple):
 def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> AuditedPairs:
     """Judge all kernels that both builds have, by their instructions too as far as ``MOST_BYTES`` goes.
 
-    Kernels of one name are the same kernel; where several share it, such as those of unnamed namespaces, their code
-    tells them apart, and where that changed their order.  Of the rest, equal code is a kernel under another name.
+    Kernels of one key are the same kernel; where several share it, such as the lambdas of a function, their code tells
+    them apart, and where that changed their symbols, then their order.  Of the rest, equal code is a kernel under
+    another name.
     """
     gone, came = sorted(old, key=_order), sorted(new, key=_order)
+    keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*gone, *came)}
     steps: tuple[Callable[[StaticRecord], Hashable], ...] = (
         lambda one: (one.kernel, one.profile.code_hash),
+        lambda one: (keys[one.kernel], one.profile.code_hash),
         lambda one: one.kernel,
+        lambda one: keys[one.kernel],
     )
     kept = [pair for alike in steps for pair in _taken(gone, came, alike)]
     renamed = _taken(gone, came, lambda one: one.profile.code_hash)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from evidence_tree import read_evidence
-from stand_in_nvcc import StandInNvcc, found_as
+from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as
 from suite_under_test import HOG, Suite
-
-from pytest_gpuperf.compile.nvcc import nvcc
 
 KERNEL = """
 #include <stdio.h>
@@ -64,13 +62,14 @@ def test_nvcc_is_recorded_under_its_name_and_judged(
             "nvcc 13.0.88"
         ]
         whole.run("--gpuperf", "--gpuperf-arch=sm_90").assert_outcomes(passed=1)
+        forget_nvcc()
         stand_in.makes(HOG.replace("hog", "scale"), "--maxrregcount=32")
         whole.write("whole.cu", KERNEL + MAIN + "int other;")
         result = whole.run("--gpuperf", "--gpuperf-arch=sm_90")
         result.assert_outcomes(failed=1)
         result.stdout.fnmatch_lines(["*scale*WORSE*"])
     finally:
-        nvcc.cache_clear()
+        forget_nvcc()
 
 
 def test_a_compiler_that_is_none(whole: Suite) -> None:
@@ -93,4 +92,4 @@ def test_the_same_kernel_by_either_compiler_is_two(
         result.assert_outcomes(passed=1)
         result.stdout.re_match_lines([r"  scale +\d.* NEW", r"  scale \[compiler=nvcc\] .* NEW"])
     finally:
-        nvcc.cache_clear()
+        forget_nvcc()

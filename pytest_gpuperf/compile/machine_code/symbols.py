@@ -138,6 +138,10 @@ _NOISY = re.compile(r"(\d+)(?=_GLOBAL__N__|_INTERNAL_|CUB_\d|THRUST_\d)")
 _OF_FILE = re.compile(r"_(?:GLOBAL__N_|INTERNAL)_(?:[0-9a-f]{8}_)?(\d+)_")
 """What precedes the name of a file, whose length it tells."""
 _OF_LIBRARY = re.compile(r"(CUB|THRUST)_\d[\w]*")
+_NUMBERED = re.compile(r"(Ut|E)\d+_")
+"""Ends of what is numbered in the order of its file: unnamed types and lambdas (``UlfE0_``)."""
+_NUMBERED_TAG = re.compile(r"(__nv_h?dl_(?:trailing_return_)?tagI.*?Lj)\d+(?=E)")
+"""Of what stands for a lambda that the host hands to a kernel."""
 
 
 def stable_symbol(symbol: str) -> str:
@@ -152,6 +156,13 @@ def stable_symbol(symbol: str) -> str:
         parts += [symbol[at : start - len(size)], str(len(stable)) if size else "", stable]
         at = end
     return "".join([*parts, symbol[at:]])
+
+
+def kernel_key(symbol: str) -> str:
+    """What the kernels of one source have in common, however it numbers its lambdas: no symbol, only a key."""
+    stable = _NUMBERED_TAG.sub(r"\1", stable_symbol(symbol))
+    has_numbered = stable.startswith("_Z") and ("Ul" in stable or "Ut" in stable)
+    return _NUMBERED.sub(r"\1_", stable) if has_numbered else stable
 
 
 def _stable_part(name: str) -> str:
