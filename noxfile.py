@@ -20,8 +20,8 @@ NEWEST = "pytest"
 PYTESTS = ("pytest==8.0.*", "pytest==8.4.*", NEWEST, "pytest @ git+https://github.com/pytest-dev/pytest")
 """The oldest, the last of the eighth, the newest, and the main branch."""
 TESTS = (
-    "tests/plugin/test_static_gate.py", "tests/plugin/test_time_gate.py", "tests/plugin/test_update_baselines.py",
-    "tests/plugin/test_second_process.py", "tests/plugin/test_subtests.py", "tests/plugin/test_other_plugins.py",
+    "tests/plugin/test_static_gate.py", "tests/plugin/test_time_gate.py", "tests/plugin/test_update.py",
+    "tests/plugin/test_second_process.py", "tests/plugin/test_static_only.py", "tests/plugin/test_other_plugins.py",
 )  # fmt: skip
 OTHERS = ("pytest-cov", "pytest-randomly", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist")
 FORKED = ("pytest-forked",)

@@ -1,34 +1,38 @@
 """How far do counters of equal code differ from run to run, and from GPU to GPU?
 
     pytest --gpuperf-ncu --gpuperf-report=1.json example_suite          # as often as you like, on any GPU of a model
-    python benchmarks/counter_scatter.py 1.json 2.json ... --output docs/results/counters.md
+    python benchmarks/counter_scatter.py 1.json 2.json ... > docs/results/counters.md
+    python benchmarks/counter_scatter.py FILE... --record tests/replays/counters/nvidia-h200.json --ncu VERSION
 
-Every workload of every file is held against the first file that has it with the same machine code, launch
-and arguments.  Ends with status 1 if an exact counter differs, or another one by more than its band.
+Every workload is compared with the first one of the same test, machine code, launch and arguments.  ``--record`` keeps
+the counters for the textbook: the metrics of ``example_suite/counters.py``, counted with
+``--gpuperf-ncu=$(python example_suite/hopper_metrics.py)``.  Exit status 1 if an exact counter differs, or another one
+by more than its band.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
+import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from record_claim_counters import counters_in
-
-from pytest_gpuperf.counters.catalogue import METRICS
-from pytest_gpuperf.counters.metric_request import TRAFFIC
+from pytest_gpuperf.counters.catalogue import METRICS, TRAFFIC
 from pytest_gpuperf.judge.counters import Metric
 
+ROOT = Path(__file__).resolve().parents[1]
 HEADER = """\
 # Counters of equal code
 
 From run to run and from GPU to GPU. Made by
 
     pytest --gpuperf-ncu[=SET] --gpuperf-report=FILE.json example_suite
-    python benchmarks/counter_scatter.py FILE... --output docs/results/counters.md
+    python benchmarks/counter_scatter.py FILE... > docs/results/counters.md
 
 {files} files of {gpus} GPUs ({models}), {workloads} workloads, {comparisons} comparisons of two runs of one.
 Exact counters: {exact} compared, {differing} differ. The others, whose bands and floors are those of
@@ -46,9 +50,9 @@ class Scatter:
     compared: int = 0
     differ: int = 0
     share: float = 0.0
-    """Largest relative difference among those that are above the floor."""
+    """Largest relative difference above the floor."""
     amount: float = 0.0
-    """Largest absolute one."""
+    """Largest absolute difference."""
     beyond: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, metric: Metric, before: float, after: float, where: str) -> None:
@@ -62,42 +66,41 @@ class Scatter:
             self.beyond.append(f"{where}: {metric.what} {before:.10g} -> {after:.10g}")
 
 
-def comparisons(documents: Sequence[dict[str, Any]]) -> Iterable[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Each workload with the first one of its name, code and launch."""
-    first: dict[tuple[str, ...], dict[str, Any]] = {}
-    for document in documents:
-        for node, works in document["workloads"].items():
-            for name, work in works.items():
-                if not work["counters"]:
-                    continue
-                same = node, name, work["code"], work["launch"], *work.get("arguments", ())
-                known = first.setdefault(same, work)
-                if known is not work:
-                    yield f"{node} [{name}]", known, work
+Counted = tuple[str, str, dict[str, Any], dict[str, str]]
+"""A test, a workload's name, what the report has of it, and the GPU."""
 
 
-def scatter_of(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Scatter], int]:
+def counted_in(file: Path) -> list[Counted]:
+    """The counted workloads of a report."""
+    return [
+        (f"{test['module']}::{test['test']}", work["key"]["workload"], work, test["device"])
+        for test in json.loads(file.read_text(encoding="utf-8"))["tests"]
+        for work in test.get("workloads", ()) if work.get("counters")
+    ]  # fmt: skip
+
+
+def scatter_of(counted: Iterable[Counted]) -> tuple[dict[str, Scatter], int]:
     """By metric, and the number of comparisons."""
-    gating = [metric for metric in METRICS.values() if metric.tolerance is not None]
-    found = {metric.name: Scatter() for metric in gating}
+    found = {metric.name: Scatter() for metric in METRICS.values() if metric.tolerance is not None}
+    first: dict[tuple[str, ...], dict[str, float]] = {}
     number = 0
-    for where, before, after in comparisons(documents):
-        number += 1
-        old, new = before["counters"], after["counters"]
-        warm = after["cache"] == "warm"
-        for metric in gating:
-            if metric.name in old and metric.name in new and not (warm and metric.name.startswith(TRAFFIC)):
-                found[metric.name].add(metric, old[metric.name], new[metric.name], where)
+    for test, name, work, _ in counted:
+        own = work.get("identity", {})
+        new = work["counters"]
+        old = first.setdefault((test, name, own["code"], own["launch"], *own.get("arguments", ())), new)
+        number += old is not new
+        for metric in found if old is not new else ():
+            if metric in old and metric in new and not (work["cache"] == "warm" and metric.startswith(TRAFFIC)):
+                found[metric].add(METRICS[metric], old[metric], new[metric], f"{test} [{name}]")
     return found, number
 
 
-def page(documents: Sequence[dict[str, Any]], found: dict[str, Scatter], number: int) -> str:
-    workloads = {(node, name) for one in documents for node, works in one["workloads"].items() for name in works}
-    exact = [found[name] for name, metric in METRICS.items() if name in found and metric.klass == "exact"]
+def page(files: int, counted: Sequence[Counted], found: dict[str, Scatter], number: int) -> str:
+    exact = [one for name, one in found.items() if METRICS[name].klass == "exact"]
     text = HEADER.format(
-        files=len(documents), gpus=len({document.get("uuid", "") for document in documents}),
-        models=", ".join(sorted({str(document["gpu"]) for document in documents})),
-        workloads=len(workloads), comparisons=number,
+        files=files, gpus=len({gpu["uuid"] for *_, gpu in counted}),
+        models=", ".join(sorted({gpu["slug"] for *_, gpu in counted})),
+        workloads=len({(test, name) for test, name, *_ in counted}), comparisons=number,
         exact=sum(one.compared for one in exact), differing=sum(one.differ for one in exact),
     )  # fmt: skip
     for name, one in found.items():
@@ -109,24 +112,41 @@ def page(documents: Sequence[dict[str, Any]], found: dict[str, Scatter], number:
     return text
 
 
+def recording(counted: Sequence[Counted], ncu: str, metrics: Sequence[str]) -> str:
+    """A line for each test: figures of its workloads in the order of ``metrics``; ``null`` where ncu had no value."""
+    tests: dict[str, dict[str, list[float | None]]] = {}
+    for test, name, work, _ in counted:
+        tests.setdefault(test, {})[name] = [rounded(work["counters"].get(metric)) for metric in metrics]
+    head = json.dumps({"gpu": counted[0][3]["slug"], "ncu": ncu, "metrics": metrics}, indent=1).removesuffix("\n}")
+    lines = ",\n".join(f"  {json.dumps(test)}: {json.dumps(tests[test])}" for test in sorted(tests))
+    return f'{head},\n "workloads": {{\n{lines}\n }}\n}}\n'
+
+
+def rounded(value: float | None) -> float | None:
+    """Counts as they are; other figures to six significant digits."""
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if float(value).is_integer() else float(f"{value:.6g}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="JSON reports of runs that counted")
-    parser.add_argument("--output", type=Path, metavar="MD")
+    parser.add_argument("--record", type=Path, metavar="JSON", help="write the counters there, and compare nothing")
+    parser.add_argument("--ncu", default="", metavar="VERSION", help="of the ncu that counted, for --record")
     options = parser.parse_args(arguments)
-    documents = [counters_in(file) for file in options.files]
-    found, number = scatter_of(documents)
-    if not number:
-        print("counter_scatter: no workload is in two of the files with the same code and launch", file=sys.stderr)
-        return 1
-    text = page(documents, found, number)
-    print(text)
-    if options.output is not None:
-        options.output.write_text(text, encoding="utf-8")
-    beyond_band = [line for one in found.values() for line in one.beyond]
-    for line in beyond_band:
-        print(f"counter_scatter: {line}", file=sys.stderr)
-    return int(bool(beyond_band))
+    counted = [one for file in options.files for one in counted_in(file)]
+    if options.record:
+        sys.path.insert(0, str(ROOT / "example_suite"))
+        metrics = sorted(importlib.import_module("counters").METRICS)
+        options.record.write_text(recording(counted, options.ncu, metrics), encoding="utf-8")
+        return 0
+    found, number = scatter_of(counted)
+    print(page(len(options.files), counted, found, number), end="")
+    beyond = [line for one in found.values() for line in one.beyond]
+    beyond += [] if number else ["no workload is in two of the files with the same code and launch"]
+    print(*beyond, sep="\n", file=sys.stderr)
+    return int(bool(beyond))
 
 
 if __name__ == "__main__":

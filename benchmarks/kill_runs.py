@@ -30,11 +30,11 @@ PATIENCE_S, MARK = 5.0, "KILLED_RUN"
 """The mark is in the environment of a run and of all that it starts."""
 LOCKED = """
 import os
-from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.lock import hold_gpu
 
 class Locked(SimulatedGpu):
     def lock(self):
-        return GpuLock(self.facts.uuid).held()
+        return hold_gpu(self.facts.uuid)
 
 def work("""
 MODES = {

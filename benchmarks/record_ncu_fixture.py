@@ -20,9 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pytest_gpuperf.counters.catalogue import chip_of, on_chip
+from pytest_gpuperf.counters.catalogue import chip_of, names_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
-from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 

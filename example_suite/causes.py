@@ -20,9 +20,9 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.comparison import Side
-from pytest_gpuperf.explain.comparison import VersionPair
-from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.explain import VersionPair
 from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.verdict import Advice
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 PROMISED_STATIC = 0.80

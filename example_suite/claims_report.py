@@ -104,8 +104,6 @@ def _run(run: Run) -> str:
     how = {
         "run": "the suite on the GPU, with counters",
         "run, counters replayed": "the suite on the GPU, with counters recorded before on this model",
-        "replay": "the suite without a GPU, on times and counters that were recorded on this GPU's model: what needs "
-        "data on a GPU was not measured",
     }
     said = {
         "what ran": how[run.source], "GPU": run.gpu or "none", "driver": run.driver,

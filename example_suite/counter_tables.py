@@ -100,7 +100,7 @@ def rows(pair: Pair, recorded: Recorded) -> list[Row]:
 
 def counted(pair: Pair, workload: str, recorded: Recorded) -> Counted:
     """Of the run that took all counters; or, of workloads that it lacks, those of the baseline."""
-    test = _replayed().get(f"{SUITE.name}/{pair.module}::{pair.test}", {})
+    test = replayed().get(f"{SUITE.name}/{pair.module}::{pair.test}", {})
     time = recorded.time(pair, workload)
     return Counted(test.get(workload) or (time.counters if time else {}))
 
@@ -114,7 +114,7 @@ def _read(reading: Reading, of: Counted) -> float | None:
 
 
 @functools.cache
-def _replayed(file: Path = FILE) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+def replayed(file: Path = FILE) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     """By test, workload and metric."""
     if not file.exists():
         return {}

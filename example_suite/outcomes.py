@@ -43,7 +43,7 @@ class Run:
     peaks: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """What the run measured that shares are of: ``copy_bandwidth``, ``fma_throughput``; per second."""
     source: str = "run"
-    """``run`` on the GPU, ``replay`` of times and counters that were recorded there, or ``run, counters replayed``."""
+    """``run`` on the GPU, or ``run, counters replayed``: counted before on this model."""
 
     def filled_from(self, other: Run) -> Run:
         """With the other's words for what this one leaves empty."""

@@ -14,7 +14,7 @@ from pytest_gpuperf.advise.comparison import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.explain.comparison import Estimates, VersionPair, known_launch
+from pytest_gpuperf.explain import Estimates, VersionPair, known_launch
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.warp_estimate import WarpEstimate

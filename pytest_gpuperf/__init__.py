@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.other_compilers import CutileKernel as CutileKernel
     from pytest_gpuperf.device.other_compilers import NumbaKernel as NumbaKernel
     from pytest_gpuperf.device.other_compilers import TritonKernel as TritonKernel
-    from pytest_gpuperf.device.result_comparison import UlpError as UlpError
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -63,7 +62,6 @@ _HOMES = {
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
         "device.other_compilers": "CuteKernel CutileKernel NumbaKernel TritonKernel",
-        "device.result_comparison": "UlpError",
         "test_record": "CheckedOnly CountersMissing DuplicateWorkload PerformanceRegression StaticOnly",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",

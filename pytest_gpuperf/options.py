@@ -112,7 +112,7 @@ class Options:
         False, "--gpuperf", "measure GPU workloads, compare them with their baselines, fail what regressed", ini="bool")
     update: UpdateMode | None = _flag(
         None, "--update-baselines", "record baselines: new (workloads that have none), changed (the default: these, "
-        "what is proven to have changed, and tests given by node id) or all", _one_of(*UPDATE_MODES), metavar="MODE",
+        "and what is proven to have changed) or all", _one_of(*UPDATE_MODES), metavar="MODE",
         bare="changed")
     disturbed: bool = _flag(
         False, "--gpuperf-disturbed", "record measurements, too, that other work on the GPU disturbed")
@@ -160,8 +160,6 @@ class Options:
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
         "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
-    explain: bool = _flag(
-        False, "--gpuperf-explain", "say what holds each workload back, and why it changed", ini="bool")
     reports: tuple[str, ...] = _flag(
         (), "--gpuperf-report",
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,
@@ -178,8 +176,6 @@ class Options:
     """Of INCONCLUSIVE, and of what a machine without a GPU could not reach: ``open`` where it was given."""
     ci: bool = False
     """A CI service runs this."""
-    named: tuple[str, ...] = ()
-    """Node ids of tests that the command line names, with or without parameters; no files, folders or classes."""
     repeated: tuple[str, ...] = ()
     """Flags of this run, as they were given, that another one needs to judge and to record alike."""
 

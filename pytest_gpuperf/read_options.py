@@ -56,7 +56,7 @@ def ci_variable(environment: Mapping[str, str]) -> str:
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
     ci = ci_variable(os.environ)
-    values: dict[str, Any] = {"ci": bool(ci), "named": tuple(_named(config)), "repeated": tuple(_repeated(config))}
+    values: dict[str, Any] = {"ci": bool(ci), "repeated": tuple(_repeated(config))}
     values |= {field: value for field, flag in FLAGS.items() if (value := _value(config, field, flag)) is not None}
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
@@ -106,14 +106,6 @@ def _value(config: pytest.Config, field: str, flag: Flag) -> Any:
         return flag.kind.read(text)
     except ValueError:
         raise pytest.UsageError(f"{origin}: {text!r} is not valid: it accepts {flag.kind.accepts}") from None
-
-
-def _named(config: pytest.Config) -> Iterator[str]:
-    """Node ids among the arguments, their paths relative to pytest's root."""
-    for argument in config.args:
-        path, separator, test = str(argument).partition("::")
-        if separator:
-            yield f"{from_root(config, path)}::{test}"
 
 
 def _repeated(config: pytest.Config) -> Iterator[str]:

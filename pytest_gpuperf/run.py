@@ -65,6 +65,8 @@ class Run:
         """Tests of which a second process has confirmed a regression."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
+        self.describes = False
+        """Whether such a process takes no times now."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
         self.test_began = time.perf_counter()

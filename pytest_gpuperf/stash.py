@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,8 +75,6 @@ class Site(NamedTuple):
     """Paths are relative to it."""
     file: str
     """What messages call the file in that folder."""
-    shared_by: Callable[[], str] = str
-    """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -90,15 +88,10 @@ class SharedFixture:
     """How node ids begin of the tests that may use it."""
     record: TestRecord | None = None
     """Of its kernels; None while it has none."""
-    is_set_up: bool = False
 
     def is_used_by(self, item: pytest.Item) -> bool:
         named = self.name in getattr(item, "fixturenames", ())
         return self.record is not None and named and item.nodeid.startswith(self.below)
-
-    def shared_by(self) -> str:
-        """Its name for messages; empty while it is set up."""
-        return f"the fixture {self.name}" if self.is_set_up else ""
 
 
 class SharedFixtures:
@@ -122,7 +115,6 @@ class SharedFixtures:
             return (yield)
         finally:
             self._running.pop()
-            running.is_set_up = True
 
     def site(self) -> Site:
         """Where a kernel is compiled that is asked for now.  Raises ``BadArgument`` before the first test."""
@@ -134,9 +126,9 @@ class SharedFixtures:
         if running.record is None:
             running.record = new_record(f"{self.item.nodeid.partition('::')[0]}::{running.name}")
         if running.file is None:
-            return Site(running.record, self.item.path.parent, "the test file", running.shared_by)
+            return Site(running.record, self.item.path.parent, "the test file")
         file = f"the file that defines the fixture {running.name}"
-        return Site(running.record, running.file.parent, file, running.shared_by)
+        return Site(running.record, running.file.parent, file)
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""

@@ -14,10 +14,9 @@ from typing import Literal
 import pytest
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Advice, Judgement
 
 
 class PerformanceRegression(pytest.fail.Exception):  # type: ignore[misc,name-defined]
@@ -105,8 +104,6 @@ class TestRecord:
         """SHA-256 of machine code that no baseline of this test holds."""
         self.status: Status = "complete"
         self.reason = ""
-        self.whole = False
-        """A gated test that ran to its end on a GPU: it has no workloads but these."""
         self.red_signature, self.severity = "", 1.0
         """What the failure of the gate has in common with others like it, and its largest ratio of times."""
         self.ended_in: Literal["", "setup", "call"] = ""

@@ -27,7 +27,8 @@ def page() -> str:
 
 def _command(name: str, says: str, parser: argparse.ArgumentParser) -> str:
     rows = [[f"`{_spelt(action)}`", action.help or ""] for action in parser._actions if action.dest != "help"]
-    return f"## `gpuperf {name}`\n\n{says[:1].upper()}{says[1:]}.\n\n{table(['argument', 'meaning'], rows)}\n"
+    arguments = f"\n\n{table(['argument', 'meaning'], rows)}" if rows else ""
+    return f"## `gpuperf {name}`\n\n{says[:1].upper()}{says[1:]}.{arguments}\n"
 
 
 def _spelt(action: argparse.Action) -> str:

@@ -16,10 +16,9 @@ from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, grew
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.judge.static_weight import CLEARLY, StaticEstimate, gains
-from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.model.verdict import Advice, Change
 
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     memory_rules.register_spilling, memory_rules.stack, memory_rules.uncoalesced, memory_rules.bank_conflicts,

@@ -7,9 +7,9 @@ the ceilings that were measured in the same run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from pytest_gpuperf.advise.comparison import Side
-from pytest_gpuperf.model.advice import Bound, State
 
 HIGH = 0.8
 """A part this busy is used well (Nsight Compute's own 'high throughput'; COURSE: more than 80 %)."""
@@ -28,6 +28,21 @@ NO_ROOFLINE = (
     "(gpu.copy_bandwidth or gpu.fma_throughput)"
 )
 """What is missing for a roofline fraction, and without counters for any state."""
+
+
+Bound = Literal["compute", "memory", "latency", "compute and memory", "divergence"]
+
+
+class State(NamedTuple):
+    """What holds a kernel back."""
+
+    bound: Bound
+    why: str
+    """The figures that say so."""
+    roofline: float | None = None
+    """Least possible time, by the declared bytes and operations and the measured ceilings, over the time taken."""
+    missing: str = ""
+    """What would tell more."""
 
 
 def state_of(side: Side, peaks: Mapping[str, float]) -> State | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 

@@ -115,7 +115,7 @@ class KernelCompiler:
         handed = handed_cubins(site, cubin, symbol, called, source)
         by_run = bool(self._worker.options.archs) and OWN_ARCH not in handed.cubins  # of one alone a run asks for many
         binaries, targets, native = self._chosen(handed, self._targets(arch), all_of_them=arch is not None or by_run)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets)
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -132,7 +132,7 @@ class KernelCompiler:
         except Exception as problem:
             if self._worker.has_gpu or type(problem).__name__ != _NO_DRIVER:
                 raise
-            raise DeviceNeeded.for_("Numba compiles the device functions of a kernel") from problem
+            raise DeviceNeeded("Numba compiles the device functions of a kernel") from problem
         return NumbaKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
 
     def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
@@ -158,7 +158,7 @@ class KernelCompiler:
         Raises ``UnsupportedKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
         """
         if not self._worker.has_gpu:
-            raise DeviceNeeded.for_("a function of torch.compile is compiled")
+            raise DeviceNeeded("a function of torch.compile is compiled")
         self._worker.hold_gpu()
         kernels = read_torch(function, args, kwargs)
         self._worker.device.synchronize()
@@ -195,9 +195,7 @@ class KernelCompiler:
         binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by)
-        kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
-        return kernel
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets)
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

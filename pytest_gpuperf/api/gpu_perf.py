@@ -43,8 +43,7 @@ class GpuPerf:
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are
-      copied into the launch's arrays, in their order without the outputs, or by a dict of names or positions; a
-      callable is called with them.
+      copied into the launch's arrays, in their order without the outputs; a callable is called with them.
     * ``outputs``: the arrays that it writes, filled with NaN or -1 before each run whose result is checked.
 
     With ``inputs`` or ``outputs`` the check may have a parameter ``result``: what a callable returned, else its

@@ -15,7 +15,7 @@ from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, cubin_name
 from pytest_gpuperf.baselines.records import read_bounded
 
 MAX_CUBIN_BYTES = 3 * 1024 * 1024
-"""Eleven times the largest that was seen (docs/results/hostile_files.md)."""
+"""Eleven times the largest of the example suite."""
 _FILTERS = [
     {"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES, "lc": 0, "lp": 2, "pb": 2, "nice_len": 273}
 ]

@@ -6,19 +6,42 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.baselines import layout, manifest, writing
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, unreadable
 from pytest_gpuperf.baselines.cubin_store import compressed, read_cubin, stored_cubins
-from pytest_gpuperf.baselines.merging import Update, merged
-from pytest_gpuperf.baselines.records import Records, decode, encode, read_bounded
+from pytest_gpuperf.baselines.records import Place, Records, decode, encode, read_bounded
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord, WorkloadRecords
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """Evidence that is to become the baseline, each record in the place of the one before."""
+
+    static: Mapping[tuple[str, str, Key], StaticRecord] = dataclasses.field(default_factory=dict)
+    """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
+    time: Mapping[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
+    """By GPU model (``nvidia-h200``) and workload; each with the sessions of its rounds."""
+    cubins: Collection[bytes] = ()
+    """Machine code that the records name, unless the store has it already."""
+    asked: Collection[str] | None = None
+    """Architectures of the run: evidence of others is that of kernels that name them.  None: all are."""
+
+    def by_file(self) -> dict[tuple[str, str], Records]:
+        """The new records of each file, by target and module."""
+        found: dict[tuple[str, str], dict[Place, Any]] = {}
+        for (arch, toolchain, key), record in self.static.items():
+            found.setdefault((arch, key.module), {})[key, toolchain] = record
+        for (device, key), timed in self.time.items():
+            found.setdefault((device, key.module), {})[key, ""] = timed
+        return dict(sorted(found.items()))
 
 
 class Baselines:
@@ -184,8 +207,8 @@ class BaselineStore(Baselines):
             finally:
                 self.forget()
 
-    def write(self, update: Update) -> list[Path]:
-        """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
+    def write(self, update: Update, *, sweep: bool = False) -> list[Path]:
+        """Merges the update into the folder and returns the files whose bytes changed; ``sweep`` as ``replace_files``.
 
         All is read, merged and checked before the first byte is written; cubins go before the files that name them, and
         what goes away goes last.  Raises ``BaselineError``: a file that cannot be understood is never overwritten.
@@ -193,7 +216,7 @@ class BaselineStore(Baselines):
         if not self.root.exists() and not self._plan(update):
             return []  # a refused update makes no folder
         with self.exclusive():
-            return self.replace_files([*self._plan(update), *self._listed(update)], sweep=update.removed is not None)
+            return self.replace_files([*self._plan(update), *self._listed(update)], sweep=sweep)
 
     def replace_files(self, plan: Sequence[tuple[Path, bytes]], *, sweep: bool) -> list[Path]:
         """Write the files of a plan and delete those without content; ``sweep`` the machine code that no record names.
@@ -217,11 +240,11 @@ class BaselineStore(Baselines):
         given = {hashlib.sha256(one).hexdigest(): one for one in update.cubins}
         missing = [sha256 for sha256 in sorted(given) if not self.has_cubin(sha256)]
         plan = [(layout.cubin_path(self.root, sha256), compressed(given[sha256])) for sha256 in missing]
-        for (target, module), (new, removed) in update.by_file().items():
+        for (target, module), new in update.by_file().items():
             for (key, _), record in new.items():
                 if record.cubin and record.cubin not in given and not self.has_cubin(record.cubin):
                     raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
-            plan.append(self.rewritten(target, module, merged(self.load(target, module), new, removed)))
+            plan.append(self.rewritten(target, module, {**self.load(target, module), **new}))
         return plan
 
     def _listed(self, update: Update) -> list[tuple[Path, bytes]]:

@@ -9,10 +9,6 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.options import USUAL_FOLDER
 
 
-class NoFolderError(GpuperfError):
-    """There is no folder of baselines; the message says where it was looked for and what to do."""
-
-
 def add_folder(parser: argparse.ArgumentParser) -> None:
     """Declare ``--baselines``."""
     words = f"baselines folder (default: the nearest one called {USUAL_FOLDER}, here or above)"
@@ -20,12 +16,12 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_of(given: Path | None, start: Path) -> Path:
-    """The one given, else the nearest of the usual name.  Raises ``NoFolderError``."""
+    """The one given, else the nearest of the usual name.  Raises ``GpuperfError``."""
     places = [given] if given is not None else [folder / USUAL_FOLDER for folder in (start, *start.parents)]
     found = next((place for place in places if place.is_dir()), None)
     if found is None:
         where = f"folder {USUAL_FOLDER} in {start} or above" if given is None else f"folder {given}"
-        raise NoFolderError(f"there is no {where}: name that of the baselines with --baselines DIR")
+        raise GpuperfError(f"there is no {where}: name that of the baselines with --baselines DIR")
     return found
 
 

@@ -14,26 +14,26 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
-from pytest_gpuperf.cli.report_command import read_report
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, ratio
-from pytest_gpuperf.judge.bisection import Answer, search
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import RunningChild, answer_signals, errors_in, log_lines
+from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.revision.worktree import described, repository_of, working_trees, worktree_of
 
 Write = Callable[[str], object]
+Answer = Literal["good", "bad", "undecided"]
 COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 """Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
 GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.FASTER, Verdict.BETTER})
@@ -121,6 +121,41 @@ def _between(start: Path, first: str, last: str) -> list[str]:
         )
     listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return [first, *listed.stdout.decode("ascii", "replace").split()]
+
+
+# --- the search ------------------------------------------------------------------------------------
+
+# A commit that cannot be judged is passed over, as ``git bisect skip`` does.  A commit is named only if it is slower
+# and the one before it is not: with others between them that could not be judged, all of these are named.
+
+
+class Found(NamedTuple):
+    """What a search came to."""
+
+    good: str
+    """The last commit that is known not to be slower."""
+    between: tuple[str, ...]
+    """Commits between the two that could not be judged: any of them, or ``bad``, may be the one."""
+    bad: str
+    """The first that is known to be slower."""
+
+
+def search(commits: Sequence[str], ask: Callable[[str], Answer]) -> Found:
+    """The first slower of ``commits``, oldest first, of which the first is known to be good and the last to be bad.
+
+    ``ask`` gives the verdict on a commit against the good end.
+    """
+    low, high, passed_over = 0, len(commits) - 1, set[int]()
+    while open_ones := [one for one in range(low + 1, high) if one not in passed_over]:
+        middle = min(open_ones, key=lambda one: abs(2 * one - low - high))
+        answer = ask(commits[middle])
+        if answer == "good":
+            low = middle
+        elif answer == "bad":
+            high = middle
+        else:
+            passed_over.add(middle)
+    return Found(commits[low], tuple(commits[low + 1 : high]), commits[high])
 
 
 # --- trials --------------------------------------------------------------------------------------

@@ -26,10 +26,6 @@ PAGE, MOST_PAGES = 100, 50
 """Comments of a request that are looked through: 5,000."""
 
 
-class CommentError(GpuperfError):
-    """No comment was written; the message says why and what to do."""
-
-
 class CommentPlace(NamedTuple):
     """Where comments of one pull or merge request are."""
 
@@ -52,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Make the comment, or update the one that has the same name.
 
-    Returns the exit status, 0; also for a job that is for no request.  Raises ``CommentError`` and ``OSError``.
+    Returns the exit status, 0; also for a job that is for no request.  Raises ``GpuperfError`` and ``OSError``.
     """
     request = _on_github(os.environ) or _on_gitlab(os.environ)
     if request is None:
@@ -84,7 +80,7 @@ def _on_github(environment: Mapping[str, str]) -> CommentPlace | None:
     api = environment.get("GITHUB_API_URL", "")
     try:
         me = _asked(headers, "GET", f"{api}/user")["login"]
-    except CommentError:  # the token of a job may not ask
+    except GpuperfError:  # the token of a job may not ask
         me = JOBS
     base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
     url, one = f"{base}/{request.get('number')}/comments", f"{base}/comments/{{id}}"
@@ -106,10 +102,10 @@ def _on_gitlab(environment: Mapping[str, str]) -> CommentPlace | None:
 
 
 def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
-    """The token that a variable holds, less what was pasted around it.  Raises ``CommentError``, and never tells it."""
+    """The token that a variable holds, less what was pasted around it.  Raises ``GpuperfError``, and never tells it."""
     token = environment.get(name, "").strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise CommentError(f"{name} is not set, or not to one line of plain characters: {remedy}")
+        raise GpuperfError(f"{name} is not set, or not to one line of plain characters: {remedy}")
     return token
 
 
@@ -129,7 +125,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _asked(headers: Mapping[str, str], method: str, url: str, content: Mapping[str, Any] | None = None) -> Any:
-    """The answer.  Raises ``CommentError``, whose message has no token in it."""
+    """The answer.  Raises ``GpuperfError``, whose message has no token in it."""
     data = None if content is None else json.dumps(content).encode()
     every = {**headers, "Content-Type": "application/json", "User-Agent": "pytest-gpuperf"}
     try:
@@ -138,9 +134,9 @@ def _asked(headers: Mapping[str, str], method: str, url: str, content: Mapping[s
             return json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as problem:
         problem.close()
-        raise CommentError(
+        raise GpuperfError(
             f"{method} {url} was answered by {problem.code} {problem.reason}. Does the job have the permission "
             "pull-requests: write, or a token with the scope api?"
         ) from None
     except (urllib.error.URLError, TimeoutError, ValueError) as problem:
-        raise CommentError(f"{method} {url} got no answer that can be read ({problem})") from None
+        raise GpuperfError(f"{method} {url} got no answer that can be read ({problem})") from None

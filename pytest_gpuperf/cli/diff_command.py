@@ -13,8 +13,9 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.lookup import renamed_workloads
 from pytest_gpuperf.baselines.store import Baselines, BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError, add_folder, folder_of
+from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.judge.diff import compare_evidence
 from pytest_gpuperf.report.diff import diff_lines, diff_markdown, entries_of, remarks_of, rows_of, summary_of
 
@@ -42,7 +43,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         words = "Restore the file, or compare commits in which it can be read"
         raise BaselineError(f"{str(problem).splitlines()[0]} {words}") from problem
     if not old and not new:
-        raise NoFolderError(
+        raise GpuperfError(
             f"there are no baselines in {folder}, neither at {parsed.before} nor in {after_name}: name their folder "
             "with --baselines DIR"
         )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 
 from pytest_gpuperf.doctor import gpus, probes
-from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_json, as_text, is_ready
+from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.model import __version__
 
 PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
@@ -16,15 +15,12 @@ PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
 """In the order in which a reader wants to know."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """It has none."""
 
 
-def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+def execute(_parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Print the findings.  Returns the exit status: 0, or 1 if not even machine code can be compared here."""
     found = [finding for probe in PROBES for finding in probe(HostMachine())]
-    if parsed.json:
-        sys.stdout.write(as_json(found, __version__))
-    else:
-        write(as_text(found, __version__))
+    write(as_text(found, __version__))
     return 0 if is_ready("static", found) else 1

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from pytest_gpuperf.advise.comparison import WARP, Side
+from pytest_gpuperf.advise.limiting_resource import NO_ROOFLINE, State, state_of
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import seen_from_root
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.explain.explanation import explain_all
-from pytest_gpuperf.formatting import first_of
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
+from pytest_gpuperf.formatting import duration, first_of, quantity
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
+from pytest_gpuperf.report.document import read_report
+from pytest_gpuperf.report.message import INDENT, advice_lines, described, wrapped
 
 CLOSE_MATCHES = 5
+MOST_CAUSES = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "a file, class or test, as pytest names it or by its path; or 'NODEID [workload]'"
-    parser.add_argument("node_id", metavar="NODEID", help=words)
+    parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help=f"{words} (default: all)")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -33,13 +41,14 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
             "run pytest --gpuperf first"
         )
-    run, name = last_run.read(path), seen_from_root(parsed.node_id, last_run.root_of(path))
-    found = [(test, work) for test in run.tests for work in test.workloads if work.key.is_of(name)]
+    root = last_run.root_of(path)
+    run = read_report(path, "run pytest --gpuperf again")
+    name = parsed.node_id and seen_from_root(parsed.node_id, root)
+    found = [(test, work) for test in run.tests for work in test.workloads if not name or work.key.is_of(name)]
     if not found:
         raise _unmatched(name, [work.key for test in run.tests for work in test.workloads])
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    lines = explain_all(BaselineStore(last_run.root_of(path) / run.baselines), found, CompileCache())
-    write("\n" + "\n".join(lines))
+    write("\n" + "\n".join(explain_all(BaselineStore(root / run.baselines), found, CompileCache())))
     return 0
 
 
@@ -49,3 +58,86 @@ def _unmatched(name: str, keys: Iterable[Key]) -> GpuperfError:
     close = difflib.get_close_matches(name, names, n=CLOSE_MATCHES, cutoff=0.4)
     hint = f"close to it: {', '.join(close)}" if close else f"it has {first_of(names, CLOSE_MATCHES) or 'no workload'}"
     return GpuperfError(f"{name} is not in the last run; {hint}")
+
+
+# --- lines on a workload: its state, its figures, what differs from the baseline, and of what cause ---
+
+
+def explain_all(
+    store: BaselineStore, workloads: Sequence[tuple[TestEvidence, WorkloadEvidence]], cache: CompileCache | None
+) -> Iterator[str]:
+    """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
+    estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
+    comparisons = [
+        WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
+    ]
+    for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
+        yield from explained(work.key, after, state_of(after, test.peaks))
+        yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
+        telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
+        yield from (f"{' ' * INDENT}{line}" for line in described(telling))
+        named = work.advice or advice
+        yield from advice_lines(named, MOST_CAUSES)
+        if not named:
+            none = "none can be named without a baseline" if before is None else "none found"
+            yield from wrapped(f"cause: {none}", INDENT)
+        yield ""
+
+
+def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
+    """What the workload was compared with."""
+    if before is None:
+        if any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
+            return "none that this workload can be compared with"
+        return "none for this workload: record one with pytest --update-baselines"
+    if before.static is None or after.static is None:
+        return "times and counters" if before.counters and after.counters else "times alone"
+    return f"the machine code {'is the same' if before.same_code(after) else 'differs'}"
+
+
+def explained(key: Key, side: Side, state: State | None) -> list[str]:
+    """Lines on the state and the figures of one workload by itself."""
+    if state is None:
+        lines = wrapped(f"state: unknown: without counters (--gpuperf-ncu=full) {NO_ROOFLINE}", INDENT)
+    else:
+        least = f"unknown: {NO_ROOFLINE}" if state.roofline is None else f"{state.roofline:.0%}"
+        missing = f" ({state.missing})" if state.missing else ""
+        lines = wrapped(f"state: {state.bound} bound: {state.why}{missing}", INDENT)
+        lines += wrapped(f"roofline: {least}", INDENT)
+    return [str(key), *lines, *wrapped(f"figures: {', '.join(_figures(side))}", INDENT)]
+
+
+def _figures(side: Side) -> list[str]:
+    found = []
+    if side.time_ns is not None:
+        found.append(f"time {duration(side.time_ns)}")
+        if side.bytes is not None:
+            found.append(quantity(side.bytes / side.time_ns * 1e9, "B/s"))
+        if side.flops is not None:
+            found.append(quantity(side.flops / side.time_ns * 1e9, "FLOP/s"))
+    if side.static is not None:
+        found += _static_figures(side, side.static)
+    return found or ["none"]
+
+
+def _static_figures(side: Side, record: StaticRecord) -> list[str]:
+    profile, run = record.profile, side.estimate
+    spilled = "unknown" if profile.spill_bytes is None else profile.spill_bytes
+    found = [f"{profile.registers} registers", f"{spilled} spilled bytes"]
+    if record.occupancy is not None:
+        found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
+    if run is not None:
+        sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
+        turns = [(a.times, a.turns) for a in run.accesses if a.op.startswith("shared") and a.turns is not None]
+        if sectors:
+            found.append(f"{_mean(sectors):.3g} sectors per global request")
+        if turns:
+            found.append(f"{_mean(turns):.3g} passes per shared-memory access")
+        size = side.block_size or WARP
+        lanes = run.lanes * size / (math.ceil(size / WARP) * WARP)
+        found.append(f"{lanes:.3g} of {WARP} lanes active")
+    return [*found[:-1], f"{found[-1]} ({side.arch})"]
+
+
+def _mean(weighted: list[tuple[float, float]]) -> float:
+    return sum(times * figure for times, figure in weighted) / (sum(times for times, _ in weighted) or 1.0)

@@ -9,11 +9,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.evidence import schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.options import REPORT_ENDINGS
-from pytest_gpuperf.process.repository import Commit
-from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
+from pytest_gpuperf.report.document import Document, RunReport, document_of, read_report
 from pytest_gpuperf.report.files import write_report
 from pytest_gpuperf.report.markdown import as_markdown
 
@@ -42,23 +40,6 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     return 0
 
 
-def read_report(path: Path) -> RunReport:
-    """The run that ``--gpuperf-report=FILE.json`` wrote of.  Raises ``GpuperfError``."""
-    remedy = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
-    try:
-        content = path.read_bytes()
-        schema = schema_of(content)
-        if schema != SCHEMA:
-            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
-        report = msgspec.json.decode(content, type=RunReport)
-        document_from(report)
-        return report
-    except OSError as problem:
-        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
-    except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
-        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
-
-
 def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
     """One run of jobs that divided its tests: all their workloads, and the worst of their exit statuses.
 
@@ -67,7 +48,7 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
     """
     (file, first), found = reports[0], [report for _, report in reports]
     if len(found) == 1:
-        return document_from(first)
+        return document_of(first)
     tests: dict[str, tuple[Path, TestEvidence]] = {}
     for path, report in reports:
         if report.commit != first.commit:
@@ -78,12 +59,12 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
                 raise GpuperfError(
                     f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
                 )
-    return document_of(
-        [test for _, test in tests.values()], date=max(one.date for one in found), plugin=first.plugin,
+    return document_of(msgspec.structs.replace(
+        first, tests=tuple(test for _, test in tests.values()), date=max(one.date for one in found),
         task=f"{len(found)} jobs: {first.task}", exit_status=max(one.exit_status for one in found),
         problems=_once(one.problems for one in found), warnings=_once(one.warnings for one in found),
-        machines=_once(one.machines for one in found), commit=Commit(first.commit, first.dirty), branch=first.branch,
-    )  # fmt: skip
+        machines=_once(one.machines for one in found),
+    ))  # fmt: skip
 
 
 def _once(lines: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The metrics that this plugin knows, and the sets that a run asks for: data, and nothing else.
+"""The metrics that this plugin knows, the sets that a run asks for, and tests' own tolerances.
 
 Names are those of GH100; ``NAMES`` has those of other GPUs.  A metric's class says what may be concluded
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
@@ -9,10 +9,14 @@ wider than what nine H200s differed by on equal code (docs/how-to/counters.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import difflib
+import itertools
+from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.judge.counters import Better, Metric
 from pytest_gpuperf.model.architectures import ARCHITECTURES, plain
+from pytest_gpuperf.model.time_record import CacheMode
 
 STORES, LOCAL, DRAM, L2 = (0.02, 2048.0), (0.02, 256.0), (0.2, 4.0 * 2**20), (0.15, 65536.0)
 """Relative and absolute bands of near-exact metrics."""
@@ -146,6 +150,44 @@ and restore.  The others take 5, 4, 7 and about 16 passes, and one more for what
 """
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in SETS["full"]}
+
+
+# --- what a run and its tests ask for ---------------------------------------------------------------
+
+TRAFFIC = ("dram__", "lts__")
+"""Beginnings of metrics that depend on what the caches held."""
+
+
+def names_of(asked: Iterable[str]) -> tuple[str, ...]:
+    """The metrics behind names of sets and of metrics, each once, in order."""
+    words = ([metric.name for metric in SETS[word]] if word in SETS else [word] for word in asked)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(words)))
+
+
+def rules_for(names: Iterable[str], own: Mapping[str, float | None], cache: CacheMode) -> list[Metric]:
+    """Rules that compare the named metrics; ``own`` tolerances replace the catalogue's.
+
+    Where it does not say which way is better, more is if the tolerance is negative: ``-0.05`` allows a fall by 5 %.
+    Of a warm workload, traffic of the L2 and of DRAM informs only: it depends on how many passes ncu runs a kernel in.
+    """
+    rules = []
+    for name in names:
+        rule = METRICS.get(name) or Metric(name, name, better="neutral", tolerance=None)
+        tolerance = own.get(name)
+        if tolerance is not None:
+            better: Better = "lower" if tolerance >= 0 else "higher"
+            better = better if rule.better == "neutral" else rule.better
+            rule = dataclasses.replace(rule, better=better, tolerance=abs(tolerance), floor=0.0)
+        elif cache == "warm" and name.startswith(TRAFFIC):
+            rule = dataclasses.replace(rule, tolerance=None)
+        rules.append(rule)
+    return rules
+
+
+def hint(name: str) -> str:
+    """``; did you mean ...?`` where the catalogue has something like it, else empty."""
+    close = difflib.get_close_matches(name, list(METRICS), n=1, cutoff=0.8)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 # --- names on other chips ------------------------------------------------------------------------

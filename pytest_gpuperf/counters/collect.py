@@ -14,12 +14,19 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters.catalogue import METRICS, canonical, on_chip
+from pytest_gpuperf.counters.catalogue import METRICS, canonical, hint, on_chip
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
-from pytest_gpuperf.counters.failures import CountersUnavailable, recognise, unknown_metrics
-from pytest_gpuperf.counters.metric_request import hint
 from pytest_gpuperf.counters.report import Reader, sum_up
-from pytest_gpuperf.counters.run_ncu import REPORT, Finished, Ncu, command, run
+from pytest_gpuperf.counters.run_ncu import (
+    REPORT,
+    CountersUnavailable,
+    Finished,
+    Ncu,
+    command,
+    recognise,
+    run,
+    unknown_metrics,
+)
 from pytest_gpuperf.judge.counters import summed_up
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ProfileTask
@@ -58,9 +65,11 @@ class Collection:
         self._missing: dict[str, None] = {}
         """Canonical names that this GPU does not have, in the order found."""
         self._asked: dict[str, None] = dict.fromkeys(assignment.metrics)
+        self._given: set[str] = set()
+        """Those that ncu gave a figure for, of any kernel."""
         self._found: dict[Key, CollectedWorkload] = {}
         self._log: tuple[str, ...] = ()
-        self._gpu = self._uuid = ""
+        self._gpu = ""
 
     def collect(self) -> Collected:
         """Everything.  Raises ``CountersUnavailable`` if there is nothing; what a later process lacks is noted."""
@@ -76,34 +85,33 @@ class Collection:
                 lost = [one for one in workloads if one.cache == task.cache and one.key not in self._found]
                 self._found.update((one.key, msgspec.structs.replace(one, notes=(str(problem),))) for one in lost)
         return Collected(
-            gpu=self._gpu, uuid=self._uuid, ncu=str(self._do.ncu), workloads=tuple(self._found.values()),
+            gpu=self._gpu, ncu=str(self._do.ncu), workloads=tuple(self._found.values()),
             notes=tuple(self._notes()), seconds=time.monotonic() - started, log=self._log,
         )  # fmt: skip
 
     def _notes(self) -> list[str]:
         """Metrics that this GPU does not have, and those that ncu took and gave no figure for, of any kernel."""
         missing = [f"there is no metric {name} on this GPU{hint(name)}" for name in self._missing]
-        kernels = [kernel for one in self._found.values() for kernel in one.kernels]
-        given = {canonical(name, self._do.chip) for kernel in kernels for name in kernel.metrics} | self._missing.keys()
-        without = [name for name in self._asked if name not in given] if kernels else []
+        without = [name for name in self._asked if name not in {*self._given, *self._missing}] if self._given else []
         return missing + [f"ncu gave no value for {name}{'' if name in METRICS else hint(name)}" for name in without]
 
     def _process(self, task: ProfileTask) -> list[Entry]:
         """Run one task and keep what it brought; returns what it put off."""
         folder, finished = self._run(task)
         met, left_report = entries(folder), (folder / REPORT).exists()
-        results = self._do.reader(folder / REPORT, self._do.ncu.path) if left_report else []
+        results = self._do.reader(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.words, finished.target_words, finished.status, left_report=left_report)
         if finished.status:
             self._log = tuple(finished.target_words.splitlines()[-LOG_LINES:])
-        self._gpu, self._uuid = met[0].gpu, met[0].uuid
+        self._gpu = met[0].gpu
         for entry in met:
             if entry.number is not None:
-                kernels = tuple(result for result in results if result.range == entry.number)
+                kernels = [result for result in results if result.range == entry.number]
+                self._given.update(canonical(name, self._do.chip) for kernel in kernels for name in kernel.metrics)
                 counters, note = sum_up(kernels, self._do.chip, self._asked)
                 self._found[entry.workload.key] = msgspec.structs.replace(
-                    entry.workload, counters=counters, kernels=kernels, notes=(note,) if note else ()
+                    entry.workload, counters=counters, notes=(note,) if note else ()
                 )
         return [entry for entry in met if entry.number is None]
 
@@ -134,12 +142,9 @@ def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask
     tasks = []
     for cache in dict.fromkeys(entry.workload.cache for entry in put_off):
         those = [entry for entry in put_off if entry.workload.cache == cache]
-        keys = [entry.workload.key for entry in those]
+        nodes = dict.fromkeys(entry.workload.key.node_id for entry in those)
         metrics = dict.fromkeys([*first.metrics, *(name for entry in those for name in entry.metrics)])
-        tasks.append(msgspec.structs.replace(
-            first, nodes=tuple(dict.fromkeys(key.node_id for key in keys)), cache=cache, metrics=tuple(metrics),
-            only=tuple(keys),
-        ))  # fmt: skip
+        tasks.append(msgspec.structs.replace(first, nodes=tuple(nodes), cache=cache, metrics=tuple(metrics)))
     return tasks
 
 

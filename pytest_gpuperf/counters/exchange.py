@@ -38,7 +38,6 @@ class CollectedWorkload(Record, frozen=True):
     """By canonical name; empty if there are none."""
     ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take."""
-    kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks for a reader; where there are no counters, the reason if one is known."""
 
@@ -49,7 +48,6 @@ class Entry(Record, frozen=True):
     workload: CollectedWorkload
     """Without counters yet."""
     gpu: str
-    uuid: str
     metrics: tuple[str, ...] = ()
     """The test's own, canonical names."""
     number: int | None = None
@@ -61,7 +59,6 @@ class Collected(Record, frozen=True):
 
     gpu: str = ""
     """``nvidia-h200``"""
-    uuid: str = ""
     ncu: str = ""
     """``ncu 2025.3.1.0``"""
     workloads: tuple[CollectedWorkload, ...] = ()

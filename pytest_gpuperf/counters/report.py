@@ -1,12 +1,10 @@
 """Read the results of a ``.ncu-rep`` file: which kernel, in which range, with which metrics.
 
-The reader is NVIDIA's own, the wheel ``ncu-report``; where it is not installed, or cannot read what a newer
-``ncu`` wrote, the module that lies beside that ``ncu``.
+The reader is NVIDIA's own, the wheel ``ncu-report``.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 import subprocess
 import sys
@@ -18,25 +16,22 @@ import msgspec
 
 from pytest_gpuperf.counters.catalogue import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
-from pytest_gpuperf.counters.failures import NEWEST_READER, CountersUnavailable
+from pytest_gpuperf.counters.run_ncu import NEWEST_READER, CountersUnavailable
 from pytest_gpuperf.model.task import module_command
 
-MODULE = "ncu_report"
 LIMIT_S = 120.0
-OWN_MODULES = ("extras/python", "nsight-compute-*/extras/python")
-"""Folders of ``ncu``'s own module, relative to one of the three above its program."""
 
-Reader = Callable[[Path, Path], list[KernelResult]]
-"""Reads a report that an ``ncu`` wrote.  Tests put their own in its place through ``pytest_gpuperf_ncu_reader``."""
+Reader = Callable[[Path], list[KernelResult]]
+"""Reads a report.  Tests put their own in its place through ``pytest_gpuperf_ncu_reader``."""
 
 
-def read_report(report: Path, ncu: Path) -> list[KernelResult]:
+def read_report(report: Path) -> list[KernelResult]:
     """Every profiled kernel of a report, in the order of launches; none if the report says nothing.
 
-    ``ncu`` is the program that wrote it.  Read in a process of its own: on a report that is cut short, NVIDIA's
-    module may crash.  Raises ``CountersUnavailable`` if no module can read it.
+    Read in a process of its own: on a report that is cut short, NVIDIA's module may crash.  Raises
+    ``CountersUnavailable`` if it cannot be read.
     """
-    command = module_command(__name__, str(report), str(ncu))
+    command = module_command(__name__, str(report))
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True)
     except subprocess.TimeoutExpired:
@@ -49,42 +44,14 @@ def read_report(report: Path, ncu: Path) -> list[KernelResult]:
     raise CountersUnavailable(f"the report of ncu, {report.name}, cannot be read ({why})", NEWEST_READER)
 
 
-def main(arguments: Sequence[str]) -> int | str:
-    """In the process that reads: write what ``read_here`` returns as JSON to standard output, or say what it raises."""
-    try:
-        sys.stdout.buffer.write(msgspec.json.encode(read_here(*map(Path, arguments))))
-    except ValueError as problem:
-        return str(problem)
+def main(arguments: Sequence[str]) -> int:
+    """In the process that reads: write the report's kernels as JSON to standard output."""
+    import ncu_report  # noqa: PLC0415 it may be missing
+
+    context = ncu_report.load_report(arguments[0])
+    found = [one for index in range(context.num_ranges()) for one in _results(context.range_by_idx(index))]
+    sys.stdout.buffer.write(msgspec.json.encode(found))
     return 0
-
-
-def read_here(report: Path, ncu: Path) -> list[KernelResult]:
-    """The results by the first module that can read the report.  Raises ``ValueError`` if there is none."""
-    problems = []
-    for module in _modules(ncu):
-        try:
-            context = module.load_report(str(report))
-            return [one for index in range(context.num_ranges()) for one in _results(context.range_by_idx(index))]
-        except (OSError, RuntimeError, ValueError, AttributeError, TypeError) as problem:
-            problems.append(f"{module.__file__}: {problem}")
-    raise ValueError("; ".join(problems) or "the Python package ncu-report is not installed")
-
-
-def _modules(ncu: Path) -> Iterator[Any]:
-    """The installed module, and ncu's own ones that load in this Python."""
-    folders = [one for home in ncu.resolve().parents[:3] for own in OWN_MODULES for one in sorted(home.glob(own))[::-1]]
-    for folder in (None, *folders):
-        if folder is not None:
-            sys.modules.pop(MODULE, None)
-            sys.path.insert(0, str(folder))
-        try:
-            module = importlib.import_module(MODULE)
-        except (ImportError, OSError):
-            continue
-        finally:
-            if folder is not None:
-                sys.path.remove(str(folder))
-        yield module
 
 
 def _results(chunk: Any) -> Iterator[KernelResult]:

@@ -1,4 +1,4 @@
-"""Find ``ncu``, Nsight Compute's command line, start it with its target, and end it when its time is up.
+"""Find ``ncu``, Nsight Compute's command line, start it with its target, and say why it failed.
 
 Clocks are left alone, for locking them needs privileges and changes the machine for everybody.  The caches are
 flushed before every replay pass where workloads start cold, so that several passes see the same memory traffic.
@@ -14,17 +14,18 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX
-from pytest_gpuperf.counters.failures import CountersUnavailable
 from pytest_gpuperf.device.lock import LOCK_VARIABLE, lock_folder
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.time_record import CacheMode
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
+FOLDERS = ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*", "usr/local/NVIDIA-Nsight-Compute*")
+"""Glob patterns from the root."""
 OLDEST = (2022, 4)
 """Version of CUDA 12.0, the oldest CUDA that this plugin measures with; it knows every option that is used."""
 VERSION_LIMIT_S = 30.0
@@ -33,6 +34,14 @@ UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
 TOO_LONG = "select fewer tests, or collect fewer metrics (--gpuperf-ncu=default)"
 REPORT, LOG, OUTPUT = "report.ncu-rep", "ncu.log", "target.log"
 TICK_S = 0.1
+
+
+class CountersUnavailable(GpuperfError):
+    """Counters cannot be collected here and now, for ``reason``; ``remedy`` says what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}")
+        self.reason, self.remedy = reason, remedy
 
 
 class Ncu(NamedTuple):
@@ -46,33 +55,14 @@ class Ncu(NamedTuple):
         return f"ncu {'.'.join(map(str, self.version)) or 'of unknown version'}"
 
 
-def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Folders to search after PATH: glob patterns, in order."""
-    own = tuple(f"{environ[name].rstrip('/')}/bin" for name in VARIABLES if environ.get(name))
-    return (*own, *FOLDERS)
-
-
-def find_program(program: str, patterns: Sequence[str]) -> str | None:
-    """A program on PATH or, newest name first, in folders given as glob patterns from the root."""
-    other = (str(one) for pattern in patterns for one in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True))
-    return shutil.which(program) or next(filter(None, (shutil.which(program, path=folder) for folder in other)), None)
-
-
-def version_of(words: str) -> tuple[int, ...]:
-    """The version that ``ncu --version`` prints; empty if its words have none."""
-    found = re.search(r"Version (\d+(?:\.\d+)+)", words)
-    return tuple(map(int, found[1].split("."))) if found else ()
-
-
-def too_old(version: tuple[int, ...]) -> str:
-    """Objection to a version; empty if there is none."""
-    known, least = (".".join(map(str, one)) for one in (version, OLDEST))
-    return f"version {known} is too old: {least} is needed" if version and version < OLDEST else ""
-
-
 def find_ncu() -> Ncu:
-    """The ``ncu`` to use.  Raises ``CountersUnavailable``: there is none, it does not run, or it is too old."""
-    path = find_program("ncu", folders(os.environ))
+    """The ``ncu`` on PATH, else that of a CUDA toolkit, the newest first.
+
+    Raises ``CountersUnavailable``: there is none, it does not run, or it is too old.
+    """
+    own = [f"{os.environ[name]}/bin" for name in VARIABLES if os.environ.get(name)]
+    others = [str(one) for pattern in FOLDERS for one in sorted(Path("/").glob(pattern), reverse=True)]
+    path = shutil.which("ncu", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *own, *others]))
     if path is None:
         raise CountersUnavailable("ncu is neither on PATH nor in a CUDA toolkit", INSTALL)
     try:
@@ -81,10 +71,12 @@ def find_ncu() -> Ncu:
     except (OSError, subprocess.SubprocessError) as problem:
         words = str(getattr(problem, "stderr", None) or "").strip()[:300]
         raise CountersUnavailable(f"{path} does not run ({problem} {words})", "repair its installation") from None
-    version = version_of(done.stdout)
-    if too_old(version):
-        raise CountersUnavailable(f"{path}: {too_old(version)}", UPGRADE)
-    return Ncu(Path(path), version)
+    said = re.search(r"Version (\d+(?:\.\d+)+)", done.stdout)
+    found = Ncu(Path(path), tuple(map(int, said[1].split("."))) if said else ())
+    if found.version and found.version < OLDEST:
+        least = ".".join(map(str, OLDEST))
+        raise CountersUnavailable(f"{path}: {found} is too old: {least} is needed", UPGRADE)
+    return found
 
 
 def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, target: Sequence[str]) -> list[str]:
@@ -142,3 +134,71 @@ def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: 
     early = [line for line in target_words.splitlines() if line.startswith("==")]  # before ncu had a log
     words = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return Finished(process.returncode, "\n".join([words, *early]), target_words)
+
+
+# --- what its words mean ---------------------------------------------------------------------------
+
+# The words are those of Nsight Compute 2022 to 2026; a text that is not known yet is passed on as it is.
+
+NEWEST_READER = "pip install 'pytest-gpuperf[ncu]', and the newest ncu-report: it has to be as new as ncu"
+PERMISSION_REMEDY = (
+    "on the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, then reload the driver "
+    "(rebuild the initrd and reboot; afterwards /proc/driver/nvidia/params has RmProfilingAdminOnly: 0); in a "
+    "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters cannot be had. "
+    "Time and static evidence do not need this"
+)
+_KNOWN = (
+    (r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
+     PERMISSION_REMEDY),
+    (r"driver resource was unavailable|CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|already (?:being )?profiled",
+     "another profiler holds the GPU's counters",
+     "end other runs of ncu and nsys; pause DCGM's profiling (dcgmi profile --pause, or stop dcgm-exporter) and "
+     "resume it afterwards"),
+    (r"LibraryNotLoaded|stub libcuda|failed to connect to the CUDA driver|Failed to prepare kernel for profiling|"
+     r"Windows Subsystem", "ncu cannot reach the driver from this sandbox",
+     "run outside of the sandbox (gVisor, WSL and some containers have no profiling), or start the container "
+     "with --gpus all and --cap-add=SYS_ADMIN"),
+    (r"Profiling is not supported on (?:device|this)", "this ncu does not know this GPU",
+     "install a newer Nsight Compute (ncu --list-chips names what it knows)"),
+    (r"driver is not compatible with Nsight Compute", "this ncu is too new for the driver",
+     "update the driver, or install the Nsight Compute that came with the driver's CUDA version"),
+)  # fmt: skip
+"""Pattern in ncu's words, reason and remedy."""
+_UNKNOWN_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w\\.]*)")
+_LINE = re.compile(r"^==(?:ERROR|WARNING)==[ \t]*(\S.*)$", re.MULTILINE)
+
+
+def unknown_metrics(words: str) -> tuple[str, ...]:
+    """Metrics that ncu says it does not know, as it was given them."""
+    return tuple(name.replace("\\", "").rstrip(".") for name in _UNKNOWN_METRIC.findall(words))
+
+
+def recognise(words: str, target_words: str, status: int, *, left_report: bool = False) -> CountersUnavailable:
+    """Reason and remedy for a run without counters.
+
+    ``words`` are ncu's own, ``target_words`` the profiled program's; ``status`` is ncu's exit status.
+    """
+    said = _LINE.findall(words)
+    for pattern, reason, remedy in _KNOWN:
+        if any(re.search(pattern, line) for line in said):
+            return CountersUnavailable(reason, remedy)
+    if left_report:
+        return CountersUnavailable("the report of ncu has nothing in it that can be read here", NEWEST_READER)
+    told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
+    why = told[0] if told else _last(target_words) if status else ""
+    if len(told) < len(said):
+        return CountersUnavailable(
+            "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
+            "see that the tests pass under plain pytest and launch on the current stream of this process",
+        )
+    return CountersUnavailable(
+        f"ncu left no report, with exit status {status} ({why or 'no message'})",
+        "run the same tests without --gpuperf-ncu first, then ncu by hand on any CUDA program",
+    )
+
+
+def _last(text: str) -> str:
+    """The last error that pytest shows, else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or [""])[-1]

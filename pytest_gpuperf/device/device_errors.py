@@ -12,10 +12,9 @@ class NoDevice(GpuperfError):
 class DeviceNeeded(Exception):
     """A test without a GPU has come to what only a GPU can give.  Ends the test as *static only*."""
 
-    @classmethod
-    def for_(cls, what: str) -> DeviceNeeded:
+    def __init__(self, what: str) -> None:
         """``needs a GPU: <what>``"""
-        return cls(f"needs a GPU: {what}")
+        super().__init__(f"needs a GPU: {what}")
 
 
 class LaunchError(GpuperfError, ValueError):

@@ -11,7 +11,6 @@ from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.result_comparison import UlpError, ulp_error
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
 
@@ -134,18 +133,18 @@ class Gpu:
         __tracebackhide__ = True
         result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
-    def ulp_error(self, actual: Any, reference: Any, *, dtype: str | None = None) -> UlpError:
-        """The largest error in units in the last place, a ``float``: ``assert gpu.ulp_error(y, reference) <= 2``.
+    def ulp_error(self, actual: Any, reference: Any, *, dtype: str | None = None) -> float:
+        """The largest error in units in the last place: ``assert gpu.ulp_error(y, reference) <= 2``.
 
         ``reference`` is more precise than ``actual``, which is float16, bfloat16 (as ml_dtypes has it), float32 or
         float64; ``dtype`` names the format whose units count, such as ``"bfloat16"`` for results that were made
-        float32.  A unit is the distance of neighbours in that format where the reference lies.  The attribute ``place``
-        is the index of the largest.  NaN on either side is an infinite error, and so is an infinity on one side.
+        float32.  A unit is the distance of neighbours in that format where the reference lies.  NaN on either side is
+        an infinite error, and so is an infinity on one side.
         Raises ``ValueError`` for another format, ``AssertionError`` where shapes differ.
         """
         __tracebackhide__ = True
         self._prepare_to_compare()
-        return ulp_error(self._on_host(actual), self._on_host(reference), dtype=dtype)
+        return result_comparison.ulp_error(self._on_host(actual), self._on_host(reference), dtype=dtype)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""
@@ -156,7 +155,7 @@ class Gpu:
 
     def _prepare_to_compare(self) -> None:
         if not self.available:
-            raise DeviceNeeded.for_("results are compared")
+            raise DeviceNeeded("results are compared")
         self._before_work()
 
     def _on_host(self, array: Any) -> Any:

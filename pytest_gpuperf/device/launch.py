@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.arguments import BadArgument, require
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -29,19 +28,6 @@ class Kernel(MachineCode):
 
     cooperative = False
     """Whether each launch is cooperative, and not only those that ask for it."""
-    ptx_of: Callable[[str], str] | None = None
-    """Makes the PTX of its source for an architecture; None for ready-made machine code."""
-
-    def ptx(self, arch: str | None = None) -> str:
-        """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target.
-
-        Raises ``BadArgument`` where there is machine code alone.
-        """
-        if arch is not None:
-            require("ptx", "arch", arch, str)
-        if self.ptx_of is None:
-            raise BadArgument(f"{self.name}: it is machine code alone, there is no PTX of it for {arch or self.arch}")
-        return self.ptx_of(arch or self.arch)
 
     def set_constant(self, name: str, value: Any) -> None:
         """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.
@@ -49,14 +35,8 @@ class Kernel(MachineCode):
         It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
         baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
         it stays.  The content is part of the workload's identity.
-        Raises ``LaunchError`` if there is no such variable or its size is another, and if tests share the kernel:
-        then only the fixture that compiles it fills it.
+        Raises ``LaunchError`` if there is no such variable or its size is another.
         """
-        if self.shared_by():
-            raise LaunchError(
-                f"{self.name}: set_constant({name!r}) in a test, and {self.shared_by()} shares the kernel with others: "
-                "fill it in the fixture, or compile the kernel in the test"
-            )
         self.variables.set(self.binary, name, value, self.__dict__.get("loaded"))
 
     def launch(
@@ -115,18 +95,10 @@ class Launch:
         given = [self.arguments[source] if isinstance(source, int) else source for source in sources]
         return tuple(argument.value for argument in self._fitted(binary, given))
 
-    def with_arguments(self, arguments: Sequence[Any]) -> Launch:
-        """The same launch on other arguments.  Raises ``LaunchError``."""
-        return Launch(self.kernel, self.configuration, arguments)
-
     @property
     def binary(self) -> KernelBinary:
         """The machine code that runs here; without a GPU, that of the first target."""
         return self.kernel.binary
-
-    @property
-    def threads_per_block(self) -> int:
-        return math.prod(self.block)
 
     @property
     def occupancy(self) -> dict[str, Occupancy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,19 +25,15 @@ class MachineCode:
 
     def __init__(
         self, binaries: Mapping[str, KernelBinary], *, device: Device, native: str | None,
-        targets: Sequence[str] | None = None, shared_by: Callable[[], str] = str,
+        targets: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        """``binaries`` by architecture, at least one.
-
-        ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
-        """
+        """``binaries`` by architecture, at least one."""
         self.binaries = dict(binaries)
         self.device = device
         self.native = native
         """Architecture that runs here; None without a GPU."""
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
-        self.shared_by = shared_by
         self.variables = ModuleVariables()
         """What ``set_constant`` was given."""
 

@@ -7,7 +7,7 @@ granted beyond it (alignments, multiples, strides) is the test's to keep: a wron
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,6 @@ from pytest_gpuperf.device.interface import Device, Dim3
 from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
-
-_PARTS_OF_COMPLEX = 2
 
 
 class _HandedKernel(MachineCode):
@@ -35,18 +33,29 @@ class _HandedKernel(MachineCode):
         self._handed = handed
 
     def _parameters(self, args: Sequence[Any]) -> list[Any]:
-        """The machine code's parameters.  Raises ``LaunchError`` unless all arguments are given, constants as is."""
-        known = self._handed.arguments or ()
-        given = _with_constants(self.name, known, args)
-        parts = [
-            part
-            for one, value in zip(known, given, strict=True)
-            if not one.constant
-            for part in self._parts(one, value)
-        ]
-        return [*parts, *[None] * self._handed.scratch_pointers]
+        """The machine code's parameters; constants at the end may be left out.
 
-    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:  # noqa: ARG002 for subclasses
+        Raises ``LaunchError`` unless all arguments are given, and constants as they were compiled.
+        """
+        known, given = self._handed.arguments or (), as_tuple(self.name, args)
+        given += tuple(itertools.chain(*(one.constant for one in known[len(given) :])))
+        if len(known) != len(given):
+            names = ", ".join(one.name for one in known)
+            raise LaunchError(f"{self.name} takes {len(known)} arguments ({names}), and {len(args)} were given")
+        made: list[Any] = []
+        for one, value in zip(known, given, strict=True):
+            if not one.constant:
+                made += self._parts(one, value)
+                continue
+            is_array, (compiled,) = array_facts(value) is not None, one.constant
+            if value is not compiled and (is_array or not bool(value == compiled)):
+                raise LaunchError(
+                    f"{self.name}: argument {one.name} is {'an array' if is_array else repr(value)}, and {compiled!r} "
+                    "was compiled in: compile it with what it is launched with"
+                )
+        return [*made, *[None] * self._handed.scratch_pointers]
+
+    def _parts(self, argument: FunctionArgument, value: Any) -> tuple[Any, ...]:  # noqa: ARG002 for subclasses
         """The parameters that an argument becomes."""
         return (value,)
 
@@ -69,7 +78,7 @@ class TritonKernel(_HandedKernel):
 class CutileKernel(TritonKernel):
     """A kernel that cuTile compiled."""
 
-    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:  # noqa: ARG002 the value says it
+    def _parts(self, argument: FunctionArgument, value: Any) -> tuple[Any, ...]:  # noqa: ARG002 the value says it
         """Of an array address, shape and strides in elements; one with gaps goes by its bare address."""
         facts = array_facts(value)
         if facts is None:
@@ -91,14 +100,12 @@ class NumbaKernel(_HandedKernel):
         """
         return Launch(self, configuration_of(grid, block, shared_bytes), self._parameters(args))
 
-    def _parts(self, argument: FunctionArgument, value: Any) -> Iterable[Any]:
+    def _parts(self, argument: FunctionArgument, value: Any) -> tuple[Any, ...]:
         facts = array_facts(value)
-        if facts is not None:
-            return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
-        if len(argument.parameters) == _PARTS_OF_COMPLEX:
-            number = complex(value)
-            return (number.real, number.imag)
-        return (value,)
+        if facts is None:
+            is_complex = argument.parameters[-1][1].endswith(".imag")
+            return (complex(value).real, complex(value).imag) if is_complex else (value,)
+        return (None, None, int(np.prod(facts.shape)), facts.dtype.itemsize, value, *facts.shape, *facts.strides)
 
 
 class CuteKernel(_HandedKernel):
@@ -121,23 +128,6 @@ class CuteKernel(_HandedKernel):
         values = [Opaque(content, "as called" if place else entry, (call, given))
                   for place, content in enumerate(one.parameters)]  # fmt: skip
         return Launch(self, one.launch, values)
-
-
-def _with_constants(kernel: str, known: Sequence[FunctionArgument], args: Sequence[Any]) -> tuple[Any, ...]:
-    """All arguments, constants at the end added.  Raises ``LaunchError`` unless constants are as they were compiled."""
-    given = as_tuple(kernel, args)
-    given += tuple(itertools.chain(*(one.constant for one in known[len(given) :])))
-    if len(known) != len(given):
-        names = ", ".join(one.name for one in known)
-        raise LaunchError(f"{kernel} takes {len(known)} arguments ({names}), and {len(args)} were given")
-    for one, value in zip(known, given, strict=True):
-        is_array = array_facts(value) is not None
-        if one.constant and value is not one.constant[0] and (is_array or not bool(value == one.constant[0])):
-            raise LaunchError(
-                f"{kernel}: argument {one.name} is {'an array' if is_array else repr(value)}, and {one.constant[0]!r} "
-                "was compiled in: compile it with what it is launched with"
-            )
-    return given
 
 
 def _described(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.device.interface import LaunchLog, LoadedKernel
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -30,7 +30,7 @@ _OPERATORS = {name for name in dir(np.ndarray) if name[:2] == "__" and name[:8] 
 
 def _needs(what: str) -> Callable[..., NoReturn]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise DeviceNeeded.for_(what)
+        raise DeviceNeeded(what)
 
     return refuse
 
@@ -78,7 +78,7 @@ class PlaceholderArray:
         parts = index if isinstance(index, tuple) else (index,)
         basic = (int, np.integer, slice, type(None), type(Ellipsis))
         if any(isinstance(part, bool) or not isinstance(part, basic) for part in parts):
-            raise DeviceNeeded.for_("an array is indexed by data")
+            raise DeviceNeeded("an array is indexed by data")
         whole = parts if Ellipsis in parts else (*parts, Ellipsis)  # an ellipsis makes a view of a single element, too
         return PlaceholderArray(self._view[whole])
 
@@ -90,7 +90,7 @@ class PlaceholderArray:
         if name == "T":
             return self.transpose()
         if name in _DATA:
-            raise DeviceNeeded.for_(f"the test uses the data of an array ({name})")
+            raise DeviceNeeded(f"the test uses the data of an array ({name})")
         raise AttributeError(f"an array has no attribute {name!r}")
 
     def __repr__(self) -> str:
@@ -104,20 +104,16 @@ for _operator in _OPERATORS - vars(PlaceholderArray).keys():
 class PlaceholderArrays:
     """Makes arrays without data; everything but shape and type is ignored."""
 
-    def random(self, shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
+    @staticmethod
+    def random(shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
         return without_data(shape, dtype)
 
     empty = zeros = random
-
-    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> PlaceholderArray:
-        return self.empty(shape, dtype)
-
-    def empty_like(self, array: Any) -> PlaceholderArray:
-        return self.empty(array.shape, array.dtype)
+    full = staticmethod(lambda shape, value, dtype="float32": without_data(shape, dtype))
+    empty_like = staticmethod(lambda array: without_data(array.shape, array.dtype))
 
     def array(self, host: Any) -> PlaceholderArray:
-        given = host if isinstance(host, PlaceholderArray) else np.asarray(host)
-        return self.empty(given.shape, given.dtype)
+        return self.empty_like(host if isinstance(host, PlaceholderArray) else np.asarray(host))
 
 
 class PlaceholderDevice:
@@ -129,11 +125,11 @@ class PlaceholderDevice:
         self.launches = LaunchLog()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
-        raise DeviceNeeded.for_(f"{binary.name} is launched")
+        raise DeviceNeeded(f"{binary.name} is launched")
 
     @property
     def stream_pointer(self) -> int:
-        raise DeviceNeeded.for_("the test asks for the GPU's stream")
+        raise DeviceNeeded("the test asks for the GPU's stream")
 
     timer = staticmethod(_needs("the test is timed"))
     current = staticmethod(_needs("a workload runs"))

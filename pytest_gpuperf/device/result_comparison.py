@@ -15,7 +15,7 @@ import numpy as np
 from pytest_gpuperf.arguments import number_of
 
 PIECE = 1 << 24
-"""Elements compared at once, unless a single row of the first axis has more."""
+"""Elements compared at once."""
 FORMATS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
 """Bits of precision, the implicit one included, and exponent of the smallest normal number."""
 
@@ -39,40 +39,35 @@ def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> 
     __tracebackhide__ = True
     if not (0 <= number_of(rtol) < math.inf and 0 <= number_of(atol) < math.inf):
         raise ValueError(f"assert_allclose: rtol={rtol!r} and atol={atol!r} take finite numbers from 0")
-    rtol, atol = number_of(rtol), number_of(atol)
 
     def too_far(got: Any, wanted: Any) -> Any:
-        got, wanted = _double(got), _double(wanted)
         with np.errstate(invalid="ignore", over="ignore"):
-            near = abs(got - wanted) <= atol + rtol * abs(wanted)
-            finite = abs(got) + abs(wanted) < math.inf
-        return ~((got == wanted) | (near & finite))
+            return ~np.isclose(_double(got), _double(wanted), rtol=number_of(rtol), atol=number_of(atol))
 
-    _compare(actual, expected, too_far, f"are beyond rtol={rtol:g}, atol={atol:g}")
+    _compare(actual, expected, too_far, f"are beyond rtol={number_of(rtol):g}, atol={number_of(atol):g}")
 
 
 def _compare(actual: Any, expected: Any, wrong_of: Callable[[Any, Any], Any], how: str) -> None:
     """Raise ``AssertionError`` that names the number of elements which ``wrong_of`` finds, and the worst of them."""
     __tracebackhide__ = True
     _check_shapes(actual, expected)
-    is_single, count, largest, words = actual.ndim == 0, 0, -1.0, ""
-    if is_single:
-        actual, expected = actual.reshape(1), expected.reshape(1)
-    rows = max(1, PIECE * actual.shape[0] // max(actual.size, 1))
-    for start in range(0, actual.shape[0], rows):
-        got, wanted = actual[start : start + rows], expected[start : start + rows]
+    all_got, all_wanted = actual.reshape(-1), expected.reshape(-1)
+    count, largest, worst = 0, -1.0, 0
+    for start in range(0, actual.size, PIECE):
+        got, wanted = all_got[start : start + PIECE], all_wanted[start : start + PIECE]
         wrong = wrong_of(got, wanted)
-        failing = int(wrong.sum())
-        count += failing
-        distance, index = _farthest(got, wanted, wrong) if failing else (-1.0, ())
-        if distance > largest:
-            place = "" if is_single else f" at {[index[0] + start, *index[1:]]}"
-            off = f" (off by {distance:.3g})" if 0 < distance < math.inf else ""
-            words = f"{place}: got {got[index].item()!r}, expected {wanted[index].item()!r}{off}"
-            largest = distance
+        if failing := int(wrong.sum()):
+            count += failing
+            distance, place = _farthest(got, wanted, wrong)
+            if distance > largest:
+                largest, worst = distance, start + place
     if count:
-        share = f"{count} of {actual.size} elements {how} ({count / actual.size:.2%})"
-        raise AssertionError(f"{share}; the worst{words}")
+        place_of_worst = f" at {list(map(int, np.unravel_index(worst, actual.shape)))}" if actual.ndim else ""
+        off = f" (off by {largest:.3g})" if 0 < largest < math.inf else ""
+        raise AssertionError(
+            f"{count} of {actual.size} elements {how} ({count / actual.size:.2%}); the worst{place_of_worst}: "
+            f"got {all_got[worst].item()!r}, expected {all_wanted[worst].item()!r}{off}"
+        )
 
 
 def _check_shapes(actual: Any, expected: Any) -> None:
@@ -90,35 +85,21 @@ def _differs(got: Any, wanted: Any) -> Any:
     return (got != wanted) | (np.signbit(got) != np.signbit(wanted))  # CuPy arrays take them to the GPU by themselves
 
 
-def _farthest(got: Any, wanted: Any, wrong: Any) -> tuple[float, tuple[int, ...]]:
-    """The largest difference among those that are wrong, NaN as an infinite one, and its index."""
+def _farthest(got: Any, wanted: Any, wrong: Any) -> tuple[float, int]:
+    """The largest difference among those that are wrong, NaN as an infinite one, and its place."""
     with np.errstate(invalid="ignore", over="ignore"):
         distance = abs(_double(got) - _double(wanted))
     distance[distance != distance] = math.inf
     distance[~wrong] = -1.0
-    index = tuple(map(int, np.unravel_index(int(distance.argmax()), wrong.shape)))
-    return float(distance[index]), index
+    place = int(distance.argmax())
+    return float(distance[place]), place
 
 
 def _double(array: Any) -> Any:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64")
 
 
-class UlpError(float):
-    """The largest error of an array, in units in the last place."""
-
-    place: tuple[int, ...] = ()
-    """Its index."""
-    got = 0.0
-    wanted = 0.0
-    """What the reference has there."""
-
-    def __repr__(self) -> str:
-        where = f" at {list(self.place)}" if self.place else ""
-        return f"{float(self):.3g} ulp{where} (got {self.got!r}, expected {self.wanted!r})"
-
-
-def ulp_error(actual: Any, reference: Any, *, dtype: str | None = None) -> UlpError:
+def ulp_error(actual: Any, reference: Any, *, dtype: str | None = None) -> float:
     """The largest error of ``actual``, a NumPy array: see ``Gpu.ulp_error``; 0.0 is -0.0."""
     __tracebackhide__ = True
     name = actual.dtype.name if dtype is None else dtype
@@ -132,9 +113,4 @@ def ulp_error(actual: Any, reference: Any, *, dtype: str | None = None) -> UlpEr
         exponent = np.where(wanted == 0, least_exponent, np.maximum(np.frexp(wanted)[1] - 1, least_exponent))
         steps = np.ldexp(abs(got - wanted), precision - 1 - exponent)
     steps = np.where(np.isfinite(got) & np.isfinite(wanted), steps, np.inf)
-    errors = np.where(got == wanted, 0.0, steps).astype(np.float64)
-    found = UlpError(errors.max(initial=0.0))
-    if errors.size:
-        found.place = tuple(map(int, np.unravel_index(int(errors.argmax()), errors.shape)))
-        found.got, found.wanted = float(got[found.place]), float(wanted[found.place])
-    return found
+    return float(np.where(got == wanted, 0.0, steps).max(initial=0.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -59,16 +58,6 @@ def as_text(findings: Sequence[ProbeResult], version: str) -> str:
                 lines.append(f"  {'':<8} {'':<{width}}  -> {finding.advice}")
     ready = ", ".join(f"{area} {'yes' if is_ready(area, findings) else 'no'}" for area in TITLES)
     return "\n".join([*lines, "", f"Can be measured here: {ready}", ""])
-
-
-def as_json(findings: Sequence[ProbeResult], version: str) -> str:
-    """The same for programs: ``version``, ``ready`` by area, ``findings`` in order."""
-    document = {
-        "version": version,
-        "ready": {area: is_ready(area, findings) for area in TITLES},
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-    }
-    return json.dumps(document, indent=2) + "\n"
 
 
 class HostMachine:

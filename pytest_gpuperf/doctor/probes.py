@@ -10,8 +10,7 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import InstalledTool, container_reader, disassembler
-from pytest_gpuperf.counters.failures import PERMISSION_REMEDY, CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.counters.run_ncu import PERMISSION_REMEDY, CountersUnavailable, find_ncu
 from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, missing
 from pytest_gpuperf.errors import GpuperfError
 

@@ -11,14 +11,14 @@ import dataclasses
 import functools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, other_arguments
 from pytest_gpuperf.judge.static_rules import less_is_better, more_is_better
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.time_record import CacheMode, Identity, TimeRecord
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 Better = Literal["lower", "higher", "neutral"]
@@ -62,36 +62,30 @@ class Metric:
         )  # fmt: skip
 
 
-class Conditions(NamedTuple):
-    """Under what counters were taken: other conditions, other work."""
-
-    identity: Identity
-    cache: CacheMode
-
-
 def compare_counters(
-    key: Key, target: str, old: Mapping[str, float], new: Mapping[str, float], metrics: Sequence[Metric], *,
-    before: Conditions | None = None, after: Conditions | None = None, notes: Sequence[str] = (),
-) -> Judgement:  # fmt: skip
-    """Judge counters ``new`` against ``old``, each by canonical name.
+    target: str, old: TimeRecord | None, new: WorkloadEvidence, metrics: Sequence[Metric], notes: Sequence[str] = ()
+) -> Judgement:
+    """Judge the counters of ``new`` against those of the record, each by canonical name.
 
-    Metrics that only one side has are named in the notes.  An empty ``old`` is NEW, other conditions or nothing to
-    compare are NOT-COMPARABLE.
+    Metrics that only one side has are named in the notes.  A record without counters is NEW, other work, another cache
+    state or nothing to compare are NOT-COMPARABLE.
     """
-    judgement = functools.partial(Judgement, key=key, target=target, kind="counters")
-    if not old:
+    judgement = functools.partial(Judgement, key=new.key, target=target, kind="counters")
+    if old is None or not old.counters:
         reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
     gated = [one for one in metrics if one.tolerance is not None]
-    obstacle = _obstacle(before, after) if before and after else ""
-    if obstacle or not any(one.name in old and one.name in new for one in gated):
-        reason = obstacle or "no metric that gates is on record and was collected too"
-        reason = f"{reason}: record anew with --update-baselines --gpuperf-ncu"
+    obstacle = _obstacle(old, new)
+    if not obstacle and not any(one.name in old.counters and one.name in new.counters for one in gated):
+        obstacle = "no metric that gates is on record and was collected too"
+    if obstacle:
+        reason = f"{obstacle}: record anew with --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
-    changes = differences(old, new, gated)
+    was, now = old.counters, new.counters
+    changes = differences(was, now, gated)
     verdict, reason = _verdict(changes)
-    missing = _listed("on record and not collected by this run", gated, old, new)
-    added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, new, old)
+    missing = _listed("on record and not collected by this run", gated, was, now)
+    added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, now, was)
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
 
 
@@ -117,13 +111,14 @@ def _verdict(changes: Sequence[Change]) -> tuple[Verdict, str]:
     return Verdict.UNCHANGED, ""
 
 
-def _obstacle(before: Conditions, after: Conditions) -> str:
+def _obstacle(old: TimeRecord, new: WorkloadEvidence) -> str:
     """Why two sets of counters are not of the same work; empty if they are."""
-    if before.cache != after.cache:
-        return f"the counters on record were taken with a {before.cache} L2, these with a {after.cache} one"
-    if before.identity.launch != after.identity.launch:
-        return f"{LAUNCH_CHANGED} from {before.identity.launch} to {after.identity.launch}"
-    return "; ".join(other_arguments(before.identity, after.identity))
+    before, after = old.identity, new.identity or old.identity
+    if old.cache != new.cache:
+        return f"the counters on record were taken with a {old.cache} L2, these with a {new.cache} one"
+    if before.launch != after.launch:
+        return f"{LAUNCH_CHANGED} from {before.launch} to {after.launch}"
+    return "; ".join(other_arguments(before, after))
 
 
 def _listed(what: str, gated: Sequence[Metric], one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:

@@ -29,8 +29,6 @@ class CodeDiff(NamedTuple):
     """How the machine code of a workload differs for one architecture."""
 
     arch: str
-    toolchain: str
-    """Of the later state."""
     changes: tuple[Change, ...]
     """Empty: the machine code differs, and no figure of it."""
 
@@ -79,9 +77,9 @@ class EvidenceDiff:
     """What differs between two states of the baselines."""
 
     workloads: tuple[WorkloadDiff, ...]
-    new: Mapping[Key, str]
-    """Kernels of workloads that the later state alone has."""
-    gone: Mapping[Key, str]
+    new: tuple[Key, ...]
+    """Workloads that the later state alone has."""
+    gone: tuple[Key, ...]
 
 
 def compare_evidence(
@@ -93,23 +91,17 @@ def compare_evidence(
     ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
     ``renamed``: names of ``before`` by those of ``after``.
     """
-    new = {key: after[key] for key in sorted(after) if key not in before}
-    gone = {key: before[key] for key in sorted(before) if key not in after}
-    lost = gone.keys() - set(renamed.values())
-    came = new.keys() - renamed.keys()
+    came = after.keys() - before.keys() - renamed.keys()
+    lost = before.keys() - after.keys() - set(renamed.values())
     found: list[WorkloadDiff] = []
     for key in sorted(after.keys() - came):
         was = renamed.get(key, key)
         old, now = before[was], after[key]
         code = code_diffs(old, now)
-        runs = run_diffs(old, now, rules, code_told=bool(code))
+        runs = run_diffs(old, now, rules)
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
-    return EvidenceDiff(
-        workloads=tuple(found),
-        new={key: records.kernel for key, records in new.items() if key in came},
-        gone={key: records.kernel for key, records in gone.items() if key in lost},
-    )
+    return EvidenceDiff(tuple(found), tuple(sorted(came)), tuple(sorted(lost)))
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -139,7 +131,7 @@ def _code_diff(
         *_texts(*({"grid": grid} for grid in grids)),
     ]
     same = not changes and old.profile.code_hash == new.profile.code_hash
-    return None if same else CodeDiff(arch, other, tuple(changes))
+    return None if same else CodeDiff(arch, tuple(changes))
 
 
 def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
@@ -154,26 +146,23 @@ def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def run_diffs(
-    old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric], *, code_told: bool
-) -> tuple[RunDiff, ...]:  # fmt: skip
-    """One for each GPU model that differs.  ``code_told``: that the machine code differs is said elsewhere."""
+def run_diffs(old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric]) -> tuple[RunDiff, ...]:
+    """One for each GPU model that differs; other machine code is said by the static records."""
     gpus = sorted(gpu for gpu in old.times.keys() & new.times.keys() if old.times[gpu] != new.times[gpu])
-    found = (_run_diff(gpu, old.times[gpu], new.times[gpu], rules, code_told=code_told) for gpu in gpus)
+    found = (_run_diff(gpu, old.times[gpu], new.times[gpu], rules) for gpu in gpus)
     return tuple(one for one in found if one != RunDiff(one.gpu, None))
 
 
-def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric], *, code_told: bool) -> RunDiff:
+def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric]) -> RunDiff:
     unknown = sorted(old.counters.keys() - {rule.name for rule in rules})  # a team added them: nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
     moved = counters.differences(old.counters, new.counters, table)
-    conditions = _texts(_words(old, new), _words(new, old))
     return RunDiff(
         gpu=gpu,
         times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
-        conditions=tuple(one for one in conditions if one.what != "machine code" or not code_told),
+        conditions=tuple(_texts(_words(old, new), _words(new, old))),
         counters=tuple(sorted(moved, key=_distance, reverse=True)),
-    )  # fmt: skip
+    )
 
 
 def _distance(change: Change) -> float:
@@ -188,7 +177,7 @@ def _words(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
     amounts = {"declared bytes": record.bytes, "declared operations": record.flops}
     host = beside.host
     return {
-        "machine code": identity.code[:8], "timer": record.timer, "L2": record.cache, "launch": identity.launch,
+        "timer": record.timer, "L2": record.cache, "launch": identity.launch,
         "arguments": ", ".join(identity.arguments),
         "counters": ", ".join(sorted(record.counters.keys() - other.counters.keys())),
         **{name: "" if amount is None else str(amount) for name, amount in amounts.items()},

@@ -7,16 +7,14 @@ are the same work, however it is launched.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from pytest_gpuperf.model.evidence import is_known, same_toolchain
+from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN
 from pytest_gpuperf.model.time_record import Identity
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
-RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
-"""What to do about other work, where there is a record."""
 SAME_CODE = "the machine code is that of the baseline"
 LAUNCH_CHANGED = "the launch changed"
-_UNSAID = "neither says which compiler made it"
 
 
 def explain(old: Identity, new: Identity) -> str:
@@ -24,7 +22,7 @@ def explain(old: Identity, new: Identity) -> str:
     launch = "" if old.launch == new.launch else f"{LAUNCH_CHANGED} from {old.launch} to {new.launch}"
     arguments = other_arguments(old, new)
     if old.code != new.code:
-        clauses = [tuned_otherwise(old.config, new.config), _of_code(old, new)]
+        clauses = [tuned_otherwise(old.config, new.config), *_of_code(old, new)]
     elif launch or arguments:
         clauses = [SAME_CODE]
     else:
@@ -49,17 +47,14 @@ def tuned_otherwise(old: str, new: str) -> str:
     return f"the configuration was {old} and is {new}" if old and new and old != new else ""
 
 
-def _of_code(old: Identity, new: Identity) -> str:
-    """Source or compiler of other machine code; a configuration is in the source."""
-    unsaid = "" if is_known(old.toolchain) or is_known(new.toolchain) else f"; {_UNSAID}"
-    compilers = ""
-    if not unsaid and not same_toolchain(old.toolchain, new.toolchain):
-        compilers = f"from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+def _of_code(old: Identity, new: Identity) -> Iterator[str]:
+    """Source and compiler of other machine code, as clauses; a configuration is in the source."""
+    was, now = (one.toolchain or UNKNOWN_TOOLCHAIN for one in (old, new))
     if old.source and old.source == new.source:
-        changed = f"; the compiler changed {compilers}" if compilers else f", the machine code is not{unsaid}"
-        return f"the source is that of the baseline{changed}"
-    sources_known = old.source and new.source and not tuned_otherwise(old.config, new.config)
-    if compilers or unsaid:
-        what = "source" if sources_known else "machine code"
-        return f"the {what} changed, and the compiler {compilers}" if compilers else f"the {what} changed{unsaid}"
-    return "the source and its machine code changed" if sources_known else "the machine code changed"
+        yield "the source is that of the baseline" + (", the machine code is not" if was == now else "")
+    elif old.source and new.source and not tuned_otherwise(old.config, new.config):
+        yield "the source and its machine code changed"
+    else:
+        yield "the machine code changed"
+    if was != now:
+        yield f"the compiler changed from {was} to {now}"

@@ -85,15 +85,14 @@ FP64 = Rule("instructions: fp64", _fp64, none_is_best, note="a double literal su
 TENSOR = Rule("instructions: tensor", _tensor, some_is_best, note="tensor cores are no longer used")
 OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
 REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)
-INSTRUCTIONS = Rule("instructions", lambda r: r.profile.instructions, noted)
-STATIC_SHARED = Rule("static shared memory", lambda r: r.profile.shared_bytes, noted, "bytes")
-DYNAMIC_SHARED = Rule("dynamic shared memory", lambda r: r.dynamic_shared_bytes, noted, "bytes")
-CONSTANT = Rule("constant memory", lambda r: r.profile.constant_bytes, noted, "bytes")
-BARRIERS = Rule("barriers", lambda r: r.profile.barriers, noted)
-CODE = Rule("code size", lambda r: r.profile.code_bytes, noted, "bytes")
 
 RULES: tuple[Rule, ...] = (
-    SPILL_STORES, SPILL_LOADS, STACK, OCCUPANCY, REGISTERS, LOCAL_LOADS, LOCAL_STORES, FP64, TENSOR, STATIC_SHARED,
-    DYNAMIC_SHARED, CONSTANT, BARRIERS, INSTRUCTIONS, CODE,
+    SPILL_STORES, SPILL_LOADS, STACK, OCCUPANCY, REGISTERS, LOCAL_LOADS, LOCAL_STORES, FP64, TENSOR,
+    Rule("static shared memory", lambda r: r.profile.shared_bytes, noted, "bytes"),
+    Rule("dynamic shared memory", lambda r: r.dynamic_shared_bytes, noted, "bytes"),
+    Rule("constant memory", lambda r: r.profile.constant_bytes, noted, "bytes"),
+    Rule("barriers", lambda r: r.profile.barriers, noted),
+    Rule("instructions", lambda r: r.profile.instructions, noted),
+    Rule("code size", lambda r: r.profile.code_bytes, noted, "bytes"),
 )  # fmt: skip
 """In the order in which changes are shown."""

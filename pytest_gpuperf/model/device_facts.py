@@ -13,8 +13,6 @@ class DeviceFacts(Record, frozen=True):
     slug: str
     """``nvidia-h200``: the baseline target."""
     uuid: str
-    index: int
-    """Position in the caller's own list of visible GPUs."""
     compute_capability: tuple[int, int]
     sm_count: int
     l2_bytes: int
@@ -22,8 +20,6 @@ class DeviceFacts(Record, frozen=True):
     max_threads_per_block: int
     max_grid: tuple[int, int, int]
     max_block: tuple[int, int, int]
-    shared_bytes_per_block: int
-    """Without opt-in."""
     shared_bytes_per_block_optin: int
     shared_bytes_per_sm: int
     registers_per_sm: int

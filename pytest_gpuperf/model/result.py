@@ -9,11 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord
 from pytest_gpuperf.model.time_record import Beside, CacheMode, Identity, Session, TimeRecord
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures
+from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
 
@@ -45,8 +44,6 @@ class WorkloadEvidence(Record, frozen=True):
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
     advice: tuple[Advice, ...] = ()
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
-    state: State | None = None
-    """What holds the workload back; None if nothing tells, or it was not asked for."""
     tolerance: float | None = None
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     was: Key | None = None
@@ -77,8 +74,6 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    whole: bool = False
-    """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)

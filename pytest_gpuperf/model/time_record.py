@@ -72,7 +72,9 @@ class Round(Record, frozen=True, kw_only=True):
 
 
 def mean_time_ns(rounds: Sequence[Round]) -> float:
-    """Nanoseconds per run: the geometric mean of the rounds' midmeans."""
+    """Nanoseconds per run: the geometric mean of the rounds' midmeans; NaN without rounds."""
+    if not rounds:
+        return math.nan
     return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))
 
 

@@ -94,6 +94,27 @@ def _figure(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:g}" if value != int(value) else str(int(value))
 
 
+class Advice(Record, frozen=True):
+    """One cause, with its evidence and what putting it right would gain."""
+
+    cause: str
+    """Key of one of ``causes.BY_KEY``, which has the words for it."""
+    evidence: tuple[Change, ...]
+    """Figures, before and after; the most telling one first."""
+    gain: float
+    """Fraction of the time of the slower version, 0 to 1: an estimate."""
+    arch: str = ""
+    """Whose machine code was compared."""
+    counted: bool = False
+    """The estimate rests on counters; otherwise on the machine code alone."""
+    gates: bool = False
+    """It explains a figure that gates by itself, and is named whatever it costs."""
+    same_code: bool = False
+    """Both sides ran the very same machine code: what differs is launch or data."""
+    outweighed: bool = False
+    """By the same estimate the whole became faster all the same, for what else changed."""
+
+
 class TimeFigures(Record, frozen=True):
     """The numbers behind a verdict on time.  Times are nanoseconds per run, ratios candidate over baseline."""
 

@@ -1,7 +1,8 @@
 """The evidence of the last run, kept for ``gpuperf explain``.
 
-One JSON file, ``.gpuperf/last-run.json`` below pytest's root, that the next run replaces.  It is written by the process
-that reports, whole or not at all, and only if a run gathered anything.  It is no baseline: nothing is judged by it.
+One report in JSON, ``.gpuperf/last-run.json`` below pytest's root, that the next run replaces.  It is written by the
+process that reports, whole or not at all, and only if a run gathered anything.  It is no baseline: nothing is judged by
+it.
 """
 
 from __future__ import annotations
@@ -9,35 +10,14 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-import msgspec
-
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.evidence import Record, schema_of
-from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.process.repository import checkout_around
 
-SCHEMA = 5
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
 LARGEST_BYTES = 64 << 20
 """A run whose evidence is larger is not kept; about 20 000 timed workloads."""
-
-
-class LastRunError(GpuperfError):
-    """The last run cannot be read or kept; the message says what to do."""
-
-
-class LastRun(Record, frozen=True):
-    """What a run found, and where it compared it with."""
-
-    schema: int
-    date: str
-    """UTC, ISO 8601, seconds."""
-    plugin: str
-    baselines: str
-    """Folder of the baselines, as seen from pytest's root, so that a checkout may be moved or copied."""
-    tests: tuple[TestEvidence, ...]
 
 
 def path_below(root: Path) -> Path:
@@ -50,13 +30,13 @@ def root_of(path: Path) -> Path:
     return path.parent.parent
 
 
-def keep(root: Path, run: LastRun) -> None:
-    """Write ``run`` in the place of the one before.  Raises ``LastRunError``."""
-    target, content = path_below(root), msgspec.json.encode(run)
+def keep(root: Path, content: bytes) -> None:
+    """Put a report in JSON in the place of the one before.  Raises ``GpuperfError``."""
+    target = path_below(root)
     if len(content) > LARGEST_BYTES:
-        raise LastRunError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
+        raise GpuperfError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
     if target.parent.is_symlink():
-        raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
+        raise GpuperfError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
         target.parent.mkdir(exist_ok=True)
         with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
@@ -64,7 +44,7 @@ def keep(root: Path, run: LastRun) -> None:
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
-        raise LastRunError(words) from problem
+        raise GpuperfError(words) from problem
 
 
 def find(start: Path) -> Path | None:
@@ -72,19 +52,3 @@ def find(start: Path) -> Path | None:
     top = checkout_around(start)
     folders = (one for one in (start, *start.parents) if top is None or one.is_relative_to(top))
     return next((path for folder in folders if (path := path_below(folder)).is_file()), None)
-
-
-def read(path: Path) -> LastRun:
-    """The last run in ``path``.  Raises ``LastRunError`` for a file that is damaged or of another version."""
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(LARGEST_BYTES + 1)
-        if len(content) > LARGEST_BYTES:
-            problem = f"is larger than {LARGEST_BYTES} bytes, so no run has written it"
-        elif (schema := schema_of(content)) != SCHEMA:
-            problem = f"was written by another version (schema {schema}, this is {SCHEMA})"
-        else:
-            return msgspec.json.decode(content, type=LastRun)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        problem = f"cannot be read ({error})"
-    raise LastRunError(f"{path} {problem}: run pytest --gpuperf again")

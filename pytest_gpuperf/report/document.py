@@ -6,23 +6,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import duration, quantity, ratio
-from pytest_gpuperf.model.evidence import Record, StaticRecord
+from pytest_gpuperf.model.evidence import Record, StaticRecord, schema_of
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process.repository import Commit
 from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import described, hints_of, workload_lines
 from pytest_gpuperf.report.order import RANK, rank_of, worst
 
-SCHEMA = 5
+SCHEMA = 6
 MOST_OF_PEAK = 1.1
 """A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
 
@@ -41,7 +42,7 @@ class RunReport(Record, frozen=True):
     """Task of the run, as the terminal's header says it."""
     exit_status: int
     verdicts: dict[str, int]
-    """Workloads by their worst verdict."""
+    """Workloads by their worst verdict, as ``document_of`` counts them."""
     problems: tuple[str, ...]
     """Reasons why the run as a whole is not to be trusted, or did not do what it was asked to."""
     warnings: tuple[str, ...]
@@ -55,6 +56,8 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
+    baselines: str = ""
+    """Folder of the baselines, as seen from pytest's root; of the report that ``gpuperf explain`` reads alone."""
 
 
 class TimeCells(NamedTuple):
@@ -121,27 +124,35 @@ class Document(NamedTuple):
         return f"{title}, and the run failed (exit status {report.exit_status})"
 
 
-def document_of(
-    evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
-    problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "",
-) -> Document:  # fmt: skip
-    """Put a run's evidence in order."""
-    rows = rows_of(evidence)
+def document_of(report: RunReport) -> Document:
+    """Put a run's evidence in order; its report gets the counts of verdicts and the compilers, and loses cubins."""
+    rows = rows_of(report.tests)
     verdicts = Counter(row.verdict for row in rows)
-    toolchains = dict.fromkeys(work.toolchain for one in evidence for work in one.workloads if work.toolchain)
-    return Document(RunReport(
-        schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
+    toolchains = dict.fromkeys(work.toolchain for one in report.tests for work in one.workloads if work.toolchain)
+    report = msgspec.structs.replace(
+        report, tests=tuple(msgspec.structs.replace(one, cubins={}) for one in report.tests),
         verdicts={verdict.value: verdicts[verdict] for verdict in RANK if verdict in verdicts},
-        problems=tuple(problems), warnings=tuple(warnings),
-        tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
-        commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-    ), tuple(rows))  # fmt: skip
+        toolchains=tuple(toolchains),
+    )  # fmt: skip
+    return Document(report, tuple(rows))
 
 
-def document_from(report: RunReport) -> Document:
-    """The run that a report was written of."""
-    return Document(report, tuple(rows_of(report.tests)))
+def read_report(
+    path: Path, remedy: str = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
+) -> RunReport:
+    """The report in a file.  Raises ``GpuperfError`` with the ``remedy`` if it is damaged or of another version."""
+    try:
+        content = path.read_bytes()
+        schema = schema_of(content)
+        if schema != SCHEMA:
+            raise GpuperfError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
+        report = msgspec.json.decode(content, type=RunReport)
+        document_of(report)
+        return report
+    except OSError as problem:
+        raise GpuperfError(f"{path} cannot be read ({problem}): {remedy}") from problem
+    except (msgspec.DecodeError, ValueError, OverflowError) as problem:  # or of figures that no run can have
+        raise GpuperfError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
 def rows_of(tests: Iterable[TestEvidence]) -> list[Row]:

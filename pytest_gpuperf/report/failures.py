@@ -10,20 +10,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_gpuperf.formatting import numbered, visible
-from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.options import GITHUB
-from pytest_gpuperf.process.repository import checkout_around
+from pytest_gpuperf.model.verdict import Advice, Judgement
 
 LEAST_FAILURES = 5
 """Of the gate; fewer are shown one by one."""
@@ -88,32 +83,3 @@ def _named(group: Sequence[pytest.TestReport]) -> pytest.TestReport:
         shown.longrepr = copy.copy(worst.longrepr)
         shown.longrepr.reprcrash = dataclasses.replace(crash, message=f"{more}: {crash.message}")  # type: ignore[union-attr]
     return shown
-
-
-MOST, MOST_CHARACTERS = 10, 2000
-"""Annotations, of which GitHub shows no more of one step, and their length."""
-
-
-def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str], root: Path) -> list[str]:
-    """A line for each failure of the gate, where a job of GitHub asks for its report.
-
-    Files are named as GitHub knows them, from the top of the checkout, which pytest's ``root`` may lie below.
-    """
-    if GITHUB not in reports or os.environ.get("GITHUB_ACTIONS") != "true":
-        return []
-    below = root.relative_to(checkout_around(root) or root)
-    lines = []
-    for report in [one for one in failed if getattr(one, "gpuperf_red", "")][:MOST]:
-        path, line, name = report.location
-        file = Path(os.path.normpath(below / path)).as_posix()
-        place = f"file={_property(file)},line={(line or 0) + 1},title={_property(name)}"
-        lines.append(f"::error {place}::{_escaped(report.longreprtext[:MOST_CHARACTERS])}")
-    return lines
-
-
-def _escaped(text: str) -> str:
-    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

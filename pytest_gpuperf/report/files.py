@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
@@ -28,31 +27,19 @@ def write_report(document: Document, target: str) -> str:
     A file takes the place of an older one whole; to the summary of a GitHub job it is appended, since steps share it.
     Raises ``NotWritten``.
     """
-    if target != GITHUB:
-        write_file("report", Path(target), _content(document, Path(target).suffix))
-        return target
-    place = os.environ.get(SUMMARY_VARIABLE, "")
-    if place:
-        with _written("report", Path(place)), Path(place).open("a", encoding="utf-8") as summary:
-            summary.write(as_markdown(document))
-    return place
-
-
-def write_file(what: str, path: Path, content: bytes) -> None:
-    """Write a ``report`` or its like, whole or not at all.  Raises ``NotWritten``."""
-    with _written(what, path):
-        write_whole(path, content)
-
-
-@contextlib.contextmanager
-def _written(what: str, path: Path) -> Iterator[None]:
-    """Raises ``NotWritten`` with the user's own name of the file: it is written under another one first."""
+    place = os.environ.get(SUMMARY_VARIABLE, "") if target == GITHUB else target
+    path = Path(place)
     try:
-        yield
+        if target != GITHUB:
+            write_whole(path, _content(document, path.suffix))
+        elif place:
+            with path.open("a", encoding="utf-8") as summary:
+                summary.write(as_markdown(document))
     except OSError as problem:
         there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
         why = f"{problem.strerror or problem}): " if there else f"there is no folder {path.parent}): make it, or "
-        raise NotWritten(f"the {what} {path} could not be written ({why}name another file") from problem
+        raise NotWritten(f"the report {path} could not be written ({why}name another file") from problem
+    return place
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:

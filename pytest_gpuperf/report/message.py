@@ -11,9 +11,8 @@ import msgspec
 
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import first_of, time_basis, time_step
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Advice, Change, Judgement, Verdict
 
 WIDTH, SCREEN_ROWS = 100, 24
 FOOT_ROWS = 1
@@ -75,12 +74,6 @@ def hints_of(work: WorkloadEvidence) -> list[str]:
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
     ]
-
-
-def state_line(state: State) -> str:
-    """``memory bound: 87 % of the measured copy bandwidth``."""
-    missing = f" ({state.missing})" if state.missing else ""
-    return f"{state.bound} bound: {state.why}{missing}"
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -133,7 +133,7 @@ def _why_none(results: Results, options: Options, arguments: Sequence[str]) -> s
     failed = "; failed tests record nothing" if results.failures else ""
     if options.update == "new" or all(one.verdict is Verdict.UNCHANGED for one in results.judgements):
         return f"all are up to date{failed}"
-    command = with_flags("pytest --update-baselines NODEID", options.repeated)
+    command = with_flags("pytest --update-baselines=all NODEID", options.repeated)
     return (
         f"no change is proven here; to record a test all the same, name it on a machine with a GPU: {command}{failed}"
     )

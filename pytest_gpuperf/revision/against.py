@@ -7,73 +7,30 @@ no work in flight from there on.  ``revision.server`` is what that process does.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import shutil
-from collections.abc import Collection, Generator, Iterable
-from pathlib import Path
+from collections.abc import Generator
 
 import msgspec
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.baselines.merging import Update, merged
-from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
-from pytest_gpuperf.model.result import unpacked
+from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
-from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
+from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
 from pytest_gpuperf.revision.process import NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_opponent import OtherSideLost, RunTest, TestEnded
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit statuses of a run that came to its end."""
-
-
-class RevisionBaselines(BaselineStore):
-    """What the tests of a revision ran so far, in memory, and in the folder for other processes."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self._code: dict[str, bytes] = {}
-        self._unwritten: dict[str, Update] = {}
-
-    def add(self, node_id: str, update: Update) -> None:
-        """Take what one more test ran."""
-        for place, (new, _) in update.by_file().items():
-            self._loaded[place] = merged(self._loaded.get(place, {}), new)
-            self._tests.pop(place, None)
-        self._profiles, self._places = {}, None
-        self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
-        self._unwritten[node_id] = update
-
-    def paths(self) -> Iterable[str]:
-        return [layout.record_file(*place) for place, records in self._loaded.items() if records]
-
-    def content(self, path: str) -> bytes | None:  # noqa: ARG002 all is in memory
-        return None
-
-    def cubin(self, sha256: str) -> bytes:
-        return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
-
-    def leave(self, changed: Collection[str]) -> None:
-        """Write what is not in the folder yet, with the machine code of ``changed`` tests: packing it takes long."""
-        new, self._unwritten = self._unwritten, {}
-        whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
-        BaselineStore(self.root).write(Update(
-            static={place: record for one in whole for place, record in one.static.items()},
-            time={place: record for one in whole for place, record in one.time.items()},
-            cubins=[cubin for one in whole for cubin in one.cubins],
-        ))  # fmt: skip
 
 
 class Against:
@@ -83,6 +40,8 @@ class Against:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         self._known: set[str] = set()
+        self._ended_early: set[str] = set()
+        """Of these tests that the revision's process ended where they read a time: they may have had more to run."""
         self.changed: set[str] = set()
         """Tests that have other machine code than the revision."""
         self._test = ""
@@ -107,7 +66,7 @@ class Against:
         if not self._is_worker:
             self._check_out()
         if not config.pluginmanager.hasplugin("dsession"):
-            self._run.store = RevisionBaselines(self._run.options.baselines)
+            self._run.store = RevisionBaselines(self._run.options.baselines, self._learn_again)
             self._run.before_gpu = lambda: self.learn(self._test)
             with contextlib.suppress(NotPaired, OtherSideLost):  # its first test meets the same
                 process_for(self._run, self._revision)
@@ -156,20 +115,30 @@ class Against:
         self._test = item.nodeid if may_measure(item) else ""
         if self._test and self._test not in self._known and not self._broken:
             with contextlib.suppress(NotPaired, OtherSideLost):  # who learns of it meets the same
-                process_for(self._run, self._revision).ask(self._test, nextitem.nodeid if nextitem is not None else "")
+                following = nextitem.nodeid if nextitem is not None else ""
+                process_for(self._run, self._revision).ask(RunTest(node_id=self._test, following=following))
         ended = yield
         self.learn(self._test)
         return ended
 
     def learn(self, node_id: str) -> None:
         """Wait for what the revision's process found of a test, and put it on record."""
-        if not node_id or node_id in self._known or self._broken:
-            return
-        self._known.add(node_id)
+        if node_id and node_id not in self._known and not self._broken:
+            self._known.add(node_id)
+            self._learn(RunTest(node_id=node_id))
+
+    def _learn_again(self, node_id: str) -> None:
+        """Let a test that ended early run to its end, with times."""
+        if node_id in self._ended_early:
+            self._ended_early.remove(node_id)
+            self._learn(RunTest(node_id=node_id, how="time"))
+
+    def _learn(self, request: RunTest) -> None:
+        node_id = request.node_id
         try:
             process = process_for(self._run, self._revision)
-            if process.test != node_id:
-                process.ask(node_id)
+            if process.test != node_id or request.how == "time":
+                process.ask(request)
             ended = process.ended()
         except NotPaired:
             return
@@ -186,7 +155,9 @@ class Against:
             revision.lacking[node_id] = why
         if ended.evidence is None or ended.foreign:  # nothing that it ran is known to be its own
             return
-        update = _update(ended)
+        if ended.evidence.status == "checked only":
+            self._ended_early.add(node_id)
+        update = update_of(ended)
         if isinstance(run.store, RevisionBaselines):
             run.store.add(node_id, update)
         else:
@@ -227,31 +198,6 @@ def begin(config: pytest.Config) -> None:
     """Register the plugin."""
     config.stash[AGAINST] = Against(config)
     config.pluginmanager.register(config.stash[AGAINST], "gpuperf-against")
-
-
-def _without_code(update: Update) -> Update:
-    static = {place: msgspec.structs.replace(record, cubin="") for place, record in update.static.items()}
-    times = {place: msgspec.structs.replace(record, cubin="") for place, record in update.time.items()}
-    return Update(static=static, time=times)
-
-
-def _update(ended: TestEnded) -> Update:
-    """What a test of the revision ran, as an update would record it; its single round says how long that takes."""
-    test = ended.evidence
-    assert test is not None
-    cubins = unpacked([test])
-    static: dict[tuple[str, str, Key], StaticRecord] = {}
-    times: dict[tuple[str, Key], TimeRecord] = {}
-    for work in test.workloads:
-        for arch, record in work.static.items():
-            cubin = record.cubin if record.cubin in cubins else ""
-            static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
-        if work.time is not None and test.device is not None and not ended.failed:
-            cubin = work.time.cubin if work.time.cubin in cubins else ""
-            times[test.device.slug, work.key] = msgspec.structs.replace(
-                work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
-            )
-    return Update(static=static, time=times, cubins=list(cubins.values()))
 
 
 # --- what a run says of the revision ---------------------------------------------------------------

@@ -57,8 +57,10 @@ class RevisionProcess:
         """Start it.  Raises ``OtherSideLost`` if it cannot be, and ``pytest.UsageError`` as ``places_there`` does."""
         config = run.config
         self.commit = revision.commit
-        self.test, self.pairs = "", False
-        """Node id of the test that it is in, empty between two; and whether it stops at the callables of that test."""
+        self.test = ""
+        """Node id of the test that it is in, empty between two."""
+        self.pairs = False
+        """Whether it stops at the callables of that test."""
         self.lost = False
         """A test has left it without a GPU."""
         self._at: Ready | None = None
@@ -93,11 +95,11 @@ class RevisionProcess:
             self._started = self.link.receive(Started, ANSWER_S)
         return self._started.tests
 
-    def ask(self, node_id: str, following: str = "", *, pairs: bool = False) -> None:
-        """Let it run a test, and stop at its callables if ``pairs``.  Raises ``OtherSideLost``."""
+    def ask(self, request: RunTest) -> None:
+        """Let it run a test.  Raises ``OtherSideLost``."""
         self.ended()
-        self.link.send(RunTest(node_id=node_id, following=following, pairs=pairs))
-        self.test, self.pairs = node_id, pairs
+        self.link.send(request)
+        self.test, self.pairs = request.node_id, request.how == "pair"
 
     def ended(self) -> TestEnded | None:
         """How its test ends, which has no work in flight then and holds no arrays.  Raises ``OtherSideLost``."""
@@ -109,7 +111,7 @@ class RevisionProcess:
     def arrive(self, key: Key) -> Ready:
         """Let it reach a workload, and wait there.  Raises ``OtherSideLost``, ``NotPaired`` where its test does not."""
         if self.test != key.node_id:
-            self.ask(key.node_id, pairs=True)
+            self.ask(RunTest(node_id=key.node_id, how="pair"))
         found: Ready | TestEnded = self._at or self._next()
         while isinstance(found, Ready):
             if found.workload == key.workload:

@@ -63,12 +63,11 @@ class RevisionServer:
         results = run.results
         results.ends.pop(node_id, None)
         results.by_test.pop(node_id, None)
-        run.link = self._link if request.pairs else None
-        os.environ |= {HELD_VARIABLE: run.device.facts.uuid} if request.pairs else {}
+        run.link, run.describes = self._link if request.how == "pair" else None, request.how == "describe"
+        os.environ |= {} if run.describes else {HELD_VARIABLE: run.device.facts.uuid}
         item.session._setupstate.teardown_exact(item)  # the test before may have announced another one
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=items.get(request.following))
-        if request.pairs:
-            del os.environ[HELD_VARIABLE]
+        os.environ.pop(HELD_VARIABLE, None)
         if run.opened is not None and not run.gpu_lost:
             run.opened.release_unused()
         end, evidence = results.ends.get(node_id, Ended("skipped", "it did not run")), results.by_test.get(node_id)

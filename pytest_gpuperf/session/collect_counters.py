@@ -10,13 +10,11 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.counters.catalogue import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
 from pytest_gpuperf.counters.exchange import Collected
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import read_report
-from pytest_gpuperf.counters.run_ncu import find_ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.hookspecs import given
 from pytest_gpuperf.process.children import child_command, progress_of

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import msgspec
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.explain.explanation import explain_all
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.process.repository import branch_of, commit_of
 from pytest_gpuperf.report import remarks, terminal
-from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.files import write_reports
-from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
-from pytest_gpuperf.update.accept import accept, records_removed, removed_line
+from pytest_gpuperf.update import accept
 
 EXIT_NOTHING_MEASURED = 10
 """A gated run gathered no evidence at all."""
@@ -40,7 +38,7 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
-    _keep(run)
+    _keep(session, run)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         outcome.nothing = _nothing_measured(run)
     note_missing(session, run, outcome)
@@ -60,9 +58,7 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted: no baseline was written"
         return
     try:
-        removed = records_removed(session.config, run)
-        outcome.recorded += accept(run, run.results, removed)
-        outcome.left_out += (removed_line(removed),) if removed else ()
+        outcome.recorded += accept(run)
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:
         outcome.problem = str(problem)
@@ -71,19 +67,20 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
 
 
-def _keep(run: Run) -> None:
+def _keep(session: pytest.Session, run: Run) -> None:
     """Leave the evidence for ``gpuperf explain``."""
     tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads)
     if not tests:
         return
     root, folder = run.config.rootpath, run.options.baselines
     baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
-    found = last_run.LastRun(
-        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__, baselines=str(baselines), tests=tests
-    )
+    report = RunReport(
+        schema=SCHEMA, date=utc_now(), plugin=__version__, task="", exit_status=int(session.exitstatus), verdicts={},
+        problems=(), warnings=(), tests=tests, baselines=str(baselines),
+    )  # fmt: skip
     try:
-        last_run.keep(root, found)
-    except last_run.LastRunError as problem:
+        last_run.keep(root, msgspec.json.encode(report))
+    except GpuperfError as problem:
         run.outcome.left_out += (str(problem),)
 
 
@@ -93,30 +90,15 @@ def _report(session: pytest.Session, run: Run) -> None:
     if not options.reports:
         return
     root = session.config.rootpath
-    document = document_of(
-        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
-        exit_status=int(session.exitstatus), problems=outcome.errors,
-        warnings=remarks.run_remarks(run.results, outcome, options),
-        machines=remarks.machine_lines(evidence), commit=commit_of(root, options.baselines),
-        branch=branch_of(root),
+    commit = commit_of(root, options.baselines)
+    report = RunReport(
+        schema=SCHEMA, date=utc_now(), plugin=__version__, task=terminal.header(options), verdicts={},
+        exit_status=int(session.exitstatus), tests=tuple(evidence), problems=tuple(outcome.errors),
+        warnings=tuple(remarks.run_remarks(run.results, outcome, options)),
+        machines=tuple(remarks.machine_lines(evidence)), commit=commit.name, dirty=commit.dirty, branch=branch_of(root),
     )  # fmt: skip
-    written, unwritten = write_reports(document, options.reports)
+    written, unwritten = write_reports(document_of(report), options.reports)
     outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
-
-
-def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
-    """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
-    run = stash.run_of(reporter.config)
-    terminal.summary(reporter, run.results, run.outcome, run.options, failed)
-    if not run.options.explain or run.options.is_child:
-        return
-    reporter.write_sep("=", "gpuperf explains")
-    workloads = [(test, work) for test in run.results.evidence for work in test.workloads]
-    try:
-        for line in explain_all(run.store, workloads, run.compile_cache):
-            reporter.write_line(line)
-    except BaselineError as problem:
-        reporter.write_line(f"ERROR: {problem}", red=True)
 
 
 def _nothing_measured(run: Run) -> str:

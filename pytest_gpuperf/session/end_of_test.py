@@ -50,7 +50,6 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     failed = problem is not None and not stopped and not isinstance(problem, SKIPS)
     _settle_pending(item, run, test, cut_short=failed and isinstance(problem, pytest.fail.Exception))  # or by a fault
     whole = problem is None and not test.subtest_stopped
-    test.whole = whole and run.options.gates and run.has_gpu
     unreadable = ""
     if run.options.active:
         from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
@@ -198,7 +197,7 @@ def evidence_of(run: Run, test: TestRecord) -> TestEvidence:
     """What this test found, as it travels."""
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
-        workloads=tuple(test.workloads.values()), whole=test.whole,
+        workloads=tuple(test.workloads.values()),
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):

@@ -11,13 +11,12 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Advice, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command
-from pytest_gpuperf.update.select import takes
+from pytest_gpuperf.update import takes
 
 
 class Effect(enum.Enum):

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pytest_gpuperf.advise.advisor import proven_causes, weigh
-from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
     move_command,
@@ -19,7 +18,7 @@ from pytest_gpuperf.baselines.lookup import (
 )
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.nvcc import toolchain
-from pytest_gpuperf.explain.comparison import Estimates, WorkloadComparison, explain_each
+from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
@@ -54,12 +53,11 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
         if options.gates or isinstance(options.task, RevisionTask):
             for workload in test.unlaunched(stopped=stopped):
                 test.add(workload)
-        if isinstance(options.task, RevisionTask):
+        if options.update is not None or isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
         if options.gates:
             for workload in list(test.workloads.values()):
-                unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
-                test.unrecorded |= unrecorded & test.cubins.keys()
+                test.unrecorded |= unrecorded_cubins(run.store, workload) & test.cubins.keys()
                 test.add(in_order(run, judge_static(run, workload, test, estimates)))
             _name_origins(run, test, whole=whole)
             if against is not None and test.unrecorded:
@@ -124,27 +122,21 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
     ])  # fmt: skip
 
 
-def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:
-    """SHA-256 of the cubins with machine code that the workload's baselines do not hold.
-
-    A run that ``updates`` may have to put back one that is on record and lost.
-    """
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
     found = set()
     for arch, record in workload.static.items():
         old = store.static(arch, workload.key, workload.toolchain)
         held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
-        if old is None or not held or (updates and not store.has_cubin(old.cubin)):
+        if not held:
             found.add(record.cubin)
     return found
 
 
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
-    """Name the causes of what changed in this test; of every workload, and its state, if the run asks for it.
-
-    Raises ``BaselineError``.
-    """
+    """Name the causes of what changed in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
-    asked = [one for one in workloads if run.options.explain or any(j.verdict in EXPLAINED for j in one.judgements)]
+    asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
     compiler = toolchain() if any(work.static for work in asked) else ""
     facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [
@@ -152,7 +144,7 @@ def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
         for work in asked
     ]
     for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
-        test.add(msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, run.measured_peaks)))
+        test.add(msgspec.structs.replace(work, advice=found.advice))
 
 
 # --- renamed workloads --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, en
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
-from pytest_gpuperf.report.failures import RedGroups, error_lines
+from pytest_gpuperf.report.failures import RedGroups
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision import against
 from pytest_gpuperf.session import collect_counters, end_of_run
@@ -96,9 +96,8 @@ class Reporting:
         if groups:
             groups.leave(groups.failed)
         if self._runs_tests:
-            end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
-            for line in error_lines(groups.named, self.options.reports, self.config.rootpath) if groups else ():
-                terminalreporter.write_line(line)
+            run, failed = stash.run_of(self.config), groups.failed if groups else ()
+            terminal.summary(Screen(terminalreporter), run.results, run.outcome, run.options, failed)
         yield
         if groups:
             groups.leave(groups.named)

@@ -63,11 +63,6 @@ class Plan(NamedTuple):
     lead: int = 0
     """Samples ahead of each call that do not count."""
 
-    @property
-    def size(self) -> int:
-        """Samples per side and block."""
-        return self.samples * self.repeats * len(self.order) // 2
-
     def draw(self, coin: random.Random) -> list[str]:
         """The orders of the blocks of one call, such as ``BAAB``."""
         turned = self.order.translate(str.maketrans("AB", "BA"))

@@ -59,7 +59,7 @@ def compare(
         times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
         blocks += blocks_of(orders, times, timer.tick_ns)
         after = device.state()
-        disturbed += () if sustained else disturbances(before, after, pauses_ns=timer.pauses_ns)  # clocks change by it
+        disturbed += () if sustained else disturbances(before, after)  # clocks change by it
         before = after
         call += 1
     opponent.leave()

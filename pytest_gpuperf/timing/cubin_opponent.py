@@ -160,7 +160,7 @@ class MovingBuffers:
         """
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
         copies = {address: self._copied(address, pad) for address, pad in pads.items()}
-        return self.launch.with_arguments([
+        return Launch(self.launch.kernel, self.launch.configuration, [
             argument if array_facts(argument) is None else _seen_as(argument, copies[_address(argument)])
             for argument in self.launch.arguments
         ])  # fmt: skip

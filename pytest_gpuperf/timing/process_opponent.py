@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -58,8 +58,11 @@ class RunTest(Record, frozen=True, tag="run"):
     node_id: str
     following: str = ""
     """The test that is likely to be asked for next: what it shares with this one stays set up."""
-    pairs: bool = False
-    """Whether it is to stop at each callable, by ``Ready``, on the GPU that this side holds."""
+    how: Literal["describe", "time", "pair"] = "describe"
+    """Without times, so that it ends where it reads one; with them; or stopping at each callable, by ``Ready``.
+
+    For the latter two this side holds the GPU.
+    """
 
 
 class Measure(Record, frozen=True, tag="measure"):
@@ -115,9 +118,6 @@ class TestEnded(Record, frozen=True, tag="ended"):
     """The process ends, for the test has left it without a GPU."""
 
 
-Kind = TypeVar("Kind")
-
-
 class Link:
     """Messages to and from the other process, over two pipes."""
 
@@ -132,7 +132,7 @@ class Link:
         except OSError as problem:
             raise OtherSideLost(f"the other process has ended ({problem.strerror or problem})") from None
 
-    def receive(self, kind: type[Kind] | Any, timeout_s: float) -> Any:
+    def receive(self, kind: Any, timeout_s: float) -> Any:
         """The next message, of one of the types of ``kind``.  Raises ``OtherSideLost``."""
         try:
             if not self._reading.poll(timeout_s):
@@ -164,7 +164,6 @@ class TwoSidedTimer:
         self._timer, self._link, self._patience_s = timer, link, patience_s
         self.name: TimerName = timer.name
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
-        self.pauses_ns: Sequence[float] = ()
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
 

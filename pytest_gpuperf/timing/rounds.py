@@ -96,7 +96,7 @@ def take_rounds(
         after = device.state()
         step = step_of(times, timer.tick_ns)
         rounds.append(summarise(times, session=session, step_ns=step))
-        disturbed += disturbances(before, after, stats.outlier_share(np.asarray(times), step), timer.pauses_ns)
+        disturbed += disturbances(before, after, stats.outlier_share(np.asarray(times), step))
         before = after
     return Rounds(tuple(rounds), tuple(dict.fromkeys(disturbed)))
 
@@ -123,28 +123,20 @@ def warm_up(
         previous = centre
 
 
-def disturbances(
-    before: DeviceState, after: DeviceState, outliers: float = 0.0, pauses_ns: Sequence[float] = ()
-) -> Iterator[str]:
+def disturbances(before: DeviceState, after: DeviceState, outliers: float = 0.0) -> Iterator[str]:
     """What makes a batch of samples unfit to be a record, as messages with advice.
 
-    ``before`` and ``after`` are the GPU's states around it, ``outliers`` the share that ``outlier_share`` found, and
-    ``pauses_ns`` times for which the GPU left work in its queue alone.
+    ``before`` and ``after`` are the GPU's states around it, ``outliers`` the share that ``outlier_share`` found.
     """
     lock = "lock its clocks with 'nvidia-smi --lock-gpu-clocks'"
-    end = "end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
     if reasons := sorted({*before.throttle_reasons, *after.throttle_reasons}):
         yield f"the GPU was throttled ({', '.join(reasons)}): let it cool down, raise its power limit, or {lock}"
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
     if first and last and abs(last - first) > CLOCK_CHANGE_ALLOWED * first:
         yield f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or {lock}"
     if others := sorted({*before.other_processes, *after.other_processes}):
-        yield f"another process computes on this GPU (pid {', '.join(map(str, others))}): {end}"
-    if pauses_ns:
-        yield (
-            f"the GPU left work in its queue alone for up to {max(pauses_ns) / 1e6:.1f} ms: another process "
-            f"computes on it, perhaps one of another container; {end}"
-        )
+        pids = ", ".join(map(str, others))
+        yield f"another process computes on this GPU (pid {pids}): end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
     if outliers > OUTLIERS_ALLOWED:
         yield (
             f"{outliers:.0%} of the samples are outliers (more than 1 %, 3 us and three interquartile ranges above the "

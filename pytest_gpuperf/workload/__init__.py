@@ -1,6 +1,5 @@
 """One workload's way through a test: run, check, count, time, judge.
 
 ``measure`` is the way in and keeps the order.  ``gate`` compares the time with the baseline, ``figures`` the secondary
-metrics; what is slower or worse waits for the second process of ``confirm``.  Under ncu only
-``counter_evidence`` runs.
+metrics; what is slower or worse waits for the second process of ``confirm``.
 """

@@ -92,79 +92,50 @@ class FreshInputs:
     """The arrays that a workload reads, and the factory that fills them; run by run with the same seeds everywhere."""
 
     def __init__(self, name: str, factory: Callable[[int], Any], launch: Launch | None, outputs: Sequence[Any]) -> None:
-        """Without a ``launch`` it is a callable, which gets arrays like the factory's first.
+        """A launch has all its arrays but ``outputs`` filled; a callable gets arrays like the factory's first.
 
         Raises ``BadArgument`` for a factory that gives no arrays, others than the launch reads, or always the same.
         """
         self._name, self._factory = name, factory
         self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
-        self._targets: dict[Any, Any] = {}
-        self._make()
-        self._targets = first = {key: _copy(one) for key, one in self._made.items()}
+        self.made = self._make(None)
+        """What the factory made last, which no run has changed."""
+        self.arguments = first = tuple(map(_copy, self.made))
+        """What a callable is given."""
         if launch is not None:
-            self._targets = _arrays_read_by(launch, outputs, first if self._by_name else None)
-        self._make()
-        if all(bool((_bytes(one) == _bytes(self._made[key])).all()) for key, one in first.items()):
+            arrays = filter(array_facts, launch.arguments)
+            self.arguments = tuple(one for one in arrays if not any(one is output for output in outputs))
+        self.made = self._make(self.arguments)
+        if all(bool((_bytes(one) == _bytes(other)).all()) for one, other in zip(first, self.made, strict=True)):
             why = "gives the same for two seeds: let its content follow from the seed"
             raise BadArgument(f"{name}: inputs(seed) {why}")
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What a callable is given."""
-        return tuple(self._targets.values())
-
-    @property
-    def made(self) -> tuple[Any, ...]:
-        """What the factory made last, which no run has changed."""
-        return tuple(self._made.values())
-
     def renew(self) -> None:
         """Make the next inputs, and enqueue their copy to where the workload reads them.  Raises ``BadArgument``."""
-        self._make()
-        for key, target in self._targets.items():
-            _detached(target)[...] = _detached(self._made[key])
+        self.made = self._make(self.arguments)
+        for target, made in zip(self.arguments, self.made, strict=True):
+            _detached(target)[...] = _detached(made)
 
-    def _make(self) -> None:
-        """Have the factory make inputs of the next seed.  Raises ``BadArgument`` if they do not fit the workload's."""
+    def _make(self, like: Sequence[Any] | None) -> tuple[Any, ...]:
+        """Inputs of the next seed.  Raises ``BadArgument`` if they are no arrays, or not ``like`` the workload's."""
         self.seed = next(self._seeds)
         given = self._factory(self.seed)
-        self._by_name = isinstance(given, Mapping)
-        if not isinstance(given, Mapping):
-            arrays = given if isinstance(given, tuple | list) else (given,)
-            keys = self._targets if len(self._targets) == len(arrays) else range(len(arrays))
-            given = dict(zip(keys, arrays, strict=True))
-        self._made = dict(given)
-        if problem := next(self._misfits(), ""):
+        made = tuple(given) if isinstance(given, tuple | list) else (given,)
+        if problem := next(_misfits(made, made if like is None else like), ""):
             raise BadArgument(f"{self._name}: inputs(seed) gives {problem}")
-
-    def _misfits(self) -> Iterator[str]:
-        """What the factory made and a workload cannot take, or not in the place of its first inputs."""
-        targets = self._targets or self._made
-        for key, one in self._made.items():
-            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
-                yield f"{type(one).__name__} for {key!r}: it takes CuPy arrays and PyTorch tensors"
-        if self._made.keys() != targets.keys():
-            made, wanted = (", ".join(map(repr, names)) or "nothing" for names in (self._made, targets))
-            yield f"{made}, and the workload reads {wanted}: give one array for each, in this order, or a dict"
-        for key, target in targets.items():
-            if (found := _described(self._made[key])) != (wanted := _described(target)):
-                yield f"{found} for {key!r}, which is {wanted}: give the same library, type and shape"
+        return made
 
 
-def _arrays_read_by(launch: Launch, outputs: Sequence[Any], keys: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """The launch's arrays that a factory fills: all but ``outputs``, by position, or those that its dict names.
-
-    ``keys`` of a dict are positions or names of parameters, and may be an output's.  Raises ``BadArgument``.
-    """
-    arrays = {place: one for place, one in enumerate(launch.arguments) if array_facts(one)}
-    if keys is None:
-        return {place: one for place, one in arrays.items() if not any(one is output for output in outputs)}
-    places = {parameter.name: place for place, parameter in enumerate(launch.binary.parameters) if parameter.name}
-    for key in keys:
-        if places.get(key, key) not in arrays:
-            known = ", ".join(map(repr, [*places, *range(len(launch.arguments))]))
-            raise BadArgument(f"{launch.kernel.name}: inputs(seed) gives {key!r}, which is no array of it: of {known}")
-    return {key: arrays[places.get(key, key)] for key in keys}
+def _misfits(made: Sequence[Any], targets: Sequence[Any]) -> Iterator[str]:
+    """What a workload cannot take, or not in the place of its own arrays."""
+    for one in made:
+        if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+            yield f"{type(one).__name__}: it takes CuPy arrays and PyTorch tensors"
+    if len(made) != len(targets):
+        yield f"{len(made)} arrays, and the workload reads {len(targets)}: give one for each, in this order"
+    for number, (one, target) in enumerate(zip(made, targets, strict=True)):
+        if (found := _described(one)) != (wanted := _described(target)):
+            yield f"{found} for number {number}, which is {wanted}: give the same library, type and shape"
 
 
 def poison(array: Any) -> None:

@@ -24,7 +24,7 @@ from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
-from pytest_gpuperf.judge.same_work import RECORD_ANEW, explain, other_arguments
+from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
@@ -38,13 +38,13 @@ from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
-from pytest_gpuperf.workload.aa_test import draw_aa_test
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.timed_workload import (
     TimedWorkload,
+    draw_aa_test,
     interval_of,
     record_of,
     take,
@@ -55,6 +55,7 @@ from pytest_gpuperf.workload.timed_workload import (
 MOST_KERNELS = 8
 """Of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_ACCEPT = "record the baseline anew with pytest --update-baselines if that is intended"
 _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
@@ -64,8 +65,8 @@ class Timed:
 
     taken: Rounds
     judgement: Judgement | None = None
-    suspect: Suspect | None = None
-    """Waits for another process, at the end of the test."""
+    settle: Callable[[Sequence[Confirmation]], Judgement | None] | None = None
+    """The final judgement of what is slower, by what other processes find at the end of the test."""
     comparison: Comparison | None = None
     problem: str = ""
     """Why there is none, for the process that this one confirms for."""
@@ -78,11 +79,12 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
     if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
         serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    timed = Timed(take_briefly(work)) if passed_over else _gate_time(work)
+    described = Timed(Rounds(())) if worker.describes else None
+    timed = described or (Timed(take_briefly(work)) if passed_over else _gate_time(work))
     taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
     if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
-    if taken.rounds:
+    if taken.rounds or described:
         if not passed_over:
             check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
@@ -91,7 +93,10 @@ def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnl
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
     book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
-    worker.suspects += [timed.suspect] if timed.suspect is not None else []
+    if timed.settle and timed.judgement and timed.judgement.verdict is Verdict.SLOWER and not work.confirms:
+        took_s = timed.comparison.seconds if timed.comparison is not None else 0.0
+        budget_s = max(request.budget_s, took_s)
+        worker.suspects.append(Suspect(timed.judgement, work.identity, timed.settle, budget_s))
     if isinstance(task, ConfirmTask):
         time_ns = taken.time_ns if taken.rounds else 0.0
         leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
@@ -104,7 +109,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.worker.options.time
     case = _case(work, record)
-    if record is None or not (record.rounds or work.worker.revision):
+    if record is None:
         taken = take(work)
         return Timed(taken, time_verdict.new(case, taken.time_ns), problem="there is no baseline")
     if launch is None:
@@ -138,15 +143,6 @@ def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
     return Timed(taken, time_verdict.not_comparable(case, why, taken.time_ns), problem=why)
 
 
-def _suspect(
-    work: TimedWorkload, judgement: Judgement, settle: Callable[[Sequence[Confirmation]], Judgement | None],
-    seconds: float = 0.0,
-) -> Suspect | None:  # fmt: skip
-    if judgement.verdict is not Verdict.SLOWER or work.confirms:
-        return None
-    return Suspect(judgement, work.identity, settle, max(work.request.budget_s, seconds))
-
-
 # --- kernels -------------------------------------------------------------------------------------
 
 
@@ -168,12 +164,11 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     if problem:  # behind the handlers, whose error would keep the copies of the arrays
         return _not_comparable(take(work), case, problem)
     first = compared.comparison
-    judgement = time_verdict.by_blocks(case, first)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
-    return Timed(Rounds(compared.rounds), judgement, _suspect(work, judgement, settle, first.seconds), first)
+    return Timed(Rounds(compared.rounds), time_verdict.by_blocks(case, first), settle, first)
 
 
 class NotLaunched(Exception):
@@ -212,7 +207,7 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
-        why = f"{changed}the baseline cannot be launched as it was: {problem}{RECORD_ANEW}"
+        why = f"{changed}the baseline cannot be launched as it was: {problem}: {_ACCEPT}"
         raise NotLaunched(why) from problem
     return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
 
@@ -245,8 +240,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     def settle(found: Sequence[Confirmation]) -> Judgement | None:
         return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
 
-    judgement = time_verdict.by_blocks(case, first)
-    return Timed(taken, judgement, _suspect(work, judgement, settle, first.seconds), first)
+    return Timed(taken, time_verdict.by_blocks(case, first), settle, first)
 
 
 def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
@@ -265,8 +259,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
     def settle(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_record(case, [now_ns, *(one.time_ns for one in found[:1])], bound, obstacle)
 
-    judgement = settle(())
-    return Timed(taken, judgement, _suspect(work, judgement, settle))
+    return Timed(taken, settle(()), settle)
 
 
 def _kernels_of(work: TimedWorkload) -> str:

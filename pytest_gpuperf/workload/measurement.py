@@ -37,19 +37,20 @@ class Measurement:
         self.judgement = evidence.time_judgement
         """What the gate says of the time; None where nothing was judged."""
         self._request, self._evidence, self._native = request, evidence, native
+        self._rounds = evidence.time.rounds if evidence.time is not None else ()
         self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")
         self._counters = counters
 
     def __repr__(self) -> str:
         """Short: pytest shows it where an assertion on a figure fails."""
-        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._evidence.time else 'not timed'}>"
+        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._rounds else 'not timed'}>"
 
     @property
     def time_ns(self) -> float:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
-        if self._evidence.time is None:
+        if not self._rounds:
             raise self._untimed
-        return mean_time_ns(self._evidence.time.rounds)
+        return mean_time_ns(self._rounds)
 
     @property
     def interval_ns(self) -> tuple[float, float]:
@@ -94,7 +95,7 @@ class Measurement:
         return self._evidence.beside or Beside()
 
     def _figure(self, value: _Figure | None, name: str, asking: str) -> _Figure:
-        if value is None and self._evidence.time is None:
+        if value is None and not self._rounds:
             raise self._untimed
         if value is None:
             raise NotDeclared(f"{self.name} has no {name}: ask for it, gpuperf(..., {asking})")

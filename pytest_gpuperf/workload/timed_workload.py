@@ -1,19 +1,25 @@
-"""A workload as it is timed: rounds of it, and what a record keeps of them."""
+"""A workload as it is timed: rounds of it, what a record keeps of them, and its A/A test."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import random
+import secrets
 import statistics
+import warnings
 from collections.abc import Sequence
 
 import scipy
 
+from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
@@ -109,3 +115,37 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
     mean = statistics.fmean(logs)
     half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean - half), math.exp(mean + half)
+
+
+# --- A/A tests -----------------------------------------------------------------------------------------
+
+AA_TESTS, AA_BUDGET_S, AA_ALPHA = 3, 0.2, 1e-3
+"""A/A tests of a run, in the mean; seconds for each; its rate of false warnings."""
+
+
+def draw_aa_test(work: TimedWorkload) -> None:
+    """Compare the workload with itself, if it is a short launch and drawn; warn if it is slower.
+
+    A difference is the machine's doing.
+    """
+    worker, request = work.worker, work.request
+    launch, limits = request.launch, request.limits
+    if launch is None or random.random() * worker.gated_tests >= AA_TESTS:
+        return
+    expected_ns = work.expected_ns()
+    if expected_ns >= LONG_NS:
+        return
+    itself, device = BaselineLaunch(launch.binary), worker.device
+    opponent = CubinOpponent(device, worker.timer, launch, itself, reset=request.reset, cache=request.cache)
+    found = compare(
+        device, opponent, limits, AA_ALPHA, seed=secrets.randbits(32), duration_ns=expected_ns,
+        budget_s=AA_BUDGET_S,
+    ).comparison  # fmt: skip
+    if found.decision(limits, AA_ALPHA) is Decision.SLOWER:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")  # -W error would fail a test by it
+            warnings.warn(
+                f"A/A test: {work.key} is slower than itself, x{found.ratio:.3f} after {len(found.r)} blocks (seed "
+                f"{found.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again",
+                stacklevel=2,
+            )

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_baselines import baselines_of
 from suite_of_fresh_inputs import FILES as WITH_FRESH_INPUTS
-from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
+from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of, with_baselines
 
 import pytest_gpuperf
 from pytest_gpuperf.counters import run_ncu
@@ -94,18 +93,7 @@ def gpu_suite(suite: Suite) -> Suite:
     return suite
 
 
-@pytest.fixture(scope="session")
-def recorded_with_fresh_inputs(shared_folder: Path) -> Path:
-    """Baselines of the suite with fresh inputs, recorded once."""
-    return baselines_of(shared_folder / "fresh_inputs", WITH_FRESH_INPUTS, *RECORD)
-
-
 @pytest.fixture
-def with_inputs(suite: Suite, recorded_with_fresh_inputs: Path) -> Suite:
+def with_inputs(suite: Suite, shared_folder: Path) -> Suite:
     """A launch and a callable with fresh inputs in every run, with their baselines."""
-    for name in ("work.cu", "other.cu", "test_suite.py"):
-        (suite.path / name).unlink()
-    for name, text in WITH_FRESH_INPUTS.items():
-        suite.write(name, text)
-    shutil.copytree(recorded_with_fresh_inputs, suite.path / "baselines")
-    return suite
+    return with_baselines(suite, shared_folder / "fresh_inputs", WITH_FRESH_INPUTS, *RECORD)

@@ -174,7 +174,7 @@ SCENES = {
 """By page and heading."""
 
 
-def files(scene: Scene, block: str) -> dict[str, str]:
+def files(scene: Scene, block: str, name: str) -> dict[str, str]:
     """The folder of a block that is run: its test, what that compiles and the simulated GPU."""
     if "def test_" in block:
         test = f"{scene.before}\n{block}"
@@ -182,7 +182,7 @@ def files(scene: Scene, block: str) -> dict[str, str]:
         body = textwrap.indent(f"{scene.before}\n{block}", "    ")
         test = f"def test_block(cuda_kernel, gpu, gpuperf):\n{body}"
     return {
-        "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
+        "conftest.py": CONFTEST.format(here=str(HERE)), name: test, "kernels/copy.cu": COPY,
         "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
         "kernels/smooth.cu": SMOOTH, "kernels/matmul.cu": MATMUL,
         "kernels/whole_grid.cu": COPY.replace("copy", "whole_grid"), "kernels/part.cu": PART,

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pytest_gpuperf.timing import host_time
+from pytest_gpuperf.workload import figures
 
 ASKED_NS, FIXED_NS = 100.0, 5000.0
 SCATTER = 0.01
@@ -34,5 +34,5 @@ HOST = HostClock()
 
 def count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this clock time what a test and the fixed work take of the host."""
-    monkeypatch.setattr(host_time, "time", HOST)
-    monkeypatch.setattr(host_time, "interpreter_work", lambda: HOST.work(FIXED_NS))
+    monkeypatch.setattr(figures, "time", HOST)
+    monkeypatch.setattr(figures, "interpreter_work", lambda: HOST.work(FIXED_NS))

@@ -25,9 +25,9 @@ from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
 
 FACTS = DeviceFacts(
-    name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", index=0, compute_capability=(9, 0), sm_count=132,
+    name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", compute_capability=(9, 0), sm_count=132,
     l2_bytes=50 << 20, memory_bytes=80 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
-    max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
+    max_block=(1024, 1024, 64), shared_bytes_per_block_optin=227 << 10,
     shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
     driver="580.0",
 )  # fmt: skip
@@ -93,7 +93,6 @@ class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown: tuple[dict[str, float], ...] = ()
-    pauses_ns: tuple[float, ...] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device
@@ -209,7 +208,7 @@ class SimulatedGpu:
     def synchronize(self) -> None:
         if self.broken:
             raise RuntimeError(self.broken)
-        self.launches.answered()
+        self.launches.steps += 1
 
     def fault(self) -> str:
         return self.broken

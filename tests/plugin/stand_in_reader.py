@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_gpuperf.counters.report import KernelResult
 
 
-def read_stand_in_report(report: Path, ncu: Path) -> list[KernelResult]:
+def read_stand_in_report(report: Path) -> list[KernelResult]:
     return [
         KernelResult(kernel=one["kernel"], range=int(one["range"].partition(":")[2]), metrics=one["metrics"])
         for one in json.loads(report.read_text(encoding="utf-8"))

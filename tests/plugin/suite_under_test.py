@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evidence_tree import read_evidence
+from filelock import FileLock
+from git_samples import commit
 
 HERE = Path(__file__).parent
 
@@ -203,13 +208,65 @@ def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str
     return suite.run("test_bodies.py", *arguments)
 
 
+def sections(result: pytest.RunResult) -> dict[str, str]:
+    """The words of each test that failed, by its name without ``test_``."""
+    _, *parts = re.split(r"^_+ test_(\S+) _+$", result.stdout.str(), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 def assert_refused(suite: Suite, refusals: Mapping[str, str], *arguments: str, before: str = "") -> None:
     """Each body of a test fails with its words; all of them in one run."""
     result = run_bodies(suite, refusals, *arguments, before=before)
     said = result.stdout.str()
     assert result.ret == 1, said
     assert "pytest_gpuperf/" not in said, "the traceback must end in the test"
-    _, *parts = re.split(r"^_+ test_(\d+) _+$", said, flags=re.MULTILINE)
-    sections = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
-    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in sections[number]}
+    found = sections(result)
+    lacking = {body: words for number, (body, words) in enumerate(refusals.items()) if words not in found[str(number)]}
     assert lacking == {}
+
+
+def baselines_of(
+    folder: Path,
+    files: Mapping[str, str],
+    *flags: str,
+    before: Path | None = None,
+    committed: bool = False,
+    **environment: str,
+) -> Path:
+    """The baselines that a suite of these files records with these flags; the first process that asks does it.
+
+    One that fails leaves the words of its run, and the next that asks tries again.  ``before``: baselines that the
+    suite has already; ``committed``: in a repository, whose commit the records name.
+    """
+    baselines, done = folder / "baselines", folder / "done"
+    with FileLock(folder.with_suffix(".lock")):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            for name, text in {"pytest.ini": "", **files}.items():
+                (folder / name).parent.mkdir(exist_ok=True)
+                (folder / name).write_text(text, encoding="utf-8")
+            if committed:
+                commit(folder)
+            if before is not None:
+                shutil.copytree(before, baselines)
+            run = subprocess.run(
+                [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *flags], cwd=folder,
+                env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert run.returncode == 0, f"exit status {run.returncode} of {run.args}:\n{run.stdout}{run.stderr}"
+            assert " refused" not in run.stdout, run.stdout
+            done.touch()
+    return baselines
+
+
+def with_baselines(suite: Suite, folder: Path, files: Mapping[str, str], *flags: str, **more: Any) -> Suite:
+    """The suite with these files alone and the baselines that they record; see ``baselines_of``."""
+    recording = baselines_of(folder, files, *flags, **more)
+    for name in FILES.keys() - files.keys():
+        (suite.path / name).unlink(missing_ok=True)
+    for name, text in files.items():
+        (suite.path / name).parent.mkdir(exist_ok=True)
+        suite.write(name, text)
+    shutil.copytree(recording, suite.path / "baselines")
+    return suite

@@ -390,3 +390,25 @@ def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
             return value
         time.sleep(0.02)
     raise AssertionError("it did not come to that")
+
+
+BEHIND_A_TIME = """
+def test_rounds(cuda_kernel, gpu, gpuperf):
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    assert gpuperf(first.launch(grid=8, block=256, args=(a, b, 1024)), name="first").time_ns > 0
+    second = cuda_kernel("work.cu", "work", options=["-DSTEPS=STEPS"])
+    gpuperf(second.launch(grid=8, block=256, args=(a, b, 1024)), name="second")
+"""
+
+
+def test_a_launch_behind_a_time_is_compared_too(gpu_project: Suite) -> None:
+    """The other side ends a test where it reads a time, and runs it again for what is missing."""
+    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=300"))
+    commit(gpu_project.path)
+    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
+    assert result.ret == 1, result.stdout.str()
+    result.stdout.fnmatch_lines(["second  SLOWER*"])
+    result.stdout.no_fnmatch_line("*NEW*")

@@ -1,11 +1,16 @@
 """Every block of code on the README and in the documentation passes, by a rule for its language.
 
-A block that no rule covers fails, and so does a rule's entry that no block needs any more.
+A block that no rule covers fails, and so does a rule's entry that no block needs any more.  Messages in the README and
+in the manual are what the command prints.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,24 +19,26 @@ import documented_commands
 import pytest
 import yaml
 from documented_commands import WrongCommand, tomllib
-from documented_scenes import SCENES, files
+from documented_scenes import SCENES, Scene, files
 from markdown_pages import PAGES, ROOT, Block, blocks
 from suite_under_test import Suite
 
 from pytest_gpuperf.advise.causes import BY_KEY
+from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session.end_of_run import EXIT_NOTHING_MEASURED
-
-FOLDERS = {ROOT, *(ROOT / "docs" / kind for kind in ("tutorial", "how-to", "explanation", "reference"))}
-BLOCKS = [block for page in PAGES if page.parent in FOLDERS for block in blocks(page)]
 
 RUN_BY = {
-    "README.md": "test_readme_example.py",
+    "README.md": "test_tutorial.py",
     "docs/tutorial/first-regression.md": "test_tutorial.py",
-    "docs/tutorial/two-branches.md": "test_tutorial_branches.py",
-    "docs/how-to/migrating.md": "test_migrating.py",
+    "docs/tutorial/two-branches.md": "test_tutorial.py",
+    "docs/how-to/migrating.md": "test_tutorial.py",
 }
 """Pages whose Python blocks, and the outputs beside them, are run step by step by a test of their own."""
+FOLDERS = {ROOT, *(ROOT / "docs" / kind for kind in ("tutorial", "how-to", "explanation", "reference"))}
+BLOCKS = [block for page in PAGES if page.parent in FOLDERS for block in blocks(page)]
+PYTHON = [block for block in BLOCKS if block.language == "python" and block.page not in RUN_BY]
+PROBLEMS = (AssertionError, WrongCommand, pytest.UsageError, ValueError, pytest.fail.Exception)
+
 NOT_RUN = {
     ("docs/how-to/other-compilers.md", "Kernels of Triton"): "Triton's warmup asks a driver; tests/gpu runs it",
     ("docs/how-to/writing-tests.md", "Kernels of CuPy and Numba"): "needs CuPy and Numba; tests/gpu runs such",
@@ -51,28 +58,33 @@ SHOWN = {
     ("docs/how-to/reports.md", "test_work.py::test_scale"): "a line of a run",
 }
 """Blocks of text that nothing can run, by page and first words."""
-USES = r"(?<![.\w])(cuda_kernel|gpuperf)\("
-"""A test without any of these is one of which a gated run says that nothing was measured."""
 MESSAGE = re.compile(r"\S.*  (WORSE|SLOWER)  on [\w-]+ \((static|time)\)")
 
 
+def place_of(block: Block) -> tuple[str, str]:
+    return (block.page, block.section)
+
+
+def run_as_tests(texts: list[tuple[Scene, str]], suite: Suite) -> pytest.RunResult:
+    """Run each block as a test of its own on a simulated GPU; all with the arguments of the first."""
+    for number, (scene, text) in enumerate(texts):
+        for name, content in files(scene, text, f"test_block_{number}.py").items():
+            (suite.path / name).parent.mkdir(exist_ok=True)
+            suite.write(name, content)
+    tests = [f"test_block_{number}.py" for number in range(len(texts))]
+    return suite.run("--gpuperf", "-rA", *texts[0][0].arguments, *tests)
+
+
 def python(block: Block, suite: Suite) -> None:
-    """Compiles, and runs as a test on a simulated GPU; or its page is run by a test that reads it."""
-    place = (block.page, block.section)
+    """Compiles; and its page is run by a test that reads it, or it is run as a test below."""
     if block.page in RUN_BY:
         text = (Path(__file__).parent / RUN_BY[block.page]).read_text(encoding="utf-8")
         assert Path(block.page).name in text
         assert "python" in text
-    elif place in NOT_RUN:
-        compile(block.text, block.place, "exec")
     else:
-        assert place in SCENES, f"{block.place}: add a scene to documented_scenes.py, or a test that runs the page"
-        for name, text in files(SCENES[place], block.text).items():
-            (suite.path / name).parent.mkdir(exist_ok=True)
-            suite.write(name, text)
-        result = suite.run("--gpuperf", *SCENES[place].arguments, "test_block.py")
-        result.assert_outcomes(passed=1)
-        assert result.ret == (0 if re.search(USES, SCENES[place].before + block.text) else EXIT_NOTHING_MEASURED)
+        compile(block.text, block.place, "exec")
+        known = place_of(block) in SCENES.keys() | NOT_RUN.keys()
+        assert known, f"{block.place}: add a scene to documented_scenes.py, or a test that runs the page"
 
 
 def cuda(block: Block, suite: Suite) -> None:
@@ -91,7 +103,7 @@ def bash(block: Block, suite: Suite) -> None:
 
 
 def console(block: Block, suite: Suite) -> None:
-    """The same of the lines behind a prompt; what the README prints ``test_documented_messages.py`` prints too."""
+    """The same of the lines behind a prompt; what the README prints is printed below too."""
     prompted = re.findall(r"^\$ (.+)$", block.text, re.MULTILINE)
     assert documented_commands.check("\n".join(prompted), suite.pytester) > 0
 
@@ -141,7 +153,7 @@ def text(block: Block, suite: Suite) -> None:
         assert MESSAGE.match(block.text)[1] in Verdict.__members__  # type: ignore[index]
     elif block.page in RUN_BY:
         test = (Path(__file__).parent / RUN_BY[block.page]).read_text(encoding="utf-8")
-        assert f'shown("{block.text[:10]}' in test
+        assert f', "{block.text[:10]}' in test
     else:
         shown = [words for page, words in SHOWN if page == block.page and block.text.startswith(words)]
         assert shown, f"{block.place}: no rule covers this text; label it as a language, or list it in SHOWN"
@@ -153,51 +165,102 @@ RULES: dict[str, Callable[[Block, Suite], None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
-def test_block_passes(block: Block, suite: Suite) -> None:
-    assert block.language in RULES, f"{block.place}: no rule covers {block.language or 'a block without a language'}"
-    RULES[block.language](block, suite)
+@pytest.mark.parametrize("language", RULES)
+def test_blocks_pass(suite: Suite, language: str) -> None:
+    for block in BLOCKS:
+        if block.language == language:
+            try:
+                RULES[language](block, suite)
+            except PROBLEMS as problem:
+                raise AssertionError(f"{block.place}: {problem}") from problem
 
 
-def test_every_entry_of_a_rule_is_needed() -> None:
-    places = {(block.page, block.section) for block in BLOCKS if block.language == "python"}
-    assert (SCENES.keys() | NOT_RUN.keys()) - places == set()
+@pytest.mark.parametrize("arguments", sorted({scene.arguments for scene in SCENES.values()}))
+def test_python_blocks_pass_as_tests(suite: Suite, arguments: tuple[str, ...]) -> None:
+    scenes = [(SCENES[place_of(block)], block.text) for block in PYTHON if place_of(block) in SCENES]
+    result = run_as_tests([one for one in scenes if one[0].arguments == arguments], suite)
+    outcomes = result.parseoutcomes()
+    assert result.ret == 0, result.stdout.str()
+    assert outcomes["passed"] >= len([one for one in scenes if one[0].arguments == arguments])
+    assert outcomes.keys() <= {"passed", "deselected", "warnings"}
+
+
+def test_every_language_has_a_rule_and_every_entry_of_a_rule_is_needed() -> None:
+    assert {block.language for block in BLOCKS} <= RULES.keys()
+    assert (SCENES.keys() | NOT_RUN.keys()) - {place_of(block) for block in PYTHON} == set()
     texts = [block for block in BLOCKS if block.language == "text"]
     lost = [entry for entry in SHOWN if not any(b.page == entry[0] and b.text.startswith(entry[1]) for b in texts)]
     assert lost == []
 
 
-@pytest.mark.parametrize(
-    ("language", "wrong"),
-    [
+def test_wrong_block_is_noticed(suite: Suite) -> None:
+    for language, wrong in (
         ("bash", "pytest --gpuperf --gpuperf-speed=7"), ("bash", "pytest --gpuperf --gpuperf-budget=many"),
         ("bash", "gpuperf explain --loud x"), ("bash", "pip install 'pytest-gpuperf[fast]'"), ("bash", "make tea"),
         ("bash", "frobnicate"), ("console", "$ gpuperf nonsense"), ("toml", "[tool.pytest.ini_options]\ngpuperf_x = 1"),
         ("yaml", "- run: pytest --gpuperf-speed"), ("cuda", "__global__ void f() { x = 1; }"),
         ("text", "something said"), ("xml", '<a><property name="gpuperf.x" value="FINE"/></a>'),
         ("python", "import pytest"),
-    ],
-)  # fmt: skip
-def test_a_wrong_block_is_noticed(suite: Suite, language: str, wrong: str) -> None:
-    problems = (AssertionError, WrongCommand, pytest.UsageError, ValueError, pytest.fail.Exception)
-    with pytest.raises(problems):
-        RULES[language](Block("docs/new.md", 1, language, wrong, "New"), suite)
+    ):  # fmt: skip
+        with pytest.raises(PROBLEMS):
+            RULES[language](Block("docs/new.md", 1, language, wrong, "New"), suite)
 
 
-@pytest.mark.parametrize(
-    ("heading", "right", "wrong"),
-    [
+def test_python_block_that_does_not_hold_is_noticed(suite: Suite) -> None:
+    page = "docs/how-to/writing-tests.md"
+    wrong = [
         ("Writing tests", "0.7 * gpu", "7 * gpu"), ("Writing tests", "swapaxes(1, 2)", "swapaxes(0, 1)"),
         ("Compile a kernel and launch it", "shared_bytes=0", "shared=0"),
         ("Make data and compare results", "x @ w", "x @ w + 1"), ("Make data and compare results", "sm_count", "sms"),
         ("Measure a workload", "(y, x))", "(y, x + 1))"), ("Measure a workload", "x.set(", "x.put_back("),
         ("Assert on what was measured", "<= 32", "<= 2"), ("Assert on what was measured", '"tensor"', '"tensors"'),
-        ("Set what holds for one test", 'cache="warm"', 'cache="tepid"'),
-    ],
-)  # fmt: skip
-def test_a_python_block_that_does_not_hold_is_noticed(suite: Suite, heading: str, right: str, wrong: str) -> None:
-    page = "docs/how-to/writing-tests.md"
-    (block,) = [b for b in BLOCKS if (b.page, b.section, b.language) == (page, heading, "python")]
-    assert right in block.text
-    with pytest.raises((AssertionError, ValueError, pytest.fail.Exception)):
-        python(block._replace(text=block.text.replace(right, wrong)), suite)
+    ]  # fmt: skip
+    texts: dict[tuple[str, ...], list[tuple[Scene, str]]] = {}
+    for heading, right, changed in wrong:
+        (block,) = [b for b in PYTHON if place_of(b) == (page, heading)]
+        assert right in block.text
+        scene = SCENES[page, heading]
+        texts.setdefault(scene.arguments, []).append((scene, block.text.replace(right, changed)))
+    for of_one_run in texts.values():
+        run_as_tests(of_one_run, suite).assert_outcomes(failed=len(of_one_run))
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+ARCH = "sm_90"
+MANUAL = "docs/explanation/why-slower.md"
+ACCEPT = "If this change is intended"
+EXAMPLES = {
+    "at most 128 registers": "occupancy_registers", "template": "sample7_template_branch",
+    "FloatLiteral": "math_cost_ladder",
+}  # fmt: skip
+"""Family of the workload that a message is about."""
+
+
+def messages(page: str) -> dict[str, str]:
+    """Messages of a page by workload, from the verdict to the words on how to accept the change."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    said = re.findall(rf"^(\S[^\n]*)  WORSE  on {ARCH} \(static\)\n(.*?)^{ACCEPT}", text, re.DOTALL | re.MULTILINE)
+    return {name: f"{name}  WORSE  on {ARCH} (static)\n{body}{ACCEPT}" for name, body in said}
+
+
+def test_messages_are_printed_as_they_stand(tmp_path: Path) -> None:
+    """By the gate, without a GPU, of the naive siblings of all of these workloads, compiled here and now."""
+    text = (ROOT / "baselines" / ARCH / "example_suite" / "test_math_cost_ladder.jsonl").read_text(encoding="utf-8")
+    if toolchain() not in re.findall(r'"(nvrtc [0-9.]+)"', text):
+        pytest.skip(f"the committed baselines are not of {toolchain()}")
+    for name in ("example_suite", f"baselines/{ARCH}"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    tests = [f"example_suite/test_{family}.py" for family in EXAMPLES.values()]
+    chosen = [f"--naive-siblings={family}:{name}" for name, family in EXAMPLES.items()]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "--gpuperf", f"--gpuperf-arch={ARCH}", *tests, *chosen],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert run.returncode == 1, run.stdout + run.stderr
+    documented = messages("README.md") | messages(MANUAL)
+    assert documented.keys() == EXAMPLES.keys()
+    for page in ("README.md", MANUAL):
+        assert all(message in run.stdout for message in messages(page).values())

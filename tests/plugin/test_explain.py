@@ -1,15 +1,16 @@
-"""Causes under a red verdict, ``--gpuperf-explain`` and ``gpuperf explain``."""
+"""Causes under a red verdict, and ``gpuperf explain``; and the estimates that they rest on."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
-from suite_under_test import HOG
+from suite_under_test import HOG, Suite, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.compile.warp_model import estimate as estimate_module
+from pytest_gpuperf.compile.warp_model.clock import LATENCY
 
 COPY = """
 extern "C" __global__ void copy(const float* a, float* b)
@@ -31,21 +32,23 @@ def test_copy(cuda_kernel, gpu, gpuperf):
 ARCHS = "--gpuperf-arch=sm_80,sm_90,sm_120"
 
 
+LAST_RUN = ".gpuperf/last-run.json"
+
+
 @pytest.fixture
-def explained(suite):
-    suite.write("hog.cu", HOG)
-    suite.write("copy.cu", COPY)
-    suite.write("test_hog.py", TESTS)
-    (suite.path / "test_suite.py").unlink()
-    suite.run("--update-baselines", ARCHS)
-    return suite
+def explained(suite: Suite, shared_folder: Path) -> Suite:
+    """Two kernels with baselines of three architectures, without a GPU."""
+    files = {"hog.cu": HOG, "copy.cu": COPY, "test_hog.py": TESTS}
+    return with_baselines(
+        suite, shared_folder / "explained", files, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES=""
+    )
 
 
-def spill(suite) -> None:
+def spill(suite: Suite) -> None:
     suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
 
 
-def scatter(suite) -> None:
+def scatter(suite: Suite) -> None:
     suite.edit("copy.cu", "b[threadIdx.y * 32 + threadIdx.x]", "b[threadIdx.x * 32 + threadIdx.y]")
 
 
@@ -57,9 +60,24 @@ def message(result: pytest.RunResult) -> list[str]:
     return lines[first : last + 1]
 
 
-def test_a_red_workload_says_its_cause_and_remedy_on_one_screen(explained):
+@pytest.fixture
+def command(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """``gpuperf explain`` in a folder of the suite; returns its status and words."""
+
+    def run(*arguments: str, folder: str = ".") -> tuple[int, str, str]:
+        monkeypatch.chdir(suite.path / folder)
+        capsys.readouterr()
+        status = main(["explain", *arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(explained, command):
+    """By a worker of pytest-xdist, too."""
     spill(explained)
-    result = explained.run("--gpuperf", "-k", "hog")
+    result = explained.run("--gpuperf", "-n", "2", subprocess=True)
     assert result.ret == 1
     lines = message(result)
     assert len(lines) <= 24
@@ -68,139 +86,146 @@ def test_a_red_workload_says_its_cause_and_remedy_on_one_screen(explained):
     for words in ("hog  WORSE  on sm_80", "spill stores 0 -> ", "cause: register spilling (sm_",
                   "-> raise or drop -maxrregcount", "example: occupancy_registers"):  # fmt: skip
         assert words in text
+    document = json.loads((explained.path / LAST_RUN).read_text())
+    assert {test["test"] for test in document["tests"]} == {"test_hog", "test_copy"}
+    assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
+    assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]
+
+    status, out, err = command("test_hog.py::test_hog")
+    assert (status, err) == (0, "")
+    assert "cause: register spilling" in out
+    assert "test_copy" not in out
+    status, out, _ = command("test_hog.py::test_copy [rows]")
+    assert (status, "[rows]" in out) == (0, True)
+    (explained.path / "deeper").mkdir()
+    assert "test_hog.py::test_copy [rows]" in command("test_hog.py", folder="deeper")[1]
+    for unknown, close in (
+        ("test_hog.py::test_copy [columns]", "close to it: test_hog.py::test_copy [rows]"),
+        ("test_hog.py::test_hogs", "test_hog.py::test_hogs is not in the last run; close to it: test_hog.py::test_hog"),
+    ):
+        status, _, err = command(unknown)
+        assert (status, close in err) == (1, True)
 
 
-def test_the_cause_rides_through_pytest_xdist(explained):
-    spill(explained)
-    result = explained.run("--gpuperf", "-n", "2", subprocess=True)
-    assert "cause: register spilling" in result.stdout.str()
-
-
-def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
+def test_changed_kernel_that_does_not_fail_is_explained_on_request(explained, command):
     scatter(explained)
     plain = explained.run("--gpuperf", "--gpuperf-advisory")
     assert plain.ret == 0
     plain.stdout.fnmatch_lines(["*::test_copy: rows  WORSE *", "    cause: uncoalesced access (sm_80)*"])
-    result = explained.run("--gpuperf", "--gpuperf-advisory", "--gpuperf-explain", "-k", "copy")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["*gpuperf explains*", "test_hog.py::test_copy *rows*", "*state: unknown: *GPU*", "*figures: * registers*",
-         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_80)*",
-         "*sectors per global request 4 -> 18,*"]
-    )  # fmt: skip
+    status, out, _ = command("test_hog.py::test_copy")
+    assert status == 0
+    for words in ("test_hog.py::test_copy [rows]", "state: unknown: ", "figures: ", " registers",
+                  "baseline: the machine code differs", "cause: uncoalesced access (sm_80)",
+                  "sectors per global request 4 -> 18,"):  # fmt: skip
+        assert words in out
 
 
-def test_unchanged_kernels_have_no_cause(explained):
-    result = explained.run("--gpuperf", "--gpuperf-explain")
-    assert result.ret == 0
-    assert result.stdout.str().count("cause:") == result.stdout.str().count("cause: none found") == 2
+def test_unchanged_kernels_have_no_cause_and_are_estimated_on_request_alone(explained, walked, command):
+    assert explained.run("--gpuperf").ret == 0
+    assert walked == []
+    status, out, _ = command()
+    assert status == 0
+    assert out.count("cause:") == out.count("cause: none found") == 2
+    assert walked
+    assert "4 sectors per" in out
+    before = (explained.path / LAST_RUN).read_bytes()
+    explained.run("--gpuperf", "-k", "no_such_test")
+    explained.run()
+    assert (explained.path / LAST_RUN).read_bytes() == before, "a run that gathered nothing leaves it alone"
 
 
-def test_without_a_baseline_nothing_can_be_compared(suite):
-    result = suite.run("--gpuperf", "--gpuperf-explain", "-k", "other")
-    result.stdout.fnmatch_lines(["*baseline: none for this workload*", "*cause: none can be named without a baseline*"])
-
-
-def run_command(suite, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.chdir(suite.path)
-    capsys.readouterr()
-    status = main(["explain", *arguments])
-    printed = capsys.readouterr()
-    return status, printed.out, printed.err
-
-
-def test_the_last_run_is_explained_afterwards(explained, monkeypatch, capsys):
+def test_expected_regression_has_its_cause_on_record(explained, command):
     spill(explained)
-    explained.run("--gpuperf")
-    status, out, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hog")
-    assert (status, err) == (0, "")
+    explained.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.xfail\ndef test_hog")
+    assert explained.run("--gpuperf").ret == 0
+    status, out, _ = command("test_hog.py::test_hog")
+    assert status == 0
     assert "cause: register spilling" in out
-    assert "test_copy" not in out
-    inside = explained.path / "deeper"
-    inside.mkdir()
-    monkeypatch.chdir(inside)
-    assert main(["explain", "test_hog.py"]) == 0
-    assert "test_hog.py::test_copy [rows]" in capsys.readouterr().out
 
 
-def test_a_test_is_found_by_its_path_as_seen_from_below(suite, monkeypatch, capsys):
+def test_test_is_found_by_its_path_as_seen_from_below(suite, command):
     below = suite.path / "deep"
     below.mkdir()
     for name in ("test_suite.py", "work.cu", "other.cu"):
         (suite.path / name).rename(below / name)
     suite.run("--update-baselines")
     suite.run("--gpuperf")
-    monkeypatch.chdir(below)
     for named in ("test_suite.py", "./test_suite.py", str(below / "test_suite.py"), "deep/test_suite.py"):
-        capsys.readouterr()
-        assert main(["explain", named]) == 0, capsys.readouterr().err
-        assert "deep/test_suite.py::test_" in capsys.readouterr().out
+        status, out, err = command(named, folder="deep")
+        assert status == 0, err
+        assert "deep/test_suite.py::test_" in out
 
 
-def test_one_workload_can_be_asked_for_by_name(explained, monkeypatch, capsys):
-    explained.run("--gpuperf")
-    status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy [rows]")
-    assert (status, "[rows]" in out) == (0, True)
-    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy [columns]")
-    assert (status, "close to it: test_hog.py::test_copy [rows]" in err) == (1, True)
+def test_baseline_that_cannot_be_compared_with_is_not_called_missing(suite, command):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
+    suite.blame_another_compiler()
+    suite.run("--gpuperf", "-k", "other").stdout.fnmatch_lines(["*doubling  NOT-COMPARABLE  on sm_90*"])
+    status, said, _ = command("test_suite.py::test_other")
+    assert status == 0
+    assert "none that this workload can be compared with" in said
+    assert "record one with pytest --update-baselines\n" not in said
 
 
-def test_an_unknown_node_id_is_answered_with_close_ones(explained, monkeypatch, capsys):
-    explained.run("--gpuperf")
-    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hogs")
-    assert status == 1
-    assert "test_hog.py::test_hogs is not in the last run; close to it: test_hog.py::test_hog [hog]" in err
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [(None, "run pytest --gpuperf first"), ("{", "run pytest --gpuperf again"),
+     ('{"schema": 99}', "run pytest --gpuperf again")],
+)  # fmt: skip
+def test_last_run_that_cannot_be_read_is_refused_with_the_remedy(suite, command, content, remedy):
+    if content is not None:
+        (suite.path / ".gpuperf").mkdir()
+        (suite.path / LAST_RUN).write_text(content)
+    status, _, err = command("test_suite.py")
+    assert (status, remedy in err) == (1, True)
+    assert content is None or "last-run.json" in err
 
 
-def test_no_last_run_is_said_with_what_to_do(suite, monkeypatch, capsys):
-    status, _, err = run_command(suite, monkeypatch, capsys, "test_suite.py")
-    assert status == 1
-    assert "run pytest --gpuperf first" in err
-
-
-@pytest.mark.parametrize("content", ["{", '{"schema": 99}'])
-def test_a_damaged_last_run_is_refused_by_name(explained, monkeypatch, capsys, content):
-    explained.run("--gpuperf")
-    (explained.path / ".gpuperf/last-run.json").write_text(content)
-    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py")
-    assert status == 1
-    assert "last-run.json" in err
-    assert "run pytest --gpuperf again" in err
-
-
-def last_run(suite) -> Path:
-    return suite.path / ".gpuperf/last-run.json"
-
-
-def test_a_run_leaves_its_evidence_whole_and_ignored_by_git(explained):
-    explained.run("--gpuperf", "-n", "2", subprocess=True)
-    document = json.loads(last_run(explained).read_text())
-    assert document["schema"] == 5
-    assert {test["test"] for test in document["tests"]} == {"test_hog", "test_copy"}
-    assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
-    assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]
-
-
-def test_a_run_that_gathered_nothing_leaves_the_last_one_alone(explained):
-    explained.run("--gpuperf")
-    before = last_run(explained).read_bytes()
-    explained.run("--gpuperf", "-k", "no_such_test")
-    explained.run()
-    assert last_run(explained).read_bytes() == before
-
-
-def test_a_folder_that_cannot_be_written_costs_a_word_and_no_more(explained):
-    shutil.rmtree(explained.path / ".gpuperf")
+def test_folder_that_cannot_be_written_costs_a_word_and_no_more(explained):
     (explained.path / ".gpuperf").write_text("a file in the way")
     result = explained.run("--gpuperf")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*last-run.json cannot be written*gpuperf explain will not know of this run*"])
 
 
-def test_an_expected_regression_has_its_cause_on_record(explained, monkeypatch, capsys):
+# --- estimates -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Architectures of the kernels that were walked through, nothing being kept from earlier runs."""
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "cache"))
+    archs = []
+    walk = estimate_module.dry_run
+
+    def watched(program, *more):
+        archs.append(program.arch)
+        return walk(program, *more)
+
+    monkeypatch.setattr(estimate_module, "dry_run", watched)
+    return archs
+
+
+def verdicts(suite: Suite) -> list[tuple[str, str, object]]:
+    return [
+        (judged["target"], judged["verdict"], judged.get("changes"))
+        for test in json.loads((suite.path / LAST_RUN).read_text())["tests"]
+        for work in test["workloads"]
+        for judged in work["judgements"]
+    ]
+
+
+def test_changed_latency_changes_no_verdict_and_no_committed_byte(explained, walked, monkeypatch):
     spill(explained)
-    explained.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.xfail\ndef test_hog")
-    assert explained.run("--gpuperf").ret == 0
-    status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hog")
-    assert status == 0
-    assert "cause: register spilling" in out
+    result = explained.run("--gpuperf", "-k", "hog")
+    assert sorted(walked) == ["sm_120", "sm_120", "sm_80", "sm_80", "sm_90", "sm_90"], "beside its baseline"
+    result.stdout.fnmatch_lines(["*spilled bytes per thread 0 -> *, local memory accesses 0 -> * per warp*"])
+    before = verdicts(explained)
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(explained.path / "cache"))  # what was estimated is forgotten
+    for name in ("global_load", "local_load", "shared_load"):
+        monkeypatch.setitem(LATENCY, name, LATENCY[name] * 10)
+    assert explained.run("--gpuperf", "-k", "hog").ret == result.ret == 1
+    assert verdicts(explained) == before
+    explained.edit("test_hog.py", 'options=["-maxrregcount=32"]', "options=[]")
+    committed = explained.baseline_files()
+    assert explained.run("--update-baselines=all", ARCHS).ret == 0
+    assert explained.baseline_files() == committed

@@ -23,6 +23,7 @@ from pytest_gpuperf.cli.command_line import main
 
 ONE = "def test_other(cuda_kernel, gpu, gpuperf):"
 NOTHING_MEASURED = 10
+WITH_AND_WITHOUT_GPU = (SIMULATED, "")
 PLAIN = """
 def test_plain(cuda_kernel):
     cuda_kernel('extern "C" __global__ void own(int *p) { *p = 7; }', "own")
@@ -143,17 +144,16 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("gpu", ["gpu", "no gpu"])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str, gpu: str) -> None:
+def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str) -> None:
     change, line = MISTAKES[mistake]
-    if gpu == "no gpu":
-        under_ci.write("conftest.py", "")
     change(under_ci)
-    result = under_ci.run("--gpuperf")
     nothing = mistake in ("deleted file", "skipped module")
-    assert result.ret == (NOTHING_MEASURED if nothing else pytest.ExitCode.TESTS_FAILED)
-    result.stdout.fnmatch_lines([line])
+    for conftest in WITH_AND_WITHOUT_GPU:
+        under_ci.write("conftest.py", conftest)
+        result = under_ci.run("--gpuperf")
+        assert result.ret == (NOTHING_MEASURED if nothing else pytest.ExitCode.TESTS_FAILED)
+        result.stdout.fnmatch_lines([line])
 
 
 @pytest.mark.parametrize("statement", ["return", "pytest.skip('flaky')"])
@@ -180,12 +180,12 @@ def test_other_compiler_is_red(without_gpu: Suite) -> None:
     result.stdout.fnmatch_lines(["*the baseline was compiled by nvrtc 12.*"])
 
 
-@pytest.mark.parametrize("selection", ["nothing", "plain"])
-def test_nothing_measured_is_red(under_ci: Suite, selection: str) -> None:
+def test_nothing_measured_is_red(under_ci: Suite) -> None:
     under_ci.write("test_plain.py", "def test_plain():\n    pass\n")
-    result = under_ci.run("--gpuperf", "-k", selection)
-    assert result.ret == NOTHING_MEASURED
-    result.stdout.fnmatch_lines(["ERROR: nothing was measured: *"])
+    for selection in ("nothing", "plain"):
+        result = under_ci.run("--gpuperf", "-k", selection)
+        assert result.ret == NOTHING_MEASURED
+        result.stdout.fnmatch_lines(["ERROR: nothing was measured: *"])
 
 
 def test_wrong_result_is_red(under_ci: Suite) -> None:
@@ -251,20 +251,19 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("gpu", ["gpu", "no gpu"])
 @pytest.mark.parametrize("part", PARTS)
-def test_part_of_the_tests_misses_nothing(under_ci: Suite, part: str, gpu: str) -> None:
+def test_part_of_the_tests_misses_nothing(under_ci: Suite, part: str) -> None:
     flags, left_out = PARTS[part]
-    if gpu == "no gpu":
-        under_ci.write("conftest.py", "")
     if left_out == 3:
         under_ci.write("test_plain.py", PLAIN)
-    result = under_ci.run("--gpuperf", "--gpuperf-open=warn", *flags)
-    assert result.ret == 0
-    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
-    said = [line for line in result.stdout.lines if line.startswith("partial run: ")]
-    assert len(said) == bool(left_out)
-    assert all(f"left out {left_out} of 3 workloads" in line for line in said)
+    for conftest in WITH_AND_WITHOUT_GPU:
+        under_ci.write("conftest.py", conftest)
+        result = under_ci.run("--gpuperf", "--gpuperf-open=warn", *flags)
+        assert result.ret == 0
+        result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+        said = [line for line in result.stdout.lines if line.startswith("partial run: ")]
+        assert len(said) == bool(left_out)
+        assert all(f"left out {left_out} of 3 workloads" in line for line in said)
 
 
 def test_path_misses_what_was_below_it(under_ci: Suite) -> None:
@@ -322,7 +321,7 @@ def test_run_in_another_root_names_its_folder(under_ci: Suite) -> None:
 # --- beside other plugins ------------------------------------------------------------------------
 
 PLUGINS = {
-    "pytest-xdist": ("xdist", ["-n", "4"]),
+    "pytest-xdist": ("xdist", ["-n", "2"]),
     "pytest-randomly": ("pytest_randomly", ["-p", "randomly"]),
     "pytest-rerunfailures": ("pytest_rerunfailures", ["--reruns=1"]),
     "pytest-subtests": ("pytest_subtests", []),
@@ -335,36 +334,27 @@ PLUGINS = {
 
 @pytest.fixture(params=list(PLUGINS))
 def beside(request: pytest.FixtureRequest) -> list[str]:
-    """The flags of another plugin, which has to be there."""
+    """The flags of another plugin, which has to be there; it is first of all in a process that starts cold."""
     module, flags = PLUGINS[request.param]
     pytest.importorskip(module)
+    if module.startswith("pytest_"):
+        request.getfixturevalue("monkeypatch").setenv(warm_python.COLD, "1")
     return flags
 
 
 def run(suite: Suite, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", *arguments]
-    installed = not {"no:terminal", "--import-mode=importlib"} & set(arguments)  # is first of all where it starts
-    cold = {warm_python.COLD: "1"} if installed else {}
-    environment = {**os.environ, **cold, "PYTEST_ADDOPTS": ""}
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
     return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, env=environment, timeout=120)
 
 
-def test_unchanged_code_is_green_beside_other_plugins(under_ci: Suite, beside: list[str]) -> None:
-    result = run(under_ci, "--gpuperf", *beside)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "no:terminal" in beside or "3 workloads: 3 UNCHANGED" in result.stdout, result.stdout
-
-
-def test_loss_is_red_and_confirmed_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
+def test_loss_alone_is_red_and_update_records_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     result = run(recorded, "--gpuperf", "--gpuperf-report=report.json", *beside)
     assert result.returncode == 1, result.stdout + result.stderr
+    assert "no:terminal" in beside or "3 workloads: 2 SLOWER, 1 UNCHANGED" in result.stdout, result.stdout
     told = (recorded.path / "report.json").read_text(encoding="utf-8")
     assert told.count("proven to be more than 0.5 % slower, in two processes") == 2
-
-
-def test_update_records_beside_other_plugins(recorded: Suite, beside: list[str]) -> None:
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     path: Path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.jsonl"
     before = read_evidence(path)
     result = run(recorded, "--update-baselines", "--gpuperf-disturbed", *beside)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from suite_under_test import HOG, SIMULATED, Suite
+from suite_under_test import Suite
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -44,9 +44,8 @@ def known(suite: Suite) -> Suite:
     return suite
 
 
-@pytest.mark.parametrize("ci", ["true", "false"])
-def test_workload_behind_the_need_for_a_gpu_is_named(known: Suite, monkeypatch: pytest.MonkeyPatch, ci: str) -> None:
-    monkeypatch.setenv("CI", ci)
+def test_workload_behind_the_need_for_a_gpu_is_named(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
     assert "NOT-MEASURED" not in known.run("--gpuperf", "test_h.py").stdout.str()
     h(known, time_between=TIME)
     result = known.run("--gpuperf", "test_h.py")
@@ -56,18 +55,16 @@ def test_workload_behind_the_need_for_a_gpu_is_named(known: Suite, monkeypatch: 
 
 
 def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
+    """What was compiled before the data is reached."""
+    h(known, all_compiled=COMPILED, second="other")
+    result = known.run("--gpuperf", "test_h.py")
+    assert (result.ret, "NOT-MEASURED" in result.stdout.str()) == (0, False)
     h(known, data_first=DATA)
     result = known.run("--gpuperf", "test_h.py")
     assert result.ret == EXIT_NOTHING_MEASURED
     result.stdout.fnmatch_lines(
         ["2 workloads NOT-MEASURED on *", "ERROR: nothing was measured: 1 test ran and has no *"]
     )
-
-
-def test_compiled_kernel_is_reached(known: Suite) -> None:
-    h(known, all_compiled=COMPILED, second="other")
-    result = known.run("--gpuperf", "test_h.py")
-    assert (result.ret, "NOT-MEASURED" in result.stdout.str()) == (0, False)
 
 
 def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Suite) -> None:
@@ -81,54 +78,10 @@ def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Su
     )
 
 
-# --- kernels of one name, and architectures ------------------------------------------------------
+# --- architectures -------------------------------------------------------------------------------
 
-TWO_OF_ONE_NAME = """
-def test_two(cuda_kernel, gpu, gpuperf):
-    a, b = gpu.random(2048, seed=1), gpu.empty(32)
-    first, second = cuda_kernel("first.cu", "hog"), cuda_kernel("second.cu", "hog")
-    {second_stop}
-    gpuperf(first.launch(grid=1, block=32, args=(a, b)), name="one")
-    {third_stop}
-    gpuperf(second.launch(grid=1, block=32, args=(a, b)), name="two")
-"""
-STOP = "assert gpu.to_host(b).size == 32"
-
-
-@pytest.mark.parametrize(("stop", "changed"), [("second_stop", "first.cu"), ("third_stop", "second.cu")])
-def test_each_kernel_of_one_name_before_the_stop_is_judged(suite: Suite, stop: str, changed: str) -> None:
-    suite.write("first.cu", HOG)
-    suite.write("second.cu", HOG.replace("0.25f", "0.75f"))
-    suite.write("test_two.py", TWO_OF_ONE_NAME.format(**{"second_stop": "", "third_stop": "", stop: STOP}))
-    suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_two.py", "--gpuperf-disturbed").ret == 0
-    suite.write("conftest.py", "")
-    assert suite.run("--gpuperf", "test_two.py").stdout.lines[-2] == "2 workloads: 2 UNCHANGED"
-    suite.edit(changed, "float arr[64];", "float arr[64], far[256]; for (int k = 0; k < 256; ++k) far[k] = a[k];")
-    suite.edit(changed, "float s = 0.0f;", "float s = far[int(arr[0]) & 255];")
-    result = suite.run("--gpuperf", "test_two.py")
-    assert result.ret == 1
-    assert "2 workloads: 1 WORSE, 1 UNCHANGED" in result.stdout.lines
-
-
-def test_kernels_that_nothing_tells_apart_may_yet_be_named(suite: Suite) -> None:
-    suite.write(
-        "test_two.py",
-        f"""
-def test_two(cuda_kernel, gpu, gpuperf):
-    for factor in ("0.25f", "0.75f"):
-        cuda_kernel({HOG!r}.replace("0.25f", factor), "hog")
-    {STOP.replace("b", "gpu.empty(32)")}
-""",
-    )
-    result = suite.run("--gpuperf", "test_two.py")
-    assert result.ret == 0
-    assert "1 workload: 1 NEW" in result.stdout.lines
-
-
-LAUNCH = "kernel.launch(grid=8, block=256, args=(a, b, size))"
-TIMED = f"""\
-    result = gpuperf({LAUNCH}, bytes=2 * a.nbytes,
+TIMED = """\
+    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
                      check=lambda: gpu.assert_equal(b, a))
     assert result.time_ns > 0
 """
@@ -181,74 +134,55 @@ def test_skip_for_want_of_a_gpu_that_is_there(recorded: Suite, monkeypatch: pyte
 
 IN_THREAD = "import threading; one = threading.Thread(target=lambda: {}); one.start(); one.join()"
 CAUGHT = "with pytest.raises(BaseException): {}"
+RAISING = [
+    (CAUGHT, "check=lambda: False"),
+    (CAUGHT, "reset=lambda: 1 / 0"),
+    (CAUGHT, "name='new', check=lambda: pytest.fail('no')"),
+    (IN_THREAD, "check=lambda: False"),
+    (f"{IN_THREAD}; pytest.skip('enough')", "check=lambda: False"),
+]
+RAISES = """
+def test_raises_{number}(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("other.cu", "other")
+    a, b = gpu.random(512, seed=2), gpu.empty(512)
+    launch = kernel.launch(grid=2, block=256, args=(a, b, 512))
+    {line}
+"""
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",), ("--update-baselines",)])
-@pytest.mark.parametrize(
-    ("around", "raised"),
-    [
-        (CAUGHT, "check=lambda: False"),
-        (CAUGHT, "reset=lambda: 1 / 0"),
-        (CAUGHT, "name='new', check=lambda: pytest.fail('no')"),
-        (IN_THREAD, "check=lambda: False"),
-        (f"{IN_THREAD}; pytest.skip('enough')", "check=lambda: False"),
-    ],
-)
-def test_measurement_that_raises_fails_its_test(
-    recorded: Suite, around: str, raised: str, flags: Sequence[str]
-) -> None:
+def test_measurement_that_raises_fails_its_test(recorded: Suite, flags: Sequence[str]) -> None:
     """Caught by the test, or in a thread, which Python ends alone."""
-    recorded.edit("test_suite.py", TIMED, f"    {around.format(f'gpuperf({LAUNCH}, {raised})')}\n")
-    recorded.change_code()
+    raising = RAISING + [(CAUGHT, "accuracy=lambda: 1 / 0")] * bool(flags)  # a plain run does not measure that
+    lines = [around.format(f"gpuperf(launch, {raised})") for around, raised in raising]
+    tests = [RAISES.format(number=number, line=line) for number, line in enumerate(lines)]
+    recorded.write("test_raises.py", "import pytest\n" + "".join(tests))
     before = recorded.baseline_files()
-    result = recorded.run("-k", "test_work", "-W", "ignore::pytest.PytestUnhandledThreadExceptionWarning", *flags)
-    result.assert_outcomes(failed=2, deselected=1)
+    ignored = "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+    result = recorded.run("test_raises.py", "-W", ignored, *flags)
+    result.assert_outcomes(failed=len(tests))
     assert result.ret == 1
     assert recorded.baseline_files() == before
 
 
-def test_accuracy_that_raises_fails_its_test(recorded: Suite) -> None:
-    recorded.edit("test_suite.py", TIMED, f"    {CAUGHT.format(f'gpuperf({LAUNCH}, accuracy=lambda: 1 / 0)')}\n")
-    assert recorded.run("--gpuperf").ret == 1
-
-
 # --- nothing measured ----------------------------------------------------------------------------
 
-NOTHING = {
-    "no test": (("-k", "nothing"), "nothing was measured: no test ran. *"),
-    "no test on workers": (("-k", "nothing", "-n", "2"), "nothing was measured: no test ran. *"),
-    "no fixtures": (("test_plain.py",), "nothing was measured: 2 tests ran and have no kernel or time to judge. *"),
-    "no counters": (("--gpuperf-ncu", "test_plain.py"), "nothing was measured: *"),
-}
 
-
-@pytest.mark.parametrize("case", NOTHING)
-def test_nothing_measured_fails(suite: Suite, case: str) -> None:
-    flags, line = NOTHING[case]
+def test_nothing_measured_fails(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     suite.write("test_plain.py", "def test_one(): pass\ndef test_two(): pass\n")
-    result = suite.run("--gpuperf", *flags)
-    assert result.ret == EXIT_NOTHING_MEASURED
-    result.stdout.fnmatch_lines([f"ERROR: {line}"])
+    nothing = {
+        ("-k", "nothing", "-n", "2"): "no test ran. *",
+        ("test_plain.py",): "2 tests ran and have no kernel or time to judge. *",
+    }
+    for flags, why in nothing.items():
+        result = suite.run("--gpuperf", *flags)
+        assert result.ret == EXIT_NOTHING_MEASURED
+        result.stdout.fnmatch_lines([f"ERROR: nothing was measured: {why}"])
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # leaves out the plugin of this flag
+    assert suite.run("--gpuperf", "--setup-only").ret == EXIT_NOTHING_MEASURED
 
 
-@pytest.mark.parametrize("flag", ["--setup-only", "--setup-plan"])
-def test_run_of_nothing_but_fixtures_fails(suite: Suite, monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
-    monkeypatch.delenv("PYTEST_ADDOPTS")  # leaves out the plugins of these flags
-    assert suite.run("--gpuperf", flag).ret == EXIT_NOTHING_MEASURED
-
-
-def test_failure_keeps_its_own_exit_status(suite: Suite) -> None:
-    suite.write("test_plain.py", "def test_one(): assert False\n")
-    assert suite.run("--gpuperf", "test_plain.py").ret == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.parametrize("asked", ["--fixtures", "--fixtures-per-test", "--collect-only"])
-def test_list_is_no_gate(suite: Suite, asked: str) -> None:
-    result = suite.run("--gpuperf", asked)
-    assert (result.ret, "nothing was measured" in result.stdout.str()) == (0, False)
-
-
-@pytest.mark.parametrize("flags", [("--gpuperf",), ("--gpuperf-ncu",), ("--gpuperf", "--gpuperf-ncu")])
+@pytest.mark.parametrize("flags", [("--gpuperf-ncu",), ("--gpuperf", "--gpuperf-ncu")])
 def test_why_there_is_no_gpu_is_said_once(suite: Suite, flags: Sequence[str]) -> None:
     text = suite.run(*flags).stdout.str()
     assert text.count("hides every GPU") == 1

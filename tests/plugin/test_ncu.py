@@ -1,57 +1,79 @@
-"""``--gpuperf-ncu``: one process collects counters of every workload, and the gate judges them."""
+"""``--gpuperf-ncu``: counters of every workload by a process under ncu: judged, recorded, or why not."""
 
 from __future__ import annotations
 
 import pytest
 from counters_in_report import counters_in
+from evidence_tree import read_evidence, write_evidence
 
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
+INSTRUCTIONS, OWN = "smsp__inst_executed.sum", "gpu__own_metric.sum"
+GATE = ("--gpuperf", "--gpuperf-ncu")
+REPORT = "--gpuperf-report=all.json"
+
+
+def collected(suite, *flags):
+    result = suite.run(*flags, REPORT)
+    return result, counters_in(suite.path / "all.json")
+
+
+def ask(suite, metrics):
+    suite.edit("test_suite.py", 'name="doubling"', f'name="doubling", metrics={metrics}')
+
+
+def mark(suite, test, metrics):
+    suite.edit("test_suite.py", f"def {test}", f"@pytest.mark.gpuperf(metrics={metrics})\ndef {test}")
+
+
+def evidence(suite):
+    return suite.path / "baselines/simulated-gpu/test_suite.jsonl"
+
+
+def rounds(suite):
+    tests = read_evidence(evidence(suite))["tests"]
+    return {test: next(iter(work.values()))["rounds"] for test, work in tests.items()}
 
 
 def test_one_process_collects_for_every_workload(ncu_suite):
-    out = ncu_suite.path / "all.json"
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", f"--gpuperf-report={out}")
+    """Counters alone time nothing; what is new is recorded with the flags of the run."""
+    result, found = collected(ncu_suite, "--gpuperf-ncu", "--gpuperf-tolerance=0.01")
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        ["gpuperf: counting 3 tests under ncu 2025.3.1.0", "gpuperf: counters of 3 workloads in *", "counters: 3 NEW"]
-    )
+    result.stdout.fnmatch_lines([
+        "gpuperf: gating counters only, counters default*", "gpuperf: counting 3 tests under ncu 2025.3.1.0",
+        "gpuperf: counters of 3 workloads in *", "counters of one run*instructions*DRAM read*verdict",
+        "  doubling * NEW", "counters: 3 NEW",
+        "next: record 3 new workloads: pytest --gpuperf-ncu --update-baselines=new --gpuperf-tolerance=0.01, "
+        "and commit the files",
+    ])  # fmt: skip
+    assert "device time" not in result.stdout.str()
+    assert "registers / spilled" not in result.stdout.str()
     (call,) = ncu_suite.ncu_calls()
-    assert call["options"]["--clock-control"] == "none"
-    assert call["options"]["--cache-control"] == "all"
-    found = counters_in(out)
+    assert (call["options"]["--clock-control"], call["options"]["--cache-control"]) == ("none", "all")
     assert set(found) == NODES
-    other = found["test_suite.py::test_other"]["doubling"]
-    assert other["counters"]["smsp__inst_executed.sum"] > 0
+    assert found["test_suite.py::test_other"]["doubling"]["counters"][INSTRUCTIONS] > 0
 
 
-def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, monkeypatch):
-    result = counted.run("--gpuperf", "--gpuperf-ncu")
+def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, monkeypatch, tmp_path):
+    """A bare flag does not take the path behind it; nothing is left behind."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    result = counted.run(*GATE, "test_suite.py", subprocess=True)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
+    assert len(counted.ncu_calls()) == 1
+    assert [path.name for path in tmp_path.iterdir() if "gpuperf-ncu" in path.name] == []
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
-    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml")
+    result = counted.run(*GATE, "--junitxml=junit.xml")
     result.assert_outcomes(failed=3)
-    result.stdout.fnmatch_lines(
-        [
-            "*doubling  WORSE  on simulated-gpu (counters)",
-            "*global load sectors * -> * sectors (+1.00 %)",
-            "*the counters got worse: *",
-            "If this change is intended: pytest --gpuperf-ncu --update-baselines, and commit what it writes.",
-        ]
-    )
+    result.stdout.fnmatch_lines([
+        "*doubling  WORSE  on simulated-gpu (counters)", "*global load sectors * -> * sectors (+1.00 %)",
+        "*the counters got worse: *",
+        "If this change is intended: pytest --gpuperf-ncu --update-baselines, and commit what it writes.",
+    ])  # fmt: skip
     assert "Traceback" not in result.stdout.str()
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
 
 
-def test_dram_bytes_and_stores_may_differ_a_little_and_load_sectors_may_not(counted, monkeypatch):
-    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.0005")
-    result = counted.run("--gpuperf-ncu")
-    result.assert_outcomes(failed=3)
-    reasons = {line.strip() for line in result.stdout.lines if "the counters got worse" in line}
-    assert reasons == {"the counters got worse: global load sectors"}
-
-
-def test_better_counters_pass_with_a_word_and_fail_a_strict_run(counted, monkeypatch):
+def test_better_counters_pass_and_fail_a_strict_run(counted, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "0.9")
     result = counted.run("--gpuperf-ncu")
     result.assert_outcomes(passed=3)
@@ -59,183 +81,304 @@ def test_better_counters_pass_with_a_word_and_fail_a_strict_run(counted, monkeyp
     counted.run("--gpuperf-ncu", "--gpuperf-strict").assert_outcomes(failed=3)
 
 
-def test_counters_alone_time_nothing_and_show_a_table(counted):
-    result = counted.run("--gpuperf-ncu")
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        ["gpuperf: gating counters only, counters default*", "counters of one run*instructions*DRAM read*verdict",
-         "  doubling * UNCHANGED"]
-    )  # fmt: skip
-    text = result.stdout.str()
-    assert "device time" not in text
-    assert "registers / spilled" not in text
+READS = """
+import pytest
+
+def of(cuda_kernel, gpu, gpuperf):
+    a = gpu.random(512, seed=2)
+    return gpuperf(cuda_kernel("other.cu", "other").launch(2, 256, (a, gpu.empty_like(a), 512))).counters
+
+def test_reads(cuda_kernel, gpu, gpuperf):
+    assert of(cuda_kernel, gpu, gpuperf)["smsp__inst_executed.sum"] > 0
+
+def test_lacks(cuda_kernel, gpu, gpuperf):
+    with pytest.raises(LookupError, match="pytest --gpuperf-ncu"):
+        of(cuda_kernel, gpu, gpuperf)["a__b.sum"]
+"""
 
 
-def test_a_test_reads_its_counters(counted):
-    counted.edit(
-        "test_suite.py", "assert result.time_ns > 0",
-        "assert result.counters['smsp__inst_executed.sum'] > 0\n    assert result.counters['dram__bytes_read.sum'] < 0",
-    )  # fmt: skip
-    result = counted.run("--gpuperf-ncu", "-k", "work")
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*assert * < 0"])
-
-
-@pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "timed"])
-def test_counters_that_nobody_asked_for_end_the_test_as_checked_only(ncu_suite, flags):
-    ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.counters['a__b.sum'] < 0")
-    result = ncu_suite.run(*flags)
-    result.assert_outcomes(passed=3)
+def test_counters_are_read_by_a_test(ncu_suite):
+    """A test that lacks them ends as checked only, or as static only without a GPU."""
+    ncu_suite.write("test_suite.py", READS)
+    for flags in ((), ("--gpuperf",)):
+        ncu_suite.run(*flags).assert_outcomes(passed=2)
     assert ncu_suite.ncu_calls() == []
-
-
-def test_without_a_gpu_missing_counters_leave_a_test_static_only(suite):
-    suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.counters['a__b.sum'] < 0")
-    result = suite.run("--gpuperf", "--gpuperf-ncu")
+    ncu_suite.run("--gpuperf-ncu", "-k", "reads").assert_outcomes(passed=1)
+    ncu_suite.write("conftest.py", "")
+    result = ncu_suite.run(*GATE, "-k", "reads")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*3 static only*"])
+    result.stdout.fnmatch_lines(["*  NOT-MEASURED  on * (counters)", "counters: 1 NOT-MEASURED", "*1 static only*"])
 
 
-def test_missing_counters_are_a_lookup_error_with_the_remedy(ncu_suite):
-    ncu_suite.edit(
-        "test_suite.py", "assert result.time_ns > 0",
-        "with pytest.raises(LookupError, match='pytest --gpuperf-ncu'):\n        result.counters['a__b.sum']",
-    )  # fmt: skip
-    ncu_suite.run().assert_outcomes(passed=3)
-
-
-def test_only_the_selected_tests_are_profiled(counted):
-    out = counted.path / "all.json"
-    counted.run("--gpuperf-ncu", "-k", "work and 1024", f"--gpuperf-report={out}").assert_outcomes(passed=1)
-    assert set(counters_in(out)) == {"test_suite.py::test_work[1024]"}
-
-
-def test_a_bare_flag_does_not_take_the_path_behind_it(counted):
-    counted.run("--gpuperf-ncu", "test_suite.py").assert_outcomes(passed=3)
-
-
-def test_the_ini_file_may_ask_for_counters_and_the_profiled_process_does_not_ask_again(counted):
-    counted.pytester.makeini("[pytest]\ngpuperf_ncu = default\ngpuperf = true\n")
-    counted.run().stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
-    assert len(counted.ncu_calls()) == 1
-
-
-def test_a_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeypatch):
-    monkeypatch.setenv("CI", "1")
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
-    result.assert_outcomes(failed=3)
-    result.stdout.fnmatch_lines(["*no counters on record*"])
-    ncu_suite.run("--gpuperf", "--gpuperf-ncu", "--gpuperf-open=warn").assert_outcomes(passed=3)
-
-
-def test_counters_are_recorded_with_the_flags_of_the_run(ncu_suite):
-    result = ncu_suite.run("--gpuperf-ncu", "--gpuperf-tolerance=0.01")
-    command = "pytest --gpuperf-ncu --update-baselines=new --gpuperf-tolerance=0.01"
-    result.stdout.fnmatch_lines([f"next: record 3 new workloads: {command}, and commit the files"])
-
-
-def test_a_changed_launch_is_not_comparable(counted):
-    counted.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
-    result = counted.run("--gpuperf-ncu", "-k", "other")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*(counters)", "*the launch changed from grid=(2, 1, 1)*"])
-
-
-def test_changed_code_is_compared(counted):
-    counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
-    result = counted.run("--gpuperf-ncu", "-k", "work")
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*instructions executed * -> *"])
-
-
-def test_workloads_that_stay_warm_have_a_process_of_their_own(counted):
-    counted.edit("test_suite.py", 'name="doubling"', 'name="doubling", cache="warm"')
-    out = counted.path / "all.json"
-    result = counted.run("--gpuperf-ncu", f"--gpuperf-report={out}")
-    assert [call["options"]["--cache-control"] for call in counted.ncu_calls()] == ["all", "none"]
-    found = counters_in(out)
-    assert {work["cache"] for works in found.values() for work in works.values()} == {"cold", "warm"}
-    assert set(found) == NODES
-    result.stdout.fnmatch_lines(["*taken with a cold L2, these with a warm one*"])
-
-
-def test_a_callable_of_several_kernels_is_summed_up(counted):
-    counted.write(
-        "test_two.py",
-        "def test_two(cuda_kernel, gpu, gpuperf):\n"
-        "    kernel = cuda_kernel('other.cu', 'other')\n"
-        "    a = gpu.random(512, seed=2)\n"
-        "    b = gpu.empty_like(a)\n"
-        "    launch = kernel.launch(grid=2, block=256, args=(a, b, 512))\n"
-        "    gpuperf(launch, name='one')\n"
-        "    gpuperf(lambda: (launch(), launch()), name='two')\n",
-    )
-    out = counted.path / "all.json"
-    result = counted.run("--gpuperf-ncu", f"--gpuperf-report={out}", "test_two.py")
-    result.assert_outcomes(passed=1)
-    one, two = (counters_in(out)["test_two.py::test_two"][name] for name in ("one", "two"))
-    name = "smsp__inst_executed.sum"
-    assert two["counters"][name] == 2 * one["counters"][name]
-    ratio = "sm__warps_active.avg.pct_of_peak_sustained_active"
-    assert ratio in one["counters"]
-    assert ratio not in two["counters"]
-    assert "2 kernels: 4 ratios and percentages are left out, which do not add up" in out.read_text()
-
-
-def test_what_a_test_measures_after_its_first_time_is_told_as_missing(counted):
-    counted.write(
-        "test_early.py",
-        "def test_early(cuda_kernel, gpu, gpuperf):\n"
-        "    kernel = cuda_kernel('other.cu', 'other')\n"
-        "    a = gpu.random(512, seed=2)\n"
-        "    launch = kernel.launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512))\n"
-        "    assert gpuperf(launch, name='first').time_ns > 0\n"
-        "    gpuperf(launch, name='second')\n",
-    )
-    result = counted.run("--gpuperf", "--gpuperf-ncu", "test_early.py")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        ["*: second  NOT-MEASURED  on *(counters)", "    its test did not *", "counters: 1 NOT-MEASURED, 1 NEW"]
-    )
-
-
-def test_peaks_are_not_measured_in_the_profiled_process(counted):
+def test_profiled_process_runs_the_selected_tests_without_peaks(counted):
+    """Other code in it gives no counters of this one."""
     counted.edit("test_suite.py", "assert result.time_ns > 0", "assert gpu.copy_bandwidth > 0 and False")
-    result = counted.run("--gpuperf-ncu", "-k", "work")
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["counters: 2 UNCHANGED"])
-    assert "the last lines of the profiled tests" not in result.stdout.str()
-
-
-def test_other_code_in_the_profiled_process_is_no_counter_of_this_one(counted):
     counted.edit(
         "test_suite.py", "a = gpu.random(512, seed=2)",
         "import os\n    a = gpu.random(512 if 'STAND_IN_NCU' in os.environ else 256, seed=2)",
     )  # fmt: skip
-    result = counted.run("--gpuperf-ncu", "-k", "other")
-    result.stdout.fnmatch_lines(["    the profiled process ran other code or other arguments*"])
+    result, found = collected(counted, "--gpuperf-ncu", "-k", "1024 or other")
+    result.assert_outcomes(failed=1, passed=1)
+    assert "test_suite.py::test_work[2048]" not in found
+    result.stdout.fnmatch_lines(
+        ["    the profiled process ran other code or other arguments*", "counters: 1 NOT-MEASURED, 1 UNCHANGED"]
+    )
+    assert "the last lines of the profiled tests" not in result.stdout.str()
 
 
-def test_tests_that_measure_nothing_are_not_profiled(counted):
-    counted.write("test_plain.py", "def test_plain():\n    assert True\n")
-    result = counted.run("--gpuperf-ncu", "test_plain.py")
-    assert counted.ncu_calls() == []
-    assert result.ret == 10
-    result.stdout.fnmatch_lines(["*nothing was counted: 1 test ran and has no counters*"])
-
-
-def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    counted.run("--gpuperf-ncu", subprocess=True).assert_outcomes(passed=3)
-    assert [path.name for path in tmp_path.iterdir() if "gpuperf-ncu" in path.name] == []
-
-
-def test_collecting_only_starts_nothing(counted):
-    counted.run("--gpuperf-ncu", "--collect-only")
-    assert counted.ncu_calls() == []
-
-
-def test_workers_take_no_counters(ncu_suite):
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", "-n", "2", subprocess=True)
+def test_ini_file_may_ask_for_counters_and_workers_take_none(counted):
+    counted.pytester.makeini("[pytest]\ngpuperf_ncu = default\ngpuperf = true\n")
+    counted.run().stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
+    counted.run("--collect-only")
+    assert len(counted.ncu_calls()) == 1
+    counted.pytester.makeini("[pytest]\ngpuperf_ncu = defualt\n")
+    result = counted.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    words = "ini setting gpuperf_ncu: 'defualt' is not valid: it accepts default, memory"
+    assert words in result.stderr.str() + result.stdout.str()
+    counted.pytester.makeini("[pytest]")
+    result = counted.run(*GATE, "-n", "2", subprocess=True)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --gpuperf-ncu: *leave -n out, or give -n 0"])
+
+
+def test_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(["*no counters on record*"])
+
+
+def test_changed_code_is_compared_and_a_changed_launch_is_not(counted):
+    counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    counted.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
+    result = counted.run("--gpuperf-ncu")
+    result.assert_outcomes(failed=2, passed=1)
+    text = result.stdout.str()
+    assert "the launch changed from grid=(2, 1, 1)" in text
+    result.stdout.fnmatch_lines(["*instructions executed * -> *"])
+    result.stdout.fnmatch_lines(["*doubling  NOT-COMPARABLE*(counters)"])
+
+
+OF_MANY_KINDS = """
+def test_kinds(cuda_kernel, gpu, gpuperf):
+    a = gpu.random(512, seed=2)
+    launch = cuda_kernel("other.cu", "other").launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512))
+    gpuperf(launch, name="one")
+    gpuperf(lambda: (launch(), launch()), name="two")
+    gpuperf(lambda: setattr(gpu._device, "elapsed_ns", gpu._device.elapsed_ns + 3000), name="idle")
+    gpuperf(launch, name="warm", cache="warm")
+
+def test_early(cuda_kernel, gpu, gpuperf):
+    a = gpu.random(512, seed=2)
+    launch = cuda_kernel("other.cu", "other").launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512))
+    assert gpuperf(launch, name="first").time_ns > 0
+    gpuperf(launch, name="second")
+"""
+
+
+def test_kernels_of_a_callable_add_up_and_what_was_not_counted_is_named(counted):
+    """Warm workloads have a process of their own; what is measured after the first time is not counted."""
+    counted.write("test_kinds.py", OF_MANY_KINDS)
+    result, found = collected(counted, *GATE, "test_kinds.py")
+    result.assert_outcomes(passed=2)
+    assert [call["options"]["--cache-control"] for call in counted.ncu_calls()] == ["all", "none"]
+    works = found["test_kinds.py::test_kinds"]
+    assert works["warm"]["cache"] == "warm"
+    one, two = (works[name]["counters"] for name in ("one", "two"))
+    assert two[INSTRUCTIONS] == 2 * one[INSTRUCTIONS]
+    ratio = "sm__warps_active.avg.pct_of_peak_sustained_active"
+    assert ratio in one
+    assert ratio not in two
+    kept = "2 kernels: 4 ratios and percentages are left out, which do not add up"
+    assert kept in (counted.path / "all.json").read_text()
+    for lines in (
+        ["*: idle  NOT-MEASURED  on *(counters)", "    ncu saw no kernel of it: *"],
+        ["*: second  NOT-MEASURED  on *(counters)", "    its test did not *"],
+        ["counters: 2 NOT-MEASURED, 4 NEW"],
+    ):
+        result.stdout.fnmatch_lines(lines)
+
+
+NOTHING_COUNTED = {
+    # arguments, and then the reason
+    ("--gpuperf-ncu", "test_plain.py"): "*nothing was counted: 1 test ran and has no counters*",
+    ("--gpuperf-ncu", "test_idle.py"): "    ncu saw no kernel of any workload; *",
+    ("--gpuperf-ncu=smsp__misspelt.sum",): "    no metric is left to collect; *",
+}
+
+
+def test_run_for_counters_that_has_none_fails(ncu_suite):
+    ncu_suite.write("test_plain.py", "def test_plain():\n    assert True\n")
+    ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
+    for arguments, reason in NOTHING_COUNTED.items():
+        result = ncu_suite.run(*arguments)
+        assert result.ret == 10
+        result.stdout.fnmatch_lines([reason])
+        assert bool(ncu_suite.ncu_calls()) == (arguments[-1] != "test_plain.py")
+
+
+# --- metrics of one's own ------------------------------------------------------------------------
+
+
+def test_metrics_by_flag_and_marker_need_no_second_process_and_those_of_a_call_do(counted):
+    mark(counted, "test_work", ["gpu__of_marker.sum"])
+    ask(counted, ["gpu__of_call.sum"])
+    flag = "--gpuperf-ncu=default,gpu__of_flag.sum,smsp__inst_executed_valueless.sum"
+    result, found = collected(counted, flag)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["counters: ncu gave no value for smsp__inst_executed_valueless.sum; did you mean 'smsp__inst_executed.sum'?"]
+    )
+    assert all("gpu__of_flag.sum" in work["counters"] for works in found.values() for work in works.values())
+    work = found["test_suite.py::test_work[1024]"]["work"]["counters"]
+    other = found["test_suite.py::test_other"]["doubling"]["counters"]
+    assert "gpu__of_marker.sum" in work
+    assert "gpu__of_call.sum" not in work
+    assert {"gpu__of_call.sum", INSTRUCTIONS} <= set(other)
+    first, second = counted.ncu_calls()
+    assert "gpu__of_marker.sum" in first["options"]["--metrics"]
+    assert "gpu__of_call.sum" not in first["options"]["--metrics"]
+    assert second["target"][-1].endswith("test_suite.py")
+
+
+def test_misspelt_metric_is_a_note_and_loses_nothing(counted):
+    mark(counted, "test_work", ["smsp__marked_misspelt.sum", OWN])
+    ask(counted, ["smsp__asked_misspelt.sum", OWN])
+    result, found = collected(counted, "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    for name in ("marked", "asked"):
+        result.stdout.fnmatch_lines([f"counters: there is no metric smsp__{name}_misspelt.sum on this GPU*"])
+    assert all({OWN, INSTRUCTIONS} <= set(work["counters"]) for works in found.values() for work in works.values())
+
+
+def scale_on_record(suite, factors):
+    """Those of the own metric, by test."""
+    tree = read_evidence(evidence(suite))
+    for test, factor in factors.items():
+        for work in tree["tests"][test].values():
+            work["counters"][OWN] *= factor
+    write_evidence(evidence(suite), tree)
+
+
+def test_own_metric_gates_by_its_tolerance_and_informs_without_one(counted):
+    mark(counted, "test_work", {OWN: 0.01})
+    ask(counted, {OWN: 0.01})
+    counted.run("--update-baselines=new", "--gpuperf-ncu").assert_outcomes(passed=3)
+    assert counted.counters()["test_other"][OWN] > 0
+    scale_on_record(counted, {"test_work[1024]": 1 / 1.02, "test_other": 1 / 1.02})
+    result = counted.run("--gpuperf-ncu")
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines([f"*{OWN} * -> * (+2.00 %)", f"*the counters got worse: {OWN}"])
+    counted.edit("test_suite.py", f"metrics={dict.fromkeys([OWN], 0.01)}", f"metrics={[OWN]}")
+    counted.run("--gpuperf-ncu").assert_outcomes(passed=3)
+
+
+# --- on record -----------------------------------------------------------------------------------
+
+
+def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_suite, monkeypatch):
+    """They are added to times that have none; the rounds stay."""
+    before = rounds(ncu_suite)
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1,1.02,1.01")
+    result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
+    result.stdout.fnmatch_lines([
+        "gpuperf: counting 3 tests under ncu 2025.3.1.0, take 3 of 3", "*doubling*simulated-gpu*counters",
+        "3 baselines written",
+    ])  # fmt: skip
+    assert len(ncu_suite.ncu_calls()) == 3
+    assert rounds(ncu_suite) == before
+    (other,) = read_evidence(evidence(ncu_suite))["tests"]["test_other"].values()
+    least, most = other["counter_ranges"][INSTRUCTIONS]
+    assert (least / other["counters"][INSTRUCTIONS], most / least) == pytest.approx((1 / 1.01, 1.02))
+    assert "gpu__time_duration.sum" not in other["counter_ranges"]
+    for scale, verdict in (("1.069", "UNCHANGED"), ("1.072", "WORSE")):
+        monkeypatch.setenv("STAND_IN_NCU_SCALE", scale)
+        ncu_suite.run("--gpuperf-ncu").stdout.fnmatch_lines([f"counters: 3 {verdict}"])
+
+
+def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
+    evidence(ncu_suite).unlink()
+    ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed")
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.no_fnmatch_line("*no counters on record*")
+    found = ncu_suite.counters()
+    assert set(found) == {"test_work[1024]", "test_other"}
+    assert all(counters[INSTRUCTIONS] > 0 for counters in found.values())
+    assert f'"{INSTRUCTIONS}":[' not in evidence(ncu_suite).read_text(), "equal takes have no range"
+
+
+def test_changed_code_drops_old_counters_and_the_same_code_keeps_them(counted):
+    before = counted.counters()
+    counted.run("--update-baselines=all", "-k", "other")
+    assert counted.counters() == before
+    counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    counted.run("--update-baselines")
+    assert {test for test, counters in counted.counters().items() if counters} == {"test_other"}
+
+
+def test_changed_counters_of_the_same_code_are_taken_and_the_rounds_stay(counted, monkeypatch):
+    files, before, old = counted.baseline_files(), rounds(counted), counted.counters()
+    counted.run("--update-baselines=changed", "--gpuperf-ncu")
+    assert counted.baseline_files() == files
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.5")
+    counted.run("--update-baselines=new", "--gpuperf-ncu")
+    assert counted.counters() == old
+    counted.run("--update-baselines=changed", "--gpuperf-ncu").assert_outcomes(passed=3)
+    assert rounds(counted) == before
+    assert counted.counters()["test_other"][INSTRUCTIONS] == 1.5 * old["test_other"][INSTRUCTIONS]
+
+
+# --- unavailable: the run says why and what to do, and goes on without them ------------------------
+
+
+def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeypatch):
+    """tests/unit/counters/test_failures.py has the words of ncu."""
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
+    reason = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(passed=3)
+    assert result.ret == 0
+    (line,) = [line for line in result.stdout.lines if line.startswith("    ") and reason in line]
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in line
+    result.stdout.fnmatch_lines([f"gpuperf: no counters: {reason}*", "counters: 3 NOT-MEASURED"])
+    assert "UNCHANGED" in result.stdout.str()
+    alone = ncu_suite.run("--gpuperf-ncu")
+    assert alone.ret == 10
+    alone.stdout.fnmatch_lines(["*ERR_NVGPUCTRPERM*", "ERROR: nothing was counted: 3 tests ran and have no counters*"])
+    evidence(ncu_suite).unlink()
+    assert ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed").ret == 0
+    assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
+
+
+def test_missing_ncu_and_an_unreadable_report_are_named(ncu_suite, monkeypatch):
+    ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["    the report of ncu *"])
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["*and 2 workloads more like it: work  NOT-MEASURED*", "    ncu is neither on PATH*install Nsight Compute*"]
+    )
+
+
+def test_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counters(ncu_suite):
+    ncu_suite.edit(
+        "test_suite.py", "def test_other(cuda_kernel, gpu, gpuperf):",
+        "def test_other(cuda_kernel, gpu, gpuperf):\n    import os\n    assert 'STAND_IN_NCU' not in os.environ, 'odd'",
+    )  # fmt: skip
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 2 NEW", "*the last lines of the profiled tests:", "*odd*"])
+
+
+def test_second_process_without_counters_does_not_cost_those_of_the_first(ncu_suite, monkeypatch):
+    ncu_suite.edit("test_suite.py", 'name="doubling"', 'name="doubling", cache="warm"')
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
+    result = ncu_suite.run(*GATE)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["    another profiler holds *", "counters: 1 NOT-MEASURED, 2 NEW"])

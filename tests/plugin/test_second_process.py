@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
@@ -25,94 +22,40 @@ def slower(recorded):
     return recorded
 
 
-def as_command(suite, *arguments, **more):
-    """As the command ``pytest`` starts it: the current folder is not on the path."""
-    command = [sys.executable, "-c", AS_COMMAND, "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, check=False, **more)
+def as_command(folder, *arguments, **environment):
+    """The output of a run, as the command ``pytest`` starts it: the current folder is not on the path."""
+    command = [sys.executable, "-c", AS_COMMAND, "-p", "no:cacheprovider", "--gpuperf", *arguments]
+    run = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    return run.stdout
 
 
-def test_a_module_in_the_root_that_is_called_like_one_of_the_library_is_in_nobodys_way(slower):
-    slower.write("copy.py", "raise RuntimeError('this is not the library')")
-    imports = {**os.environ, COLD: "1"}  # a fork has imported the library's before
-    result = as_command(slower, "--gpuperf", *ONE, env=imports)
-    assert result.returncode == 1, result.stdout
-    assert "work  SLOWER  on simulated-gpu" in result.stdout
-    assert ", in two processes; " in result.stdout
-
-
-OWN_FLAG = """
+LICENCE = """
 
 def pytest_addoption(parser):
-    parser.addoption("--licence", required=True)
+    parser.addoption("--licence", required=True, type=open)
 """
 
 
-def test_a_flag_of_another_folders_conftest_reaches_it_too(slower):
-    """The second process reads that conftest only if it collects what the run does."""
-    folder = slower.path / "beside"
-    folder.mkdir()
-    (folder / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--licence')\n")
-    (folder / "test_beside.py").write_text("def test_beside(): pass\n")
-    result = as_command(slower, "--gpuperf", "-k", "1024 or beside", "--licence=x", "beside", "test_suite.py")
-    assert "work  SLOWER  on simulated-gpu" in result.stdout, result.stdout
-
-
-def test_a_worker_hands_on_the_command_line_of_its_controller(slower):
-    conftest = (slower.path / "conftest.py").read_text()
-    slower.write("conftest.py", conftest + OWN_FLAG)
-    result = as_command(slower, "--gpuperf", *ONE, "--licence=x", "-n", "1")
-    assert "work  SLOWER  on simulated-gpu" in result.stdout, result.stdout
-
-
-def test_paths_on_the_command_line_mean_what_they_mean_to_the_run(slower):
-    """They are relative to the folder that pytest was started in, which need not be the root."""
+def test_it_starts_where_the_run_did_and_no_module_of_the_root_is_in_its_way(slower):
+    """Paths are relative to that folder, which need not be the root."""
+    slower.write("copy.py", "raise RuntimeError('this is not the library')")
     (slower.path / "pytest.ini").write_text("[pytest]\n")
+    slower.write("conftest.py", (slower.path / "conftest.py").read_text() + LICENCE)
     (slower.path / "below").mkdir()
-    conftest = (slower.path / "conftest.py").read_text()
-    own = OWN_FLAG.replace("required=True", "type=open")
-    slower.write("conftest.py", conftest + own)
     (slower.path / "below" / "key").touch()
-    command = [sys.executable, "-m", "pytest", "--gpuperf", *ONE, "..", "--licence=key"]
-    result = subprocess.run(command, cwd=slower.path / "below", capture_output=True, text=True, check=False)
-    assert "work  SLOWER  on simulated-gpu" in result.stdout, result.stdout
+    imports = {COLD: "1"}  # a fork has imported the library's before
+    printed = as_command(slower.path / "below", *ONE, "..", "--licence=key", **imports)
+    assert "work  SLOWER  on simulated-gpu" in printed, printed
+    assert ", in two processes; " in printed
 
 
-def test_it_ends_with_the_run_that_started_it(slower):
-    slower.in_second_process(
-        "import os, pathlib, time; pathlib.Path('second').write_text(str(os.getpid())); time.sleep(600)"
-    )
-    command = [sys.executable, "-m", "pytest", "--gpuperf", *ONE]
-    real = {**os.environ, COLD: "1"}  # no forks of another process
-    with subprocess.Popen(command, cwd=slower.path, stdout=subprocess.DEVNULL, env=real) as run:
-        second = slower.path / "second"
-        wait_until(lambda: second.exists() and second.read_text())
-        os.kill(run.pid, signal.SIGKILL)
-    process = int(second.read_text())
-    wait_until(lambda: is_gone(process))
-
-
-def wait_until(condition, seconds=60.0):
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "it did not come to that"
-        time.sleep(0.05)
-
-
-def is_gone(process):
-    """Whether it has ended, and at most waits to be asked for its exit status."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def test_the_memory_that_this_process_keeps_for_reuse_is_given_back_before(slower):
-    watching = "class Watching(SimulatedGpu):\n    def release_unused(self): print('given back')\n\ndef work("
-    slower.edit("conftest.py", "def work(", watching)
-    slower.edit("conftest.py", "return SimulatedGpu(", "return Watching(")
-    result = slower.run("--gpuperf", "-s", *ONE)
-    result.assert_outcomes(failed=1)
-    assert "given back" in result.stdout.str()
+def test_worker_hands_on_the_command_line_of_its_controller(slower):
+    slower.write("conftest.py", (slower.path / "conftest.py").read_text() + LICENCE)
+    printed = as_command(slower.path, *ONE, "--licence=work.cu", "-n", "1")
+    assert ", in two processes; " in printed, printed
 
 
 # --- it says otherwise, or nothing ---------------------------------------------------------------
@@ -136,24 +79,24 @@ def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
     recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE).assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        ("import os; os._exit(3)", "the second process failed (pytest exit status 3)"),
-        (
-            "import shutil; shutil.rmtree(item.config.rootpath / 'baselines' / 'cubins')",
-            "a second process could not pair the two: *the baseline's machine code is missing*",
-        ),
-        ("pytest.skip('not today')", "the second process did not reach this workload"),
-    ],
-    ids=["crashes", "cannot pair", "skips"],
-)
-def test_silent_second_process_leaves_the_test_slower(slower, statement, words):
-    slower.in_second_process(statement)
-    result = slower.run("--gpuperf", *ONE)
-    assert result.ret == 1
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  SLOWER  on *", f"    not confirmed: {words.replace('(', '[(]')}*"])
+SILENT = """{
+        "test_work[1024]": lambda: __import__("os")._exit(3),
+        "test_work[2048]": lambda: pytest.skip("not today"),
+        "test_other": lambda: __import__("shutil").rmtree(item.config.rootpath / "baselines" / "cubins"),
+    }[item.name]()"""
+
+
+def test_silent_second_process_leaves_the_test_slower(slower):
+    slower.edit("other.cu", "a[i] * 2.0f", "sinf(a[i]) / cosf(a[i])")
+    slower.in_second_process(SILENT.replace("\n    ", "\n            "))
+    result = slower.run("--gpuperf")
+    result.assert_outcomes(failed=3)
+    for name, words in (
+        ("work", "the second process failed [(]pytest exit status 3)"),
+        ("work", "the second process did not reach this workload"),
+        ("doubling", "a second process could not pair the two: *the baseline's machine code is missing*"),
+    ):
+        result.stdout.fnmatch_lines([f"{name}  SLOWER  on *", f"    not confirmed: {words}*"])
 
 
 def test_check_that_fails_in_the_second_process_is_shown_with_its_output(slower):
@@ -175,12 +118,11 @@ def test_check_that_fails_in_the_second_process_is_shown_with_its_output(slower)
 
 
 def test_rest_of_the_test_does_not_run_again(slower):
-    slower.edit(
-        "test_suite.py",
-        "    assert result.time_ns > 0",
-        "    with open('after', 'a') as file:\n        file.write('x')",
-    )
-    slower.run("--gpuperf", *ONE).assert_outcomes(failed=1)
+    """Nor does an ini file that asks for the gate reach the second process."""
+    slower.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_time = changed\n")
+    after = "    with open('after', 'a') as file:\n        file.write('x')"
+    slower.edit("test_suite.py", "    assert result.time_ns > 0", after)
+    slower.run(*ONE).assert_outcomes(failed=1)
     assert (slower.path / "after").read_text() == "x"
 
 
@@ -191,8 +133,3 @@ def test_test_that_fails_by_itself_is_not_confirmed(slower):
     result.stdout.fnmatch_lines(
         ["work  SLOWER  on *", "*not confirmed: the test was failed or stopped by pytest's own means; *"]
     )
-
-
-def test_ini_file_that_asks_for_the_gate_does_not_reach_it(slower):
-    slower.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_time = changed\n")
-    slower.run(*ONE).assert_outcomes(failed=1)

@@ -39,10 +39,10 @@ def users(suite: Suite) -> Suite:
     return recorded(suite, "session")
 
 
-def recorded(suite: Suite, scope: str, users: str = USERS) -> Suite:
+def recorded(suite: Suite, scope: str, users: str = USERS, returned: str = "cuda_kernel") -> Suite:
     (suite.path / "test_suite.py").unlink()
     suite.write("hog.cu", HOG)
-    suite.write("conftest.py", FIXTURE.replace("SCOPE", scope))
+    suite.write("conftest.py", FIXTURE.replace("SCOPE", scope).replace("return cuda_kernel", f"return {returned}"))
     suite.write("test_users.py", users)
     assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
     return suite
@@ -60,12 +60,18 @@ def on_record(suite: Suite) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("scope", ["session", "class", "function"])
-def test_a_kernel_is_on_record_under_the_tests_that_use_it_whatever_its_scope(suite: Suite, scope: str) -> None:
-    shared = recorded(suite, scope)
-    assert sorted(on_record(shared)) == PLACES
-    again = shared.run(*STATIC)
+def test_kernel_is_on_record_under_the_tests_that_use_it(users: Suite) -> None:
+    """Whatever the scope of its fixture, and the order of the tests."""
+    assert sorted(on_record(users)) == PLACES
+    again = users.run(*STATIC)
     assert (again.ret, "NEW" in again.stdout.str()) == (0, False)
+    before = users.baseline_files()
+    reverse = "\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
+    for scope, more in (("session", reverse), ("class", ""), ("function", "")):
+        shutil.rmtree(users.path / "baselines")
+        users.write("conftest.py", FIXTURE.replace("SCOPE", scope) + more)
+        assert users.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+        assert users.baseline_files() == before
 
 
 TWO_KERNELS = """
@@ -91,7 +97,7 @@ def test_calls(kernels, gpu, gpuperf):
 """
 
 
-def test_a_test_that_launches_answers_for_its_launch_alone(suite: Suite) -> None:
+def test_test_that_launches_answers_for_its_launch_alone(suite: Suite) -> None:
     (suite.path / "test_suite.py").unlink()
     kernel = 'extern "C" __global__ void {}(float* x) {{ x[threadIdx.x] = {}; }}\n'
     suite.write("two.cu", kernel.format("one", "1.0f") + kernel.format("other", "x[1] / x[0]"))
@@ -106,22 +112,12 @@ def test_a_test_that_launches_answers_for_its_launch_alone(suite: Suite) -> None
     }
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_a_regression_fails_every_user(users: Suite, workers: tuple[str, ...]) -> None:
+def test_regression_fails_every_user(users: Suite) -> None:
     users.edit("conftest.py", *SPILL)
-    result = users.run(*STATIC, *workers, subprocess=bool(workers))
-    assert result.parseoutcomes()["failed"] == 3
-    assert RED in result.stdout.str()
-
-
-def test_another_order_of_tests_records_the_same(users: Suite) -> None:
-    before = {path: path.read_bytes() for path in users.path.glob("baselines/sm_90/*.jsonl")}
-    for path in before:
-        path.unlink()
-    reverse = "\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n"
-    users.write("conftest.py", FIXTURE.replace("SCOPE", "session") + reverse)
-    assert users.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
-    assert {path: path.read_bytes() for path in before} == before
+    for workers in ((), ("-n", "2")):
+        result = users.run(*STATIC, *workers, subprocess=bool(workers))
+        assert result.parseoutcomes()["failed"] == 3
+        assert RED in result.stdout.str()
 
 
 PARAMETERS = """
@@ -142,9 +138,6 @@ def test_each_instance_of_a_fixture_belongs_to_the_tests_with_its_parameter(suit
     assert on_record(suite) == {f"test_users.py::test_one[{tile}]": ["hog"] for tile in (32, 64)}
     again = suite.run(*STATIC)
     assert (again.ret, again.parseoutcomes()) == (0, {"passed": 2})
-    suite.edit("conftest.py", "params=[32, 64]", "params=[32]")
-    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
-    assert on_record(suite) == {"test_users.py::test_one[32]": ["hog"]}
 
 
 def test_paths_are_relative_to_the_file_that_defines_the_fixture(suite: Suite) -> None:
@@ -162,16 +155,7 @@ def test_paths_are_relative_to_the_file_that_defines_the_fixture(suite: Suite) -
     result.stdout.no_fnmatch_line("*pytest_runtest_setup*")
 
 
-def test_paths_of_a_fixture_that_is_no_function_are_relative_to_the_test_file(suite: Suite) -> None:
-    compiles = "class Compiles:\n    def __call__(self, cuda_kernel):\n        return cuda_kernel('hog.cu', 'hog')\n"
-    made = "kernels = pytest.fixture(scope='module', name='kernels')(Compiles())\n"
-    suite.write("conftest.py", f"import pytest\n\n{compiles}    __name__ = 'kernels'\n\n{made}")
-    suite.write("test_users.py", USERS)
-    result = suite.run("test_users.py")
-    result.stdout.fnmatch_lines(["*hog.cu: no such file*relative to the test file."])
-
-
-def test_a_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(users: Suite) -> None:
+def test_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(users: Suite) -> None:
     users.edit("test_users.py", "    gpuperf(", "    gpu.random(8, seed=1).sum()\n    gpuperf(")
     result = users.run(*STATIC, "--gpuperf-open=fail", "-rA")
     assert result.ret == 0
@@ -180,40 +164,27 @@ def test_a_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(us
     assert users.run(*STATIC, "-k", "two").parseoutcomes()["failed"] == 1
 
 
-@pytest.mark.parametrize("end", ["pytest.skip('later')", "assert False"])
-def test_a_test_that_ends_early_answers_for_no_kernel_that_is_not_its_own(users: Suite, end: str) -> None:
+def test_test_that_ends_early_answers_for_no_kernel_that_is_not_its_own(users: Suite) -> None:
     """It may have launched another one."""
     users.write("other.cu", 'extern "C" __global__ void other(float* x) { x[threadIdx.x] = 1.0f; }\n')
     users.edit("conftest.py", "    return", "    cuda_kernel('other.cu', 'other')\n    return")
-    users.edit("test_users.py", "    gpuperf(", f"    {end}\n    gpuperf(")
-    users.edit("test_users.py", "\ndef test_one", "import pytest\n\ndef test_one")
+    users.edit("test_users.py", "    gpuperf(", "    assert False\n    gpuperf(")
     assert "other" not in users.run(*STATIC, "-k", "two", "-v").stdout.str()
 
 
-def test_a_fixture_that_needs_a_gpu_stops_its_tests_early(users: Suite) -> None:
+def test_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Suite) -> None:
+    recorded(suite, "session", "def test_one(kernels):\n    kernels()\n", returned="lambda: cuda_kernel")
+    assert on_record(suite) == {"test_users.py::test_one": ["hog"]}
+
+
+def test_fixture_that_needs_a_gpu_stops_its_tests_early(users: Suite) -> None:
     text = (users.path / "conftest.py").read_text().replace("return cuda", "kernel = cuda")
     users.write("conftest.py", f"{text}    kernel.launch(1, 32, (None, None))()\n    return kernel\n")
     result = users.run(*STATIC)
     result.stdout.fnmatch_lines(["*3 static only*"])
 
 
-def test_a_test_fills_no_constant_of_a_shared_kernel(suite: Suite) -> None:
-    (suite.path / "test_suite.py").unlink()
-    text = '__constant__ float weight; extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= weight; }\n'
-    suite.write("scale.cu", text)
-    fill = '    kernel.set_constant("weight", numpy.float32(2))\n'
-    fixture = FIXTURE.replace("SCOPE", "module").replace(
-        'return cuda_kernel("hog.cu", "hog"', 'kernel = cuda_kernel("scale.cu", "scale"'
-    )
-    suite.write("conftest.py", f"import numpy\n{fixture}{fill}    return kernel\n")
-    suite.write("test_users.py", f"import numpy\n\ndef test_one(kernels):\n    kernel = kernels\n{fill}")
-    result = suite.run("test_users.py")
-    result.stdout.fnmatch_lines(
-        ["*scale: set_constant('weight') in a test, and the fixture kernels shares the kernel*"]
-    )
-
-
-def test_a_revision_has_its_fixtures_kernels_too(users: Suite) -> None:
+def test_revision_has_its_fixtures_kernels_too(users: Suite) -> None:
     shutil.rmtree(users.path / "baselines")
     users.write(".gitignore", "__pycache__\n.gpuperf\nbaselines\n")
     commit(users.path)
@@ -222,12 +193,3 @@ def test_a_revision_has_its_fixtures_kernels_too(users: Suite) -> None:
     users.edit("conftest.py", *SPILL)
     result = users.run(*STATIC, "--gpuperf-against=HEAD", "-k", "one", subprocess=True)
     assert RED in result.stdout.str()
-
-
-def test_the_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Suite) -> None:
-    (suite.path / "test_suite.py").unlink()
-    suite.write("hog.cu", HOG)
-    suite.write("conftest.py", FIXTURE.replace("SCOPE", "session").replace("return cuda", "return lambda: cuda"))
-    suite.write("test_users.py", "def test_one(kernels):\n    kernels()\n")
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
-    assert on_record(suite) == {"test_users.py::test_one": ["hog"]}

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from suite_under_test import HOG
+from suite_under_test import HOG, assert_refused
 
 HOG_TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):
@@ -14,83 +14,64 @@ def test_hog(cuda_kernel, gpu, gpuperf):
     a, b = gpu.random(4096, seed=1), gpu.empty(32)
     gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
 """
+RED = ("options=[]", 'options=["-maxrregcount=32"]')
+ALONE = ("--gpuperf", "test_hog.py")
 
 
 @pytest.fixture
 def hog_suite(suite):
     suite.write("hog.cu", HOG)
     suite.write("test_hog.py", HOG_TEST)
-    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120")
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120", "test_hog.py")
     return suite
 
 
 def test_every_workload_is_listed_and_the_run_passes(suite):
-    result = suite.run("--gpuperf", "--gpuperf-arch=sm_80,sm_90")
+    """A test that is static only has a status of its own."""
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_80,sm_90", "-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines([
-        "*sm_80*sm_90*", "*test_suite.py::test_work*1024*", "*work* / 0 / 100%*NEW*",
-        "timing needs a GPU: 3 workloads were judged by static evidence only*",
+        "*test_suite.py::test_work*1024* STATIC ONLY*", "*sm_80*sm_90*", "*test_suite.py::test_work*1024*",
+        "*work* / 0 / 100%*NEW*", "timing needs a GPU: 3 workloads were judged by static evidence only*",
     ])  # fmt: skip
-
-
-def test_a_static_only_test_has_a_status_of_its_own(suite):
-    result = suite.run("--gpuperf", "-v")
-    result.stdout.fnmatch_lines(["*test_suite.py::test_work*1024* STATIC ONLY*"])
     assert result.parseoutcomes() == {"static only": 3} or "3 static only" in result.stdout.lines[-1]
     assert "passed" not in result.stdout.lines[-1]
+    refused = suite.run("--gpuperf", "--gpuperf-require-gpu")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*--gpuperf-require-gpu: *"])
 
 
-def test_a_test_of_which_nothing_could_be_compared_is_skipped_at_its_own_line(suite):
-    suite.run("-k", "other", "--junitxml=junit.xml")
-    (skipped,) = ElementTree.parse(suite.path / "junit.xml").getroot().iter("skipped")
+def test_test_of_which_nothing_could_be_compared_is_skipped_at_its_own_line(suite):
+    result = suite.run("--junitxml=junit.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*3 static only*"])
+    *_, skipped = ElementTree.parse(suite.path / "junit.xml").getroot().iter("skipped")
     line = 1 + (suite.path / "test_suite.py").read_text().splitlines().index(
         "def test_other(cuda_kernel, gpu, gpuperf):"
     )
     assert skipped.text.startswith(f"{suite.path / 'test_suite.py'}:{line}: static only: ")
 
 
-def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite):
-    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
-    result = hog_suite.run("--gpuperf", "test_hog.py", "--junitxml=junit.xml")
+def test_spills_fail_the_test_itself_on_every_architecture(hog_suite):
+    """--lf runs it again; where no failure shows the regression, the end of the run does."""
+    below = "test_hog.py::test_hog: hog  WORSE  on sm_80"
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.pytester.runpytest_inprocess("--gpuperf", "--junitxml=junit.xml")
     assert result.ret == 1
-    result.assert_outcomes(failed=1)
     text = result.stdout.str()
     told = re.findall(r"^hog  WORSE  on (sm_.*) \(static\)$", text, re.MULTILINE)
     assert sorted(arch for archs in told for arch in archs.split(", ")) == ["sm_120", "sm_80", "sm_90"]
     assert text.count("spill stores 0 -> ") == len(told)
     assert "pytest --update-baselines" in text
     assert "end_of_test.py" not in text
-    suite = ElementTree.parse(hog_suite.path / "junit.xml").getroot().find("testsuite")
-    assert suite.get("failures") == "1"
-
-
-RED = ("options=[]", 'options=["-maxrregcount=32"]')
-SUMMARY_WORDS = "test_hog.py::test_hog: hog  WORSE  on sm_80"
-
-
-@pytest.mark.parametrize(
-    ("flags", "more", "is_below"),
-    [((), "", False), (("--tb=no",), "", True), (("--tb=line",), "", True), ((), "assert a.size == 0", True)],
-)
-def test_what_no_failure_shows_is_said_below(hog_suite, flags, more, is_below):
-    hog_suite.edit("test_hog.py", *RED)
-    hog_suite.edit("test_hog.py", "    gpuperf(kernel", f"    {more}\n    gpuperf(kernel")
-    assert (SUMMARY_WORDS in hog_suite.run("--gpuperf", *flags).stdout.str()) == is_below
-
-
-def test_last_failed_reruns_the_regressed_test(hog_suite):
-    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
-    hog_suite.pytester.runpytest_inprocess("--gpuperf")
-    again = hog_suite.pytester.runpytest_inprocess("--gpuperf", "--lf")
+    assert below not in text
+    junit = ElementTree.parse(hog_suite.path / "junit.xml").getroot().find("testsuite")
+    assert junit.get("failures") == "1"
+    again = hog_suite.pytester.runpytest_inprocess("--gpuperf", "--lf", "--tb=no")
     again.assert_outcomes(failed=1)
-    assert "hog  WORSE" in again.stdout.str()
-
-
-def test_a_comment_a_name_and_a_reordered_helper_change_nothing(hog_suite):
-    hog_suite.write("hog.cu", "// a comment\n" + HOG.replace("arr", "values"))
-    result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*hog*UNCHANGED*"])
+    assert below in again.stdout.str()
+    hog_suite.edit("test_hog.py", "    gpuperf(kernel", "    assert a.size == 0\n    gpuperf(kernel")
+    assert below in hog_suite.run(*ALONE).stdout.str()
 
 
 EXPECTED = """import pytest
@@ -100,25 +81,29 @@ from pytest_gpuperf import PerformanceRegression
 def test_hog"""
 
 
-@pytest.mark.parametrize(("more", "outcome"), [("", {"xfailed": 1}), ("    assert False\n", {"failed": 1})])
-def test_an_expected_regression_is_reported_and_covers_no_other_failure(hog_suite, more, outcome):
+def test_expected_regression_is_reported_and_covers_no_other_failure(hog_suite):
     hog_suite.edit("test_hog.py", *RED)
     hog_suite.edit("test_hog.py", "def test_hog", EXPECTED)
-    hog_suite.write("test_hog.py", f"{(hog_suite.path / 'test_hog.py').read_text().rstrip()}\n{more}")
-    result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.parseoutcomes() == outcome
-    assert SUMMARY_WORDS in result.stdout.str()
+    result = hog_suite.run(*ALONE)
+    assert result.parseoutcomes() == {"xfailed": 1}
+    assert "hog  WORSE  on sm_80" in result.stdout.str()
+    hog_suite.write("test_hog.py", (hog_suite.path / "test_hog.py").read_text() + "    assert False\n")
+    assert hog_suite.run(*ALONE).parseoutcomes() == {"failed": 1}
 
 
 def test_missing_baselines_fail_under_ci(suite, monkeypatch):
+    """But for those of a test that is expected to fail: no update would record them."""
     monkeypatch.setenv("CI", "true")
     result = suite.run("--gpuperf", "-k", "other")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*doubling  NEW  on *", "*--update-baselines=new*"])
     assert suite.run("--gpuperf", "--gpuperf-open=warn").ret == 0
+    suite.edit("test_suite.py", "def test_other", "@pytest.mark.xfail(reason='flaky')\ndef test_other")
+    suite.write("test_suite.py", (suite.path / "test_suite.py").read_text() + "    assert False\n")
+    assert suite.run("--gpuperf", "-k", "other").ret == 0
 
 
-def test_a_better_kernel_passes_and_fails_when_strict(suite):
+def test_better_kernel_passes_and_fails_when_strict(suite):
     suite.edit("work.cu", "x * 1.5f", "x * 1.5")
     suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "work")
     suite.edit("work.cu", "x * 1.5", "x * 1.5f")
@@ -129,13 +114,7 @@ def test_a_better_kernel_passes_and_fails_when_strict(suite):
     assert suite.run("--gpuperf", "--gpuperf-strict", "-k", "work").ret == 1
 
 
-def test_require_gpu_refuses_a_machine_without_one(suite):
-    result = suite.run("--gpuperf", "--gpuperf-require-gpu")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-require-gpu: *"])
-
-
-def test_another_compiler_is_told_once_for_all_workloads(suite):
+def test_another_compiler_is_said_once_for_all_workloads(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
     suite.blame_another_compiler()
     result = suite.run("--gpuperf")
@@ -146,6 +125,47 @@ def test_another_compiler_is_told_once_for_all_workloads(suite):
          r"    the baseline was compiled by nvrtc 12\.\S+, this is nvrtc 13\.\S+: compile with the same version, or .*"]
     )  # fmt: skip
 
+
+def test_code_is_held_against_the_record_of_its_own_compiler(hog_suite):
+    """Though that of another one has the same figures."""
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.run("--update-baselines", "test_hog.py")
+    hog_suite.blame_another_compiler()
+    hog_suite.edit("test_hog.py", *RED[::-1])
+    hog_suite.run("--update-baselines", "test_hog.py")
+    assert hog_suite.run(*ALONE, "--gpuperf-open=fail").ret == 0
+    hog_suite.edit("test_hog.py", *RED)
+    gated = hog_suite.run(*ALONE, "--gpuperf-open=fail")
+    gated.assert_outcomes(failed=1)
+    gated.stdout.fnmatch_lines(["hog  WORSE *"])
+
+
+PLACES = {
+    # what a kernel is asked for from, and then the words of the error behind the path
+    "cuda_kernel('work.cu', 'work')": ("work.cu", "no such file; the folder {} holds no .cu file. "),
+    "cuda_kernel('kernel/none.cu', 'work')": ("kernel/none.cu", "no such file; there is no folder {}/kernel. "),
+    "cuda_kernel('kernels/wrok.cu', 'work')": ("kernels/wrok.cu", "no such file; there are: work.cu. "),
+    "cuda_kernel('kernels', 'work')": ("kernels", "it is a folder: name a file in it; there are: work.cu. "),
+    "cuda_kernel('kernels/work.cu', 'work', headers=['includes'])": (
+        "includes", "headers= names it, and there is no such ",
+    ),
+}  # fmt: skip
+
+
+def test_misspelt_place_is_named_with_the_files_that_are_there(suite):
+    folder = suite.path / "kernels"
+    folder.mkdir()
+    (suite.path / "work.cu").rename(folder / "work.cu")
+    (suite.path / "other.cu").unlink()
+    words = {
+        call: f"MissingSource: {suite.path / place}: {said.format(suite.path)}"
+        + ("" if "headers" in call else "Paths are relative to the test file.")
+        for call, (place, said) in PLACES.items()
+    }
+    assert_refused(suite, words)
+
+
+# --- however its test ends -----------------------------------------------------------------------
 
 LAUNCH = (
     "launch = {}cuda_kernel('hog.cu', 'hog', options=[]).launch(1, 32, ({}gpu.random(4096, seed=1), {}gpu.empty(32)))"
@@ -172,59 +192,60 @@ class TestHog(unittest.TestCase):
 IN_FIXTURE = """
 import unittest, pytest
 
-@pytest.fixture(scope="SCOPE")
+@pytest.fixture(scope="function")
 def kernel(cuda_kernel, request):
     cuda_kernel("hog.cu", "hog", options=[])
     END
 
 def test_hog(kernel, gpu): pass
 """
+OF_MODULE = IN_FIXTURE.replace('"function"', '"module"')
 SKIP, SKIP_TEST = "pytest.skip('too small')", "raise unittest.SkipTest('too small')"
 ENDS = {
-    # the test, how it ends, and then its outcome: as parseoutcomes() has it, with the word behind a number
-    "skip behind the workload": (FUNCTION, f"gpuperf(launch); {SKIP}", "static"),
-    "skip behind the kernel": (FUNCTION, SKIP, "skipped"),
-    "skip of unittest": (FUNCTION, SKIP_TEST, "skipped"),
-    "its own failure": (FUNCTION, "pytest.fail('not so')", "failed"),
-    "data": (FUNCTION, "gpu.random(8, seed=1).sum()", "static"),
-    "skipTest": (TEST_CASE, "self.skipTest('too small')", "skipped"),
-    "SkipTest": (TEST_CASE, SKIP_TEST, "skipped"),
-    "time": (TEST_CASE, "self.gpuperf(launch).time_ns", "static"),
-    "failure of a case": (TEST_CASE, "self.fail('not so')", "failed"),
-    "skip of a fixture": (IN_FIXTURE.replace("SCOPE", "function"), SKIP, "skipped"),
-    "skip of a module's": (IN_FIXTURE.replace("SCOPE", "module"), SKIP, "skipped"),
-    "SkipTest of a module's": (IN_FIXTURE.replace("SCOPE", "module"), SKIP_TEST, "skipped"),
-    "data of a fixture": (
-        IN_FIXTURE.replace("SCOPE", "function"), "request.getfixturevalue('gpu').random(8, seed=1).sum()", "static"
-    ),
-}  # fmt: skip
+    # the test, how it ends, and then its status
+    "skip_behind_the_workload": (FUNCTION, f"gpuperf(launch); {SKIP}", "STATIC ONLY"),
+    "skip_behind_the_kernel": (FUNCTION, SKIP, "SKIPPED"),
+    "skip_of_unittest": (FUNCTION, SKIP_TEST, "SKIPPED"),
+    "its_own_failure": (FUNCTION, "pytest.fail('not so')", "FAILED"),
+    "data": (FUNCTION, "gpu.random(8, seed=1).sum()", "STATIC ONLY"),
+    "skip_test_of_a_case": (TEST_CASE, "self.skipTest('too small')", "SKIPPED"),
+    "time_of_a_case": (TEST_CASE, "self.gpuperf(launch).time_ns", "STATIC ONLY"),
+    "failure_of_a_case": (TEST_CASE, "self.fail('not so')", "FAILED"),
+    "skip_of_a_fixture": (IN_FIXTURE, SKIP, "SKIPPED"),
+    "skip_of_a_modules": (OF_MODULE, SKIP, "SKIPPED"),
+    "unittest_skip_of_a_modules": (OF_MODULE, SKIP_TEST, "SKIPPED"),
+    "data_of_a_fixture": (IN_FIXTURE, "request.getfixturevalue('gpu').random(8, seed=1).sum()", "STATIC ONLY"),
+}
 
 
-@pytest.mark.parametrize("case", ENDS)
-def test_a_regression_is_not_hidden_by_the_end_of_its_test(hog_suite, case):
-    text, end, outcome = ENDS[case]
-    hog_suite.write("test_hog.py", text.replace("END", "pass"))
-    hog_suite.run("--update-baselines=new", "test_hog.py")
-    hog_suite.write("test_hog.py", text.replace("END", end))
-    green = hog_suite.run("--gpuperf", "test_hog.py")
-    assert set(green.parseoutcomes()) == {outcome}
-    green.stdout.re_match_lines([r"  hog .*(UNCHANGED|SAME)"])  # it was recorded without a launch
-    hog_suite.edit("test_hog.py", *RED)
-    red = hog_suite.run("--gpuperf", "test_hog.py")
-    assert red.ret == 1
-    red.stdout.fnmatch_lines(["*hog*WORSE  on *"])
+def statuses(result):
+    """By the name of a file with one test, of a verbose run."""
+    return dict(re.findall(r"^test_(\w+)\.py::\S+ (STATIC ONLY|[A-Z]+)", result.stdout.str(), re.MULTILINE))
+
+
+def test_regression_is_not_hidden_by_the_end_of_its_test(suite):
+    suite.write("hog.cu", HOG)
+    (suite.path / "test_suite.py").unlink()
+    for case, (text, _, _) in ENDS.items():
+        suite.write(f"test_{case}.py", text.replace("END", "pass"))
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    for case, (text, end, _) in ENDS.items():
+        suite.write(f"test_{case}.py", text.replace("END", end))
+    suite.write("test_no_kernel.py", f"import pytest\ndef test_it(cuda_kernel):\n    {SKIP}\n")
+    green = suite.run("--gpuperf", "-v", "-rs")
+    assert statuses(green) == {**{case: end for case, (_, _, end) in ENDS.items()}, "no_kernel": "SKIPPED"}
+    green.stdout.fnmatch_lines(["SKIPPED * test_no_kernel.py:*: too small"])
+    verdicts = re.findall(r"^  hog .* (\S+)$", green.stdout.str(), re.MULTILINE)
+    assert len(verdicts) == len(ENDS)
+    assert set(verdicts) <= {"UNCHANGED", "SAME"}  # it was recorded without a launch
+    for case in ENDS:
+        suite.edit(f"test_{case}.py", *RED)
+    red = suite.run("--gpuperf", "-v")
     text = red.stdout.str()
+    assert {case for case, status in statuses(red).items() if status not in ("FAILED", "ERROR")} == {"no_kernel"}
+    assert len(re.findall(r"^hog  WORSE  on sm_90 \(static\)$", text, re.MULTILINE)) == len(ENDS)
     assert "During handling" not in text
-    assert ("not so" in text) == (outcome == "failed")
-    if outcome != "failed":
-        assert text.count("spill stores 0 -> ") == len(re.findall(r"^hog  WORSE  on ", text, re.MULTILINE))
-
-
-def test_a_test_that_skips_before_any_kernel_is_left_alone(hog_suite):
-    hog_suite.write("test_skips.py", f"import pytest\ndef test_skips(cuda_kernel):\n    {SKIP}\n")
-    result = hog_suite.run("--gpuperf", "test_skips.py", "-rs")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED * test_skips.py:*: too small"])
+    assert text.count("E       Failed: not so") == text.count("E       AssertionError: not so") == 1
 
 
 WIDE = """
@@ -251,140 +272,108 @@ def test_hog(cuda_kernel, gpu, gpuperf):
 """
 
 
-@pytest.mark.parametrize("accepted", [True, False])
-def test_kernel_of_a_test_that_skips_before_its_launch_has_the_recorded_one(suite, accepted):
+def test_kernel_of_a_test_that_skips_before_its_launch_has_the_recorded_one(suite):
+    skip = "    pytest.skip('no GPU of this size')\n"
     suite.write("hog.cu", WIDE)
     suite.write("test_hog.py", LAUNCHED)
     assert suite.run("--update-baselines", "test_hog.py").ret == 0
-    suite.edit("test_hog.py", "    gpuperf(", "    pytest.skip('no GPU of this size')\n    gpuperf(")
-    assert suite.run("--gpuperf", "test_hog.py").ret == 0
+    suite.edit("test_hog.py", "    gpuperf(", f"{skip}    gpuperf(")
+    assert suite.run(*ALONE).ret == 0
     suite.edit("test_hog.py", "VALUES=8", "VALUES=128")
-    if accepted:
-        assert suite.run("--update-baselines", "test_hog.py").ret == 0
-        suite.edit("test_hog.py", "    pytest.skip('no GPU of this size')\n", "")
-    result = suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == (0 if accepted else 1)
-    worse = ["hog  WORSE  on *", "*occupancy 100 -> *"]
-    result.stdout.fnmatch_lines(["*hog *UNCHANGED"] if accepted else worse)
+    red = suite.run(*ALONE)
+    assert red.ret == 1
+    red.stdout.fnmatch_lines(["hog  WORSE  on *", "*occupancy 100 -> *"])
+    assert suite.run("--update-baselines", "test_hog.py").ret == 0
+    suite.edit("test_hog.py", skip, "")
+    accepted = suite.run(*ALONE)
+    assert accepted.ret == 0
+    accepted.stdout.fnmatch_lines(["*hog *UNCHANGED"])
 
 
-# --- kernels of one name ---------------------------------------------------------------------------
+# --- kernels of one name -------------------------------------------------------------------------
 
 HOG_AGAIN = 'cuda_kernel("hog.cu", "hog", options=[])'
+LAUNCHED_WITH_64 = (
+    'cuda_kernel("hog.cu", "hog", options=["-maxrregcount=64"]).launch(1, 32, (gpu.random(4096, seed=1), '
+    "gpu.empty(32)))"
+)
 OTHERS = {
-    # lines of a test beside HOG_AGAIN, and then: its line, and that of the other kernel, as patterns
-    "options": ('cuda_kernel("hog.cu", "hog", options=["-DB", "-maxrregcount=64"])', "hog", r"hog \[-DB -maxrr.*\]"),
-    "files": ('cuda_kernel("other.cu", "hog", options=[])', r"hog \[hog.cu\]", r"hog \[other.cu\]"),
-    "a callable": ("gpuperf(lambda: None, name='hog')", r"hog \[kernel\]", ""),
-    "a workload": (
-        'gpuperf(cuda_kernel("hog.cu", "hog", options=["-maxrregcount=64"]).launch(1, 32, (gpu.random(4096, seed=1), '
-        "gpu.empty(32))))", r"hog \[kernel\]", "hog",
-    ),
-    "a workload by another name": (
-        'gpuperf(cuda_kernel("hog.cu", "hog", options=["-maxrregcount=64"]).launch(1, 32, (gpu.random(4096, seed=1), '
-        "gpu.empty(32))), name='mine')", "hog", "mine",
-    ),
-}  # fmt: skip
+    # lines of a test beside HOG_AGAIN, and then: its own name, and that of the other kernel
+    "options": ('cuda_kernel("hog.cu", "hog", options=["-DB", "-maxrregcount=64"])', "hog", "hog [-DB -maxrr"),
+    "files": ('cuda_kernel("other.cu", "hog", options=[])', "hog [hog.cu]", "hog [other.cu]"),
+    "a_callable": ("gpuperf(lambda: None, name='hog')", "hog [kernel]", ""),
+    "a_workload": (f"gpuperf({LAUNCHED_WITH_64})", "hog [kernel]", "hog"),
+    "a_workload_by_another_name": (f"gpuperf({LAUNCHED_WITH_64}, name='mine')", "hog", "mine"),
+}
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("case", OTHERS)
-def test_each_kernel_of_one_name_is_gated(hog_suite, case, first):
-    more, own, other = OTHERS[case]
-    hog_suite.write("other.cu", HOG.replace("0.25f", "0.125f"))
-    lines = [HOG_AGAIN, more] if first else [more, HOG_AGAIN]
-    hog_suite.write("test_hog.py", "def test_hog(cuda_kernel, gpu, gpuperf):\n    {}\n    {}\n".format(*lines))
-    assert hog_suite.run("--update-baselines", "test_hog.py").ret == 0
-    green = hog_suite.run("--gpuperf", "test_hog.py")
+def test_each_kernel_of_one_name_is_gated(suite):
+    """Whichever of the two comes first."""
+    suite.write("hog.cu", HOG)
+    suite.write("other.cu", HOG.replace("0.25f", "0.125f"))
+    tests = {f"test_{case}_{turn}": case for case in OTHERS for turn in ("first", "second")}
+    for test, case in tests.items():
+        lines = [HOG_AGAIN, OTHERS[case][0]]
+        lines = lines if test.endswith("first") else lines[::-1]
+        suite.write(f"{test}.py", f"def {test}(cuda_kernel, gpu, gpuperf):\n    {lines[0]}\n    {lines[1]}\n")
+    flags = ("--gpuperf-arch=sm_90", "--ignore=test_suite.py", "-v")
+    assert suite.run("--update-baselines", *flags).ret == 0
+    green = suite.run("--gpuperf", *flags)
     assert green.ret == 0
-    for name in filter(None, (own, other)):
-        green.stdout.re_match_lines([rf"  {name} .* UNCHANGED"])
-    hog_suite.edit("test_hog.py", HOG_AGAIN, HOG_AGAIN.replace("[]", '["-maxrregcount=32"]'))
-    red = hog_suite.run("--gpuperf", "test_hog.py")
-    red.assert_outcomes(failed=1)
-    assert len(set(re.findall(r"^(\S.*)  WORSE  on ", red.stdout.str(), re.MULTILINE))) == 1
+    tables = dict(re.findall(r"^test_\w+\.py::(\w+)\n((?:  \S.*\n)+)", green.stdout.str(), re.MULTILINE))
+    for test, case in tests.items():
+        rows = tables[test].splitlines()
+        for name in filter(None, OTHERS[case][1:]):
+            assert any(row.startswith(f"  {name}") and row.endswith("UNCHANGED") for row in rows), (test, rows)
+        suite.edit(f"{test}.py", HOG_AGAIN, HOG_AGAIN.replace("[]", '["-maxrregcount=32"]'))
+    red = suite.run("--gpuperf", *flags)
+    red.assert_outcomes(failed=len(tests))
+    worse = re.findall(r"^(\S.*)  WORSE  on sm_90 \(static\)$", red.stdout.str(), re.MULTILINE)
+    assert len(worse) == len(tests)
 
 
-def test_a_second_kernel_of_a_name_is_new_and_one_compiled_again_is_the_same(hog_suite):
+def test_second_kernel_of_a_name_is_new_and_one_compiled_again_is_the_same(hog_suite):
     hog_suite.write("test_hog.py", f"def test_hog(cuda_kernel):\n    {HOG_AGAIN}\n    {HOG_AGAIN}\n")
     hog_suite.run("--update-baselines", "test_hog.py").stdout.fnmatch_lines(["0 baselines written: *"])
     hog_suite.edit(
         "test_hog.py", f"{HOG_AGAIN}\n    cuda", HOG_AGAIN.replace("[]", "['-maxrregcount=64']") + "\n    cuda"
     )
-    result = hog_suite.run("--gpuperf", "test_hog.py")
+    result = hog_suite.run(*ALONE)
     assert result.ret == 0
     result.stdout.re_match_lines([r"  hog \[-maxrregcount=64\] .* NEW", r"  hog .* UNCHANGED"])
 
 
-SAME_OPTIONS = """
+REFUSED = """
+import pytest
+
 TEXT = 'extern "C" __global__ void twice(float* y) { y[threadIdx.x] *= %s; }'
 
 def test_twice(cuda_kernel):
     cuda_kernel(TEXT % "2.0f", "twice")
     cuda_kernel(TEXT % "3.0f", "twice")
-"""
-
-
-def test_kernels_that_differ_in_nothing_but_their_text_are_refused_with_the_remedy(suite):
-    suite.write("test_hog.py", SAME_OPTIONS)
-    result = suite.run("--gpuperf", "test_hog.py")
-    result.assert_outcomes(failed=1)
-    told = "test_hog.py::test_twice: several kernels called 'twice' differ in nothing but their text, "
-    result.stdout.fnmatch_lines([f"{told}*rename the function of one*name='...'*"])
-
-
-LATE = """
-import pytest
 
 @pytest.fixture
-def late(cuda_kernel, gpu, gpuperf):
+def late(cuda_kernel, gpu, gpuperf, request):
     launch = cuda_kernel("hog.cu", "hog", options=[]).launch(1, 32, (gpu.random(4096, seed=1), gpu.empty(32)))
     yield
-    CALL
+    if request.node.name == "test_workload":
+        gpuperf(launch)
+    cuda_kernel('hog.cu', 'hog')
 
-def test_hog(late): pass
+def test_workload(late): pass
+
+def test_kernel(late): pass
 """
 
 
-@pytest.mark.parametrize(
-    ("call", "what"),
-    [("gpuperf(launch)", "the workload 'hog'"), ("cuda_kernel('hog.cu', 'hog')", "the kernel hog")],
-    ids=["workload", "kernel"],
-)
-def test_what_comes_after_a_tests_end_is_refused_for_nothing_would_judge_it(hog_suite, call, what):
-    hog_suite.write("test_hog.py", LATE.replace("CALL", call))
-    result = hog_suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines([f"*TestOver: test_hog.py::test_hog: {what} comes after the test's end and *"])
-
-
-XFAIL = "import pytest\n@pytest.mark.xfail(reason='flaky')\ndef test_hog"
-
-
-def test_a_new_workload_of_a_test_that_is_expected_to_fail_stays_expected(suite, monkeypatch):
-    """No update would record it."""
-    monkeypatch.setenv("CI", "true")
+def test_kernels_that_nothing_would_judge_are_refused(suite):
+    """Those that differ in nothing but their text; what comes after a test's end."""
     suite.write("hog.cu", HOG)
-    suite.write("test_hog.py", HOG_TEST.replace("def test_hog", XFAIL) + "    assert False\n")
-    result = suite.run("--gpuperf", "test_hog.py")
-    assert result.ret == 0, result.stdout.str()
-
-
-ANGLES = """
-extern "C" __global__ void angles(float* a) { a[threadIdx.x] = sinf(a[threadIdx.x]) / 3.0f; }
-"""
-ANGLES_TEST = """
-def test_angles(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("angles.cu", "angles", options=["--use_fast_math"])
-    gpuperf(kernel.launch(grid=1, block=32, args=(gpu.empty(32),)))
-"""
-
-
-def test_a_dropped_use_fast_math_is_among_the_remedies(suite):
-    suite.write("angles.cu", ANGLES)
-    suite.write("test_angles.py", ANGLES_TEST)
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_angles.py")
-    suite.edit("test_angles.py", '"--use_fast_math"', "")
-    result = suite.run("--gpuperf", "test_angles.py")
+    suite.write("test_hog.py", REFUSED)
+    result = suite.run(*ALONE)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*sinpif, __sinf and --use_fast_math do not"])
+    text = result.stdout.str()
+    told = "test_hog.py::test_twice: several kernels called 'twice' differ in nothing but their text, "
+    result.stdout.fnmatch_lines([f"{told}*rename the function of one*name='...'*"])
+    for test, what in (("test_workload", "the workload 'hog'"), ("test_kernel", "the kernel hog")):
+        assert f"TestOver: test_hog.py::{test}: {what} comes after the test's end and " in text

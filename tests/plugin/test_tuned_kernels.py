@@ -1,4 +1,4 @@
-"""Kernels that an autotuner chose the configuration of: what was chosen is on record, and another choice has its word.
+"""Kernels of Triton, whose autotuner chose the configuration: that is on record, and another choice has its word.
 
 ``add`` is what Triton 3.6 made of BLOCK=1024 and four warps, ``add-narrow`` of BLOCK=256 and two: fewer instructions,
 and four times as many blocks.  On the simulated GPU each block costs ``block_ns``, which makes either the faster one.
@@ -6,10 +6,14 @@ and four times as many blocks.  On the simulated GPU each block costs ``block_ns
 
 from __future__ import annotations
 
-import pytest
-from suite_under_test import RECORD, SIMULATED, Suite
-from test_ready_made_kernels import ADDING, SAMPLES, baseline
+import shutil
+from pathlib import Path
 
+import pytest
+from suite_under_test import HERE, RECORD, SIMULATED, Suite, baselines_of
+from test_ready_made_kernels import baseline
+
+SAMPLES = HERE.parent / "unit" / "device"
 WIDE_CONFIG, NARROW_CONFIG = "BLOCK=1024, num_warps=4, num_stages=3", "BLOCK=256, num_warps=2, num_stages=2"
 WIDE, NARROW = f'"add-3.6.0", {WIDE_CONFIG!r}', f'"add-narrow-3.6.0", {NARROW_CONFIG!r}'
 TEST = f"""
@@ -27,9 +31,15 @@ def test_add(cuda_kernel, gpu, gpuperf):
     launch = kernel.launch(4096 // config["BLOCK"], (x, y, out, 4096, config["BLOCK"]))
     gpuperf(launch, check=lambda: gpu.assert_equal(out, x + y))
 """
+ADDING = """
+def add(x, y, out, n, *scratch):
+    assert [int(pointer) for pointer in scratch] == [0, 0]
+    out[:] = x + y
+"""
 CHANGED = f"the configuration was {WIDE_CONFIG} and is {NARROW_CONFIG}"
 SAME, FASTER, SLOWER = 120, 0, 300
 """Nanoseconds per block with which the narrow kernel takes as long as the wide one, less and more."""
+OPEN = ("--gpuperf", "--gpuperf-open=fail")
 
 
 def conftest(block_ns: int) -> str:
@@ -38,28 +48,38 @@ def conftest(block_ns: int) -> str:
 
 
 @pytest.fixture
-def tuned(gpu_suite: Suite) -> Suite:
+def tuned(gpu_suite: Suite, shared_folder: Path) -> Suite:
     """On a simulated GPU, with a baseline of the wide configuration."""
-    gpu_suite.write("test_suite.py", TEST)
-    at(gpu_suite, SAME)
-    gpu_suite.run(*RECORD).assert_outcomes(passed=1)
+    files = {"test_suite.py": TEST, "conftest.py": conftest(SAME)}
+    shutil.copytree(baselines_of(shared_folder / "tuned", files, *RECORD), gpu_suite.path / "baselines")
+    for name, text in files.items():
+        gpu_suite.write(name, text)
     return gpu_suite
 
 
-def at(suite: Suite, block_ns: int) -> None:
-    suite.write("conftest.py", conftest(block_ns))
+def choices(suite: Suite) -> tuple[list[str], list[str]]:
+    """On record, of the architecture and of the GPU."""
+    static, timed = (baseline(suite, target).values() for target in ("sm_90", "simulated-gpu"))
+    return [one["config"] for one in static], [one["identity"]["config"] for one in timed]
 
 
-def test_the_choice_is_on_record_and_the_same_one_is_unchanged(tuned: Suite) -> None:
-    assert [one["config"] for one in baseline(tuned, "sm_90").values()] == [WIDE_CONFIG]
-    assert [one["identity"]["config"] for one in baseline(tuned, "simulated-gpu").values()] == [WIDE_CONFIG]
-    result = tuned.run("--gpuperf")
-    result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  add .* UNCHANGED"])
-    assert "NOT-COMPARABLE" not in result.stdout.str()
+def test_choice_is_on_record_and_equal_machine_code_is_unchanged(tuned: Suite) -> None:
+    """Whatever was chosen; the configuration of another call fails the test that gives it."""
+    assert list(baseline(tuned, "sm_90")) == ["triton 3.6.0"]
+    assert choices(tuned) == ([WIDE_CONFIG], [WIDE_CONFIG])
+    for old, new in (("", ""), (", num_stages=3'", "'")):
+        tuned.edit("test_suite.py", old, new)
+        result = tuned.run(*OPEN)
+        result.assert_outcomes(passed=1)
+        result.stdout.re_match_lines([r"  add .* UNCHANGED"])
+    tuned.write("test_suite.py", TEST.replace(WIDE, f'"add-3.6.0", {NARROW_CONFIG!r}'))
+    result = tuned.run()
+    result.assert_outcomes(failed=1)
+    assert "config has BLOCK=256, and add was compiled with 1024" in result.stdout.str()
 
 
-def test_another_choice_warns_with_both_and_is_paired_as_each_is_launched(tuned: Suite) -> None:
+def test_another_choice_is_named_and_paired_as_each_is_launched(tuned: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails where open verdicts do: under CI, with a GPU and without."""
     tuned.edit("test_suite.py", WIDE, NARROW)
     result = tuned.run("--gpuperf")
     result.assert_outcomes(passed=1)
@@ -72,40 +92,17 @@ def test_another_choice_warns_with_both_and_is_paired_as_each_is_launched(tuned:
         ]
     )
     assert "WORSE" not in result.stdout.str()
-
-
-def test_another_choice_fails_where_open_verdicts_do(tuned: Suite) -> None:
-    tuned.edit("test_suite.py", WIDE, NARROW)
-    result = tuned.run("--gpuperf", "--gpuperf-open=fail")
-    result.assert_outcomes(failed=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.re_match_lines([r"E? *add  NOT-COMPARABLE  on sm_90 \(static\)"])
-
-
-def test_it_fails_under_ci_without_a_gpu_and_can_be_let_pass(tuned: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    tuned.edit("test_suite.py", WIDE, NARROW)
+    tuned.run(*OPEN).assert_outcomes(failed=1)
     tuned.write("conftest.py", "")
     assert tuned.run("--gpuperf").ret == pytest.ExitCode.OK
     monkeypatch.setenv("CI", "true")
     result = tuned.run("--gpuperf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert CHANGED in result.stdout.str()
-    assert tuned.run("--gpuperf", "--gpuperf-open=warn").ret == pytest.ExitCode.OK
 
 
-def test_an_update_accepts_it(tuned: Suite) -> None:
-    tuned.edit("test_suite.py", WIDE, NARROW)
-    tuned.run("--update-baselines=new").assert_outcomes(passed=1)
-    assert [one["config"] for one in baseline(tuned, "sm_90").values()] == [WIDE_CONFIG]
-    tuned.run(*RECORD).assert_outcomes(passed=1)
-    assert [one["config"] for one in baseline(tuned, "sm_90").values()] == [NARROW_CONFIG]
-    result = tuned.run("--gpuperf", "--gpuperf-open=fail")
-    result.assert_outcomes(passed=1)
-    assert "NOT-COMPARABLE" not in result.stdout.str()
-
-
-def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> None:
-    at(tuned, SLOWER)
+def test_slower_choice_is_slower_until_it_is_recorded(tuned: Suite) -> None:
+    tuned.write("conftest.py", conftest(SLOWER))
     tuned.edit("test_suite.py", WIDE, NARROW)
     result = tuned.run("--gpuperf")
     result.assert_outcomes(failed=1)
@@ -117,34 +114,33 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
             r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
         ]
     )
-
-
-def test_a_slower_choice_that_is_recorded_is_the_baseline(tuned: Suite) -> None:
-    at(tuned, SLOWER)
-    tuned.edit("test_suite.py", WIDE, NARROW)
-    assert "accept an intended change: pytest --update-baselines" in tuned.run("--gpuperf").stdout.str()
+    assert "accept an intended change: pytest --update-baselines" in result.stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
 
 
-def test_a_faster_choice_passes_and_its_configuration_is_still_to_be_accepted(tuned: Suite) -> None:
-    at(tuned, FASTER)
+def test_faster_choice_passes_and_its_configuration_is_still_to_be_accepted(tuned: Suite) -> None:
+    tuned.write("conftest.py", conftest(FASTER))
     tuned.edit("test_suite.py", WIDE, NARROW)
     result = tuned.run("--gpuperf")
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  add .* FASTER"])
     assert f"{CHANGED}:" in result.stdout.str()
-
-
-def test_equal_machine_code_is_unchanged_whatever_was_chosen(tuned: Suite) -> None:
-    tuned.edit("test_suite.py", ", num_stages=3'", "'")
-    result = tuned.run("--gpuperf", "--gpuperf-open=fail")
+    tuned.run("--update-baselines=new").assert_outcomes(passed=1)
+    assert choices(tuned)[0] == [WIDE_CONFIG]
+    tuned.run(*RECORD).assert_outcomes(passed=1)
+    assert choices(tuned) == ([NARROW_CONFIG], [NARROW_CONFIG])
+    result = tuned.run(*OPEN)
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  add .* UNCHANGED"])
+    assert "NOT-COMPARABLE" not in result.stdout.str()
 
 
-def test_the_configuration_of_another_call_fails_the_test_that_gives_it(tuned: Suite) -> None:
-    tuned.edit("test_suite.py", WIDE, f'"add-3.6.0", {NARROW_CONFIG!r}')
+def test_kernel_that_only_triton_can_launch_is_refused_with_the_remedy(tuned: Suite) -> None:
+    """Without a GPU, a kernel of Triton's is static only."""
+    tuned.write("conftest.py", "")
+    result = tuned.run("--gpuperf")
+    result.stdout.re_match_lines([r"  add +30 / 0 / 100% +UNCHANGED", r".* 1 static only"])
+    tuned.edit("test_suite.py", "compiled(stem)", "compiled(stem, num_ctas=2)")
     result = tuned.run()
     result.assert_outcomes(failed=1)
-    assert "config has BLOCK=256, and add was compiled with 1024" in result.stdout.str()
+    assert "clusters of 2 blocks. Give gpuperf a function that launches it with Triton" in result.stdout.str()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import Update
 from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import HostTime, Identity, Round, Session, TimeRecord
 

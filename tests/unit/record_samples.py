@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord, WorkloadRecords
+from pytest_gpuperf.report.document import SCHEMA, RunReport
 
 CODE = "c0" * 32
 LAUNCH = "grid=(8, 1, 1) block=(256, 1, 1) shared=0"
@@ -63,3 +65,12 @@ class Walked(tuple[TestEvidence, ...]):
     def __iter__(self) -> Iterator[TestEvidence]:
         self.times += 1
         return super().__iter__()
+
+
+def report_of(*tests: TestEvidence, **fields: Any) -> RunReport:
+    """The report of a red run with these tests."""
+    usual: dict[str, Any] = {
+        "schema": SCHEMA, "date": "2026-11-22T12:00:00Z", "plugin": "0.1.0", "task": "gating", "exit_status": 1,
+        "verdicts": {}, "problems": (), "warnings": (), "machines": ("NVIDIA H200",),
+    }  # fmt: skip
+    return RunReport(tests=tests, **{**usual, **fields})

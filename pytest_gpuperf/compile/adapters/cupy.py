@@ -55,7 +55,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
             f"from_cupy(module, {expressions[0]!r})"
         )
     if state.get("translate_cucomplex"):
-        raise unsupported(f"{called}: CuPy translates cuComplex.h to complex numbers of its own in it", "CuPy")
+        raise unsupported(f"{called}: CuPy translates its cuComplex.h (translate_cucomplex=True)", "CuPy")
     first, last = _folders(kernel)
     defaults = _FOR_NVCC if state["backend"] == NVCC else ()
     source = KernelSource(

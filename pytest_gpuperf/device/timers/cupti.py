@@ -22,15 +22,17 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
-from pytest_gpuperf.device.timers.queued import TICK_READINGS, QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
-from pytest_gpuperf.device.timers.stream import CudaStream
+from pytest_gpuperf.device.timers.stream import (
+    TICK_READINGS,
+    CudaStream,
+    QueuedPairs,
+    measure_empty_kernel,
+    varied_lengths,
+)
 from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
 
-LEAST_PAUSE_NS = 200_000.0
-"""Beside three kinds of busy processes, pauses on an H200 lasted 346 us and more.  On an idle one the longest gap of
-all, those included in which the host was late, lasted 106 us."""
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"
 _CALIBRATION_SAMPLES = 20
 
@@ -60,11 +62,8 @@ class Sample(NamedTuple):
     """The GPU work of one sample."""
 
     number: int
-    enqueued_ns: float
-    """When all of it was in the queue, by CUPTI's clock."""
     work: list[Activity]
-    before: list[Activity]
-    """Work that prepares it: the reset and the flush of the L2."""
+    """Without the reset and the flush of the L2 before it."""
 
     def duration_ns(self) -> float:
         """The sum of its kernels, copies and memsets.  Raises ``TimerError`` if one has no valid time."""
@@ -82,7 +81,6 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...] = ()
-    pauses_ns: tuple[float, ...] = ()
     _numbers = itertools.count(1)
     """Of samples, shared by all timers of the process: records of a failed measurement never count for another one.
     The calls of sample n are tagged 2 n + 1, those that prepare it 2 n."""
@@ -112,7 +110,6 @@ class CuptiTimer:
                 self._collect(samples)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}); {_RELEASE}") from error
-        self.pauses_ns = tuple(_pauses(samples))
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, by_slot, strict=True)]
         self.kernel_breakdown = tuple(map(_breakdown, counted))
         return [[sample.duration_ns() for sample in of_slot] for of_slot in counted]
@@ -129,7 +126,7 @@ class CuptiTimer:
                         self._stream.flush_l2()
             with self._tagged(2 * number + 1):
                 slot.run()
-            samples.append(Sample(number, self._cupti.get_timestamp(), [], []))
+            samples.append(Sample(number, []))
         return samples
 
     @contextlib.contextmanager
@@ -180,31 +177,13 @@ def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: 
     by_number = {sample.number: sample for sample in samples}
     for sample in samples:
         sample.work.clear()
-        sample.before.clear()
     calls = sorted(call for call, tag in tags.items() if tag >> 1 in by_number)
     for activity in activities:
         tag = tags.get(activity.correlation, 0)
         if not tag and calls:
             tag = tags[calls[max(bisect.bisect(calls, activity.correlation) - 1, 0)]] | 1
-        if tag >> 1 in by_number:
-            sample = by_number[tag >> 1]
-            (sample.work if tag & 1 else sample.before).append(activity)
-
-
-def _pauses(samples: Sequence[Sample]) -> Iterator[float]:
-    """Nanoseconds of each pause of the GPU before work that was in its queue: it was another process's turn.
-
-    Processes on one GPU take turns of 0.3 to 2.4 ms on an H200.  A kernel within a turn takes as long as ever, so its
-    time tells nothing of the neighbour.  Where a sample was enqueued later, the GPU may have waited for the host.
-    """
-    timeline = sorted(
-        (one.start_ns, one.end_ns, sample.enqueued_ns) for sample in samples for one in (*sample.before, *sample.work)
-    )
-    busy_until = timeline[0][1]
-    for start_ns, end_ns, enqueued_ns in timeline:
-        if start_ns - busy_until > LEAST_PAUSE_NS and enqueued_ns <= busy_until:
-            yield float(start_ns - busy_until)
-        busy_until = max(busy_until, end_ns)
+        if tag & 1 and tag >> 1 in by_number:
+            by_number[tag >> 1].work.append(activity)
 
 
 def _breakdown(samples: Sequence[Sample]) -> dict[str, float]:

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, middle
-from pytest_gpuperf.device.timers.stream import CudaStream, Graph, Work
+from pytest_gpuperf.device.timers.stream import CudaStream, Graph, QueuedPairs, Work, measure_empty_kernel, middle
 from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
 
@@ -46,7 +45,6 @@ class GraphTimer:
 
     name: TimerName = "graph"
     kernel_breakdown = ()
-    pauses_ns = ()
 
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream

@@ -18,8 +18,7 @@ from pytest_gpuperf.baselines.lookup import (
     static_baseline,
     under_recorded_launch,
 )
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import WorkloadRecords

@@ -1,4 +1,4 @@
-"""``gpuperf audit``: what it says of wheels and libraries, its exit status, and what keeps it from an answer."""
+"""``gpuperf audit``: what it says of wheels and libraries, which kernel is which, and what keeps it from an answer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
+from hypothesis import given
+from hypothesis import strategies as st
+from record_samples import static_of
 
 from pytest_gpuperf.cli import audit_command
+from pytest_gpuperf.cli.audit_command import AuditedPairs, compared
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code import binary
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
@@ -74,6 +79,14 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     assert words.startswith("p/_C.so keep<5> WORSE on sm_80, sm_90: ")
     assert re.search(r"WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes, instructions: local_load 0 -> \d+", words)
     assert words.endswith("4 WORSE, 2 UNCHANGED ")
+    status, page = audit(new, "--against", old, "--markdown")
+    assert status == 1
+    assert "| kernel | verdict | target | change |" in page
+    assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
+    Path("old.so").write_bytes(built())
+    Path("new.so").write_bytes(built(LARGE))
+    status, said = audit("new.so", "--against", "old.so")
+    assert (status, said.startswith("new.so\n")) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -90,36 +103,20 @@ def test_two_builds_are_compared(audit: Audit, old: list[str], new: list[str], s
     assert (found, words in unwrapped(said)) == (status, True)
 
 
-def test_files_that_are_no_wheels_are_compared_whatever_their_names(audit: Audit) -> None:
-    def cubins(text: str) -> dict[str, bytes]:
-        return {f"p/{arch}.cubin": cubin_of(text, "copy", arch, "-DFACTOR=", "-DNEW=5") for arch in ARCHS}
-
-    status, said = audit(release("b", cubins(LARGE)), "--against", release("a", cubins(TEXT)))
-    assert (status, "keep<5> WORSE on sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)) == (1, True)
-    Path("old.so").write_bytes(built())
-    Path("new.so").write_bytes(built(LARGE))
-    status, said = audit("new.so", "--against", "old.so")
-    assert (status, said.startswith("new.so\n")) == (1, True)
-
-
-def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_command, "MOST_BYTES", 100)
-    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
-    status, said = audit(new, "--against", old)
-    assert status == 0
-    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
-
-
 def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise ToolchainMissing("no nvdisasm")
 
-    old, new = release("a", built()), release("b", built(LARGE))
+    old, new, double = release("a", built()), release("b", built(LARGE)), release("c", built(TEXT, "-DFACTOR=*2.1"))
+    words = "4 changed kernels compared by registers, stack, memory and size alone"
+    with monkeypatch.context() as patch:  # nor where there is no time for it
+        patch.setattr(audit_command, "MOST_BYTES", 100)
+        status, said = audit(double, "--against", old)
+        assert (status, words in unwrapped(said)) == (0, True)
     monkeypatch.setattr(binary, "disassemble", missing)
     status, said = audit(new, "--against", old)
-    assert status == 1
+    assert (status, words in unwrapped(said)) == (1, True)
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
-    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
 
 
 STAGED = """
@@ -162,9 +159,6 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
         "2 kernels gone: keep<5> (p/_C.so, sm_80), keep<5> (p/_C.so, sm_90)",
         "2 UNCHANGED",
     ]
-
-
-def test_architectures_and_files_that_came_and_went_are_named(audit: Audit) -> None:
     old = release("a", {"p/a.so": built(archs=("sm_80", "sm_90"))})
     new = release("b", {"p/a.so": built(archs=("sm_90",)), "p/c.so": built(archs=("sm_90",))})
     status, said = audit(new, "--against", old)
@@ -172,21 +166,6 @@ def test_architectures_and_files_that_came_and_went_are_named(audit: Audit) -> N
     assert "3 kernels new: copy (p/c.so, sm_90), " in said
     assert "3 kernels gone: copy (p/a.so, sm_80), " in said
     assert said.endswith("\n3 UNCHANGED\n")
-
-
-def test_a_comparison_of_nothing_does_not_pass(audit: Audit) -> None:
-    Path("one.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_80", "-DNEW=5", "-DFACTOR="))
-    Path("two.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_90", "-DNEW=5", "-DFACTOR="))
-    status, said = audit("one.cubin", "--against", "two.cubin")
-    assert status == 2
-    assert "nothing was compared: no kernel is on both sides" in said
-
-
-def test_what_differs_may_be_a_table(audit: Audit) -> None:
-    status, page = audit(release("b", built(LARGE)), "--against", release("a", built()), "--markdown")
-    assert status == 1
-    assert "| kernel | verdict | target | change |" in page
-    assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
 
 
 # --- what keeps it from an answer ----------------------------------------------------------------
@@ -197,20 +176,27 @@ def test_what_differs_may_be_a_table(audit: Audit) -> None:
     [
         (["gone.whl", "--against", "k.fatbin"], "gone.whl: cannot be read: No such file"),
         (["empty.so", "--against", "k.fatbin"], "empty.so: there is no machine code for GPUs in it"),
-        (["text.so", "--against", "k.fatbin"], "text.so: there is no machine code for GPUs in it"),
+        (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: there is no machine code for GPUs in it"),
+        (["sm_90.cubin", "--against", "sm_80.cubin"], "nothing was compared: no kernel is on both sides"),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
     Path("empty.so").touch()
     Path("text.so").write_text("text")
+    for arch in ARCHS:
+        Path(f"{arch}.cubin").write_bytes(cubin_of(TEXT, "copy", arch, "-DNEW=5", "-DFACTOR="))
     Path("k.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
     status, said = audit(*arguments)
     assert status == 2
-    assert said.startswith("gpuperf audit: ")
     assert words in said
 
 
-def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audit: Audit) -> None:
+def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(
+    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
     members = {"p/a.so": built(), "p/b.so": built()[:500]}
     old, new = release("a", members), release("b", members)
     status, said = audit(new, "--against", old)
@@ -218,12 +204,66 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audi
     assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
     assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves files out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
+    assert list(place.iterdir()) == []  # nothing is left behind
 
 
-def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "scratch"
-    place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    audit(release("a", built()), "--against", release("b", built(LARGE)))
-    audit(release("a", {"p/a.so": built()[:500]}), "--against", release("b", built()))
-    assert list(place.iterdir()) == []
+LAMBDA = "_ZN1fUlvE{}_E"
+"""Of those with numbers ``kernel_key`` has one key."""
+
+
+def build(words: str, arch: str = "sm_90") -> list[AuditedKernel]:
+    """Kernels such as ``a=1 #3=2``: names, of lambdas the numbers, each with what stands for its code."""
+    kernels = []
+    for word in words.split():
+        name, _, code = word.partition("=")
+        symbol = LAMBDA.format(name[1:]) if name.startswith("#") else name
+        kernels.append(AuditedKernel("k.so", arch, static_of(kernel=symbol, code=code)))
+    return kernels
+
+
+def told(found: AuditedPairs) -> dict[str, str]:
+    """Each list of the comparison as words."""
+
+    def name(kernel: AuditedKernel) -> str:
+        number = kernel.record.kernel.removeprefix("_ZN1fUlvE").removesuffix("_E")
+        return f"#{number}" if number.isdigit() else kernel.record.kernel
+
+    lists = {
+        "kept": sorted(f"{name(one.old)}-{name(one.new)}" for one in found.pairs),
+        "renamed": [f"{name(old)}-{name(new)}" for old, new in found.renamed],
+        "gone": list(map(name, found.gone)),
+        "new": list(map(name, found.new)),
+    }
+    return {what: " ".join(names) for what, names in lists.items() if names}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("a=1 b=2", "a=9 b=2", {"kept": "a-a b-b"}, id="of one name"),
+        pytest.param("#1=A #2=B", "#1=X #2=A #3=B", {"kept": "#1-#2 #2-#3", "new": "#1"}, id="a lambda before others"),
+        pytest.param("#2=B #10=C", "#3=X #12=Y", {"kept": "#10-#12 #2-#3"}, id="all lambdas changed"),
+        pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "gone": "#1"}, id="a symbol that stays"),
+        pytest.param(
+            "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "gone": "gone", "new": "new"}, id="equal code"
+        ),
+        pytest.param("a=1 a=2", "a=2 a=3", {"kept": "a-a a-a"}, id="several of one name"),
+    ],
+)
+def test_kernels_are_known_again(old: str, new: str, expected: dict[str, str]) -> None:
+    assert told(compared(build(old), build(new))) == expected
+
+
+builds = st.lists(st.builds("{}={}".format, st.sampled_from(["a", "b", "#1", "#2", "#3"]), st.sampled_from("123"))).map(
+    " ".join
+)
+
+
+@given(builds, builds)
+def test_every_kernel_is_accounted_for_once(old: str, new: str) -> None:
+    sides = build(old), build(new)
+    found = compared(*sides)
+    if all(sides):
+        pairs = [*(one[:2] for one in found.pairs), *found.renamed]
+        for number, (side, rest) in enumerate(zip(sides, (found.gone, found.new), strict=True)):
+            assert sorted(map(id, side)) == sorted(map(id, (*(pair[number] for pair in pairs), *rest)))

@@ -6,6 +6,7 @@ import json
 
 import msgspec
 import pytest
+from record_samples import report_of
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key
@@ -24,10 +25,7 @@ EVIDENCE = TestEvidence(
 @pytest.fixture
 def report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    document = document_of(
-        [EVIDENCE], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gating", exit_status=1, problems=["red"],
-        warnings=[], machines=["NVIDIA H200"],
-    )  # fmt: skip
+    document = document_of(report_of(EVIDENCE, problems=("red",)))
     (tmp_path / "run.json").write_bytes(msgspec.json.encode(document.report))
     return tmp_path
 
@@ -56,11 +54,9 @@ def test_what_cannot_be_reported_says_why(report, capsys, content, arguments, sa
 
 
 def test_reports_of_jobs_that_divided_the_tests_are_joined(report, capsys):
-    other = document_of(
-        [msgspec.structs.replace(EVIDENCE, test="test_c")], date="2026-11-22T13:00:00Z", plugin="0.1.0", task="gating",
-        exit_status=0, problems=["red"], warnings=[], machines=["NVIDIA H200"],
-    )  # fmt: skip
-    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    test = msgspec.structs.replace(EVIDENCE, test="test_c")
+    other = report_of(test, date="2026-11-22T13:00:00Z", exit_status=0, problems=("red",))
+    (report / "other.json").write_bytes(msgspec.json.encode(other))
     assert main(["report", "run.json", "other.json", "--output", "whole.json"]) == 0
     whole = json.loads((report / "whole.json").read_text())
     assert [test["test"] for test in whole["tests"]] == ["test_b", "test_c"]
@@ -71,11 +67,8 @@ def test_reports_of_jobs_that_divided_the_tests_are_joined(report, capsys):
 def test_reports_that_judge_a_test_differently_are_not_joined(report, capsys):
     better = msgspec.structs.replace(WORSE, verdict=Verdict.BETTER)
     work = WorkloadEvidence(key=KEY, judgements=(better,))
-    other = document_of(
-        [msgspec.structs.replace(EVIDENCE, workloads=(work,))], date="2026-11-22T13:00:00Z", plugin="0.1.0",
-        task="gating", exit_status=0, problems=[], warnings=[], machines=[],
-    )  # fmt: skip
-    (report / "other.json").write_bytes(msgspec.json.encode(other.report))
+    other = report_of(msgspec.structs.replace(EVIDENCE, workloads=(work,)), exit_status=0)
+    (report / "other.json").write_bytes(msgspec.json.encode(other))
     assert main(["report", "run.json", "run.json"]) == 0
     assert main(["report", "run.json", "other.json"]) == 1
     assert "run.json and other.json judge test_a.py::test_b differently" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters.failures import recognise, unknown_metrics
+from pytest_gpuperf.counters.run_ncu import recognise, unknown_metrics
 
 CONNECTED = "==PROF== Connected to process 4711 (/usr/bin/python3.11)\n"
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SETS
-from pytest_gpuperf.counters.metric_request import hint, names_of, rules_for
+from pytest_gpuperf.counters.catalogue import (
+    DRAM_READ,
+    INSTRUCTIONS,
+    L2_SECTORS,
+    LOAD_SECTORS,
+    SETS,
+    hint,
+    names_of,
+    rules_for,
+)
 
 
 def test_a_set_is_its_metrics_and_each_comes_once():

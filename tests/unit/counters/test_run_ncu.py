@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.run_ncu import LOG, command, environment, run
+from pytest_gpuperf.counters.run_ncu import LOG, CountersUnavailable, command, environment, run
 
 
 def python(text: str) -> list[str]:

@@ -7,29 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray
+from device_samples import DeviceArray, NotingDevice
 from dsl_samples import RecordedSignature, install_recorded_cutile
 
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.other_compilers import CutileKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-
-
-class NotingDevice(PlaceholderDevice):
-    """Notes what is launched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.launched: list[tuple[Any, ...]] = []
-
-    def load(self, binary: KernelBinary) -> LoadedKernel:
-        return lambda *launch: self.launched.append(launch)
 
 
 def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: Any = None) -> CutileKernel:
@@ -52,7 +39,7 @@ def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> No
     kernel = cutile_kernel("softmax", device, {"stride_divisible_by": [8, 1]})
     launch = kernel.launch(64, (x, out, 1024))
     launch()
-    (((grid, block, shared, _), values),) = device.launched
+    (grid, block, shared, _), values = device.log[-1][1:]
     assert (grid, block, shared) == ((64, 1, 1), (256, 1, 1), 0)
     assert [int(value) for value in values] == [x.data.ptr, 64, 1000, 1000, 1, out.data.ptr, 64, 1024, 1024, 1]
     assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
@@ -64,7 +51,7 @@ def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
     view = DeviceArray(whole[:, :1024], 0x7F0000000200)
     launch = cutile_kernel("softmax", device).launch(64, (view, array(64, 1024), 1024))
     launch()
-    ((_, values),) = device.launched
+    values = device.log[-1][2]
     assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
     assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
 

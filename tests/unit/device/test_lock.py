@@ -12,28 +12,24 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.device.device_errors import LockError
-from pytest_gpuperf.device.lock import GpuLock, lock_folder
+from pytest_gpuperf.device.lock import hold_gpu, lock_folder
 
 HOLD = """
 import sys
 from pathlib import Path
-from pytest_gpuperf.device.lock import GpuLock
-with GpuLock("GPU-11", Path(sys.argv[1])).held():
+from pytest_gpuperf.device.lock import hold_gpu
+with hold_gpu("GPU-11", Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
-
-
-TRY = """
-import sys
+AGAIN_AND_AGAIN = """
+import sys, time
 from pathlib import Path
-from pytest_gpuperf.device.device_errors import LockError
-from pytest_gpuperf.device.lock import GpuLock
-try:
-    with GpuLock("GPU-11", Path(sys.argv[1]), wait_s=0.1).held():
-        print("free")
-except LockError:
-    print("taken")
+from pytest_gpuperf.device.lock import hold_gpu
+for _ in range(6):
+    with hold_gpu("GPU-11", Path(sys.argv[1]), wait_s=1.0):
+        print("held", flush=True)
+        time.sleep(0.4)
 """
 
 
@@ -43,82 +39,50 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def holder(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds GPU-11."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with process:
+    command = [sys.executable, "-c", getattr(request, "param", HOLD), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         yield process
         process.kill()
 
 
-def test_another_process_waits_and_is_told_what_to_do(folder: Path, holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(LockError) as caught, GpuLock("GPU-11", folder, wait_s=0.1).held():
-        pass
-    assert "other processes have held this GPU for 0.1 s" in str(caught.value)
-    assert "GPU-11.lock" in str(caught.value)
-    assert "end them" in str(caught.value)
-
-
-PASS_ON = """
-import sys, time
-from pathlib import Path
-from pytest_gpuperf.device.lock import GpuLock
-lock = GpuLock("GPU-11", Path(sys.argv[1]), wait_s=1.0)
-for _ in range(int(sys.argv[2])):
-    with lock.held():
-        print("held", flush=True)
-        time.sleep(0.6)
-"""
-
-
-def passing_on(folder: Path, times: int) -> subprocess.Popen[str]:
-    """A process that takes GPU-11 again as soon as it has given it back."""
-    command = [sys.executable, "-c", PASS_ON, str(folder), str(times)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def test_who_takes_the_gpu_again_at_once_comes_behind_who_waits(folder: Path) -> None:
-    with passing_on(folder, 6) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        for _ in range(2):  # each within a hold of the other
-            with GpuLock("GPU-11", folder, wait_s=1.0).held():
-                assert other.poll() is None
-        other.kill()
-
-
-def test_a_gpu_that_the_parent_holds_is_not_waited_for(
+def test_another_process_waits_and_is_told_what_to_do(
     folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GPUPERF_HELD_GPU", "GPU-11")
-    with GpuLock("GPU-11", folder, wait_s=0.1).held():
-        pass
-    with GpuLock("GPU-12", folder, wait_s=0.1).held():
+    words = (
+        r"other processes have held this GPU for 0.1 s \(lock .*GPU-11\.lock\): wait until they are done or end them"
+    )
+    with pytest.raises(LockError, match=words):
+        hold_gpu("GPU-11", folder, wait_s=0.1)
+    monkeypatch.setenv("GPUPERF_HELD_GPU", "GPU-11")  # it is the parent who holds it
+    with hold_gpu("GPU-11", folder, wait_s=0.1), hold_gpu("GPU-12", folder, wait_s=0.1):
         assert (folder / "GPU-12.lock").exists()
+    holder.kill()
+    holder.wait()
+    monkeypatch.delenv("GPUPERF_HELD_GPU")
+    with hold_gpu("GPU-11", folder, wait_s=5):
+        pass
+
+
+@pytest.mark.parametrize("holder", [AGAIN_AND_AGAIN], indirect=True)
+def test_who_takes_the_gpu_again_at_once_comes_behind_who_waits(folder: Path, holder: subprocess.Popen[str]) -> None:
+    for _ in range(2):  # each within a hold of the other
+        with hold_gpu("GPU-11", folder, wait_s=1.0):
+            assert holder.poll() is None
 
 
 def test_a_process_may_take_its_gpu_again(folder: Path) -> None:
-    lock = GpuLock("GPU-11", folder, wait_s=0.1)
-    with lock.held():
-        with lock.held(), GpuLock("GPU-11", folder, wait_s=0.1).held():
-            pass
-        assert seen_by_another_process(folder) == "taken"
-    assert seen_by_another_process(folder) == "free"
-
-
-def seen_by_another_process(folder: Path) -> str:
-    command = [sys.executable, "-c", TRY, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    with hold_gpu("GPU-11", folder, wait_s=0.1), hold_gpu("GPU-11", folder, wait_s=0.1):
+        pass
 
 
 def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
     umask = os.umask(0o077)
     try:
-        with GpuLock("GPU-11", folder).held():  # some versions of filelock remove the file at its end
+        with hold_gpu("GPU-11", folder):  # some versions of filelock remove the file at its end
             assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
             assert stat.S_IMODE((folder / "GPU-11.lock").stat().st_mode) == 0o666
     finally:
@@ -127,12 +91,12 @@ def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("a file")
-    lock = GpuLock("GPU-11", tmp_path / "locks")
-    with pytest.raises(LockError, match=r"locks/GPU-11\.lock, cannot be used .*GPUPERF_LOCK_DIR"), lock.held():
-        pass
+    with pytest.raises(LockError, match=r"locks/GPU-11\.lock, cannot be used .*GPUPERF_LOCK_DIR"):
+        hold_gpu("GPU-11", tmp_path / "locks")
 
 
-def test_no_uuid_escapes_the_folder(folder: Path) -> None:
-    assert GpuLock("../../etc/passwd", folder).path.parent == folder
-    assert GpuLock("", folder).path.name == "unknown.lock"
-    assert GpuLock("GPU-11").path.parent == lock_folder()
+@pytest.mark.parametrize(("uuid", "name"), [("../../etc/passwd", "______etc_passwd.lock"), ("", "unknown.lock")])
+def test_no_uuid_escapes_the_folder(uuid: str, name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setenv("GPUPERF_LOCK_DIR", str(folder))
+    with hold_gpu(uuid):
+        assert (lock_folder() / name).exists()

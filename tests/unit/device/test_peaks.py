@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import peaks
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 
 
 class PeakDevice:
@@ -19,7 +18,7 @@ class PeakDevice:
 
     stream = "stream"
 
-    def __init__(self, times_ns: dict[str, Callable[[], float]]) -> None:
+    def __init__(self, **times_ns: float) -> None:
         self.facts = nominal_facts("sm_90")
         self.arrays = self
         self.ran: list[Any] = []
@@ -44,16 +43,12 @@ class PeakDevice:
     def measure(self, slots: Any, cache: str) -> list[list[float]]:
         (slot,) = slots
         slot.run()
-        return [[self._times_ns[self.ran[-1][0]]() for _ in range(slot.samples)]]
-
-
-def steady(time_ns: float) -> Callable[[], float]:
-    return lambda: time_ns
+        return [[self._times_ns[self.ran[-1][0]]] * slot.samples]
 
 
 @pytest.mark.parametrize(("driver_ns", "kernel_ns"), [(5e5, 8e5), (8e5, 5e5)])
 def test_the_better_copy_counts_bytes_read_and_written(driver_ns: float, kernel_ns: float) -> None:
-    device = PeakDevice({"driver": steady(driver_ns), "gpuperf_copy": steady(kernel_ns)})
+    device = PeakDevice(driver=driver_ns, gpuperf_copy=kernel_ns)
     assert peaks.measure_peak(device, "copy_bandwidth") == pytest.approx(2 * 2**30 / 5e-4)
     assert ("driver", 2**30, "stream") in device.ran
     _, grid, block, source, target = next(ran for ran in device.ran if ran[0] == "gpuperf_copy")
@@ -62,7 +57,7 @@ def test_the_better_copy_counts_bytes_read_and_written(driver_ns: float, kernel_
 
 
 def test_multiply_adds_count_twice_on_a_full_gpu() -> None:
-    device = PeakDevice({"gpuperf_fma": steady(1e6)})
+    device = PeakDevice(gpuperf_fma=1e6)
     wanted = 2 * peaks.FMA_CHAINS * peaks.FMA_STEPS * 132 * 2048 / 1e-3
     assert peaks.measure_peak(device, "fma_throughput") == pytest.approx(wanted)
 

@@ -13,11 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import DeviceNeeded
-from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.placeholder import PlaceholderArray, PlaceholderDevice, without_data
-from pytest_gpuperf.model.architectures import ARCHITECTURES
 
 SHAPES = npst.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 
@@ -89,13 +86,8 @@ def test_data_need_a_gpu(array: PlaceholderArray, use: Callable[[Any], Any]) -> 
 
 def test_every_way_to_make_an_array(device: PlaceholderDevice, array: PlaceholderArray) -> None:
     arrays = device.arrays
-    made = [
-        arrays.zeros(5),
-        arrays.full(5, 1.5),
-        arrays.empty(5),
-        arrays.empty_like(arrays.empty(5)),
-        arrays.array([1] * 5),
-    ]
+    empty = arrays.empty(5)
+    made = [arrays.zeros(5), arrays.full(5, 1.5), empty, arrays.empty_like(empty), arrays.array([1] * 5)]
     assert [one.shape for one in made] == [(5,)] * 5
     assert made[-1].dtype == np.int64
     assert arrays.array(array).shape == array.shape
@@ -115,13 +107,3 @@ def test_the_device_gives_facts_and_refuses_the_rest(device: PlaceholderDevice) 
     ):
         with pytest.raises(DeviceNeeded, match=rf"^needs a GPU: .*{words}"):
             use()
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_nominal_facts_keep_the_limits_of_their_architecture(arch: str) -> None:
-    facts, limits = nominal_facts(arch), limits_of(arch)
-    assert facts.arch == arch
-    assert facts.max_threads_per_sm == limits.threads_per_sm
-    assert facts.max_blocks_per_sm == limits.blocks_per_sm
-    assert facts.shared_bytes_per_sm == limits.shared_bytes_per_sm
-    assert facts.shared_bytes_per_block_optin == limits.shared_bytes_per_block

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.device.result_comparison import FORMATS, ulp_error
 
-NAMES = ["float16", "float32", "float64"]
-
 
 def exact(got: float, wanted: float, name: str) -> Fraction:
     """By the definition, in rational numbers."""
@@ -27,12 +25,10 @@ def one(got: Any, wanted: Any, **more: Any) -> float:
     return ulp_error(np.asarray(got), np.asarray(wanted), **more)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(data=st.data())
+@given(name=st.sampled_from(["float16", "float32", "float64"]), data=st.data())
 def test_it_is_the_exact_error_in_units_of_the_references_binade(name: str, data: st.DataObject) -> None:
-    width = 8 * np.dtype(name).itemsize
     most = float(np.finfo(name).max) / 2
-    got = data.draw(st.floats(width=width, min_value=-most, max_value=most))
+    got = data.draw(st.floats(width=8 * np.dtype(name).itemsize, min_value=-most, max_value=most))  # type: ignore[call-overload]
     steps = data.draw(st.integers(-3, 3))
     wanted = got + steps * float(np.spacing(np.dtype(name).type(abs(got)))) / 4 if name != "float64" else got
     assert one(np.dtype(name).type(got), wanted) == float(exact(got, wanted, name))
@@ -52,30 +48,12 @@ NAN, INF = math.nan, math.inf
     ("got", "wanted", "error"),
     [
         (NAN, 1.0, INF), (1.0, NAN, INF), (NAN, NAN, INF), (INF, 1.0, INF), (1.0, INF, INF), (INF, INF, 0),
-        (INF, -INF, INF), (INF, 3.5e38, INF), (0.0, -0.0, 0), (1e-45, 0.0, 1),
-        (0.0, 1e-46, 0.0714),
+        (INF, -INF, INF), (INF, 3.5e38, INF), (0.0, -0.0, 0), (1e-45, 0.0, 1), (0.0, 1e-46, 0.0714),
+        ([1.0, 1 + 2**-20, 1.0], [1.0, 1.0, 1.0], 8), ([], [], 0),
     ],
 )  # fmt: skip
-def test_nan_is_never_right_and_an_infinity_where_the_reference_is_one(got: float, wanted: float, error: float) -> None:
+def test_nan_is_never_right_and_an_infinity_where_the_reference_is_one(got: Any, wanted: Any, error: float) -> None:
     assert one(np.float32(got), np.float64(wanted)) == pytest.approx(error, rel=1e-2)
-
-
-def test_the_largest_is_told_with_its_place() -> None:
-    wanted = np.ones((2, 100))
-    got = wanted.astype("float32")
-    got[1, 7] += np.float32(2**-20)
-    found = ulp_error(got, wanted)
-    assert (found, found.place) == (8, (1, 7))
-    words = "8 ulp at [1, 7] (got 1.00000095367431"
-    assert repr(found).startswith(words)
-    assert repr(found).endswith("expected 1.0)")
-    assert found <= 8
-    assert not found <= 7
-
-
-def test_no_elements_have_no_error() -> None:
-    found = ulp_error(np.zeros(0, "float32"), np.zeros(0))
-    assert (found, found.place) == (0, ())
 
 
 def test_what_it_does_not_take_is_refused() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from loaded_scripts import load_script
 
 from pytest_gpuperf.advise import usage_from_counters
 from pytest_gpuperf.advise.advisor import advise, case_of
@@ -107,8 +106,7 @@ def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: 
 
 def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleType, suite: Any) -> None:
     """The baselines' counters beside those of the claims, which were taken on other H200s and of another set."""
-    recorded_run = load_script(ROOT / "benchmarks" / "recorded_run.py")
-    others = recorded_run.read(recorded_run.FILE).counters
+    others = importlib.import_module("counter_tables").replayed()
     compared = [
         (side, msgspec.structs.replace(side, counters=dict(others[test][name])))
         for (test, name), side in workloads(report, suite).items()

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from evidence_tree import read_evidence
 
-from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 

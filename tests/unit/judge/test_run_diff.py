@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from record_samples import identity_of, time_of
@@ -17,28 +15,18 @@ SECTORS = Metric("dram__sectors.sum", "sectors", tolerance=0.01)
 CYCLES = Metric("sm__cycles.sum", "cycles", tolerance=0.01)
 
 
-def differ(
-    old: TimeRecord, new: TimeRecord, *rules: Metric, code_told: bool = False, gpu: str = H200
-) -> tuple[RunDiff, ...]:
-    before, after = (WorkloadRecords({}, {gpu: one}) for one in (old, new))
-    return run_diffs(before, after, rules, code_told=code_told)
+def differ(old: TimeRecord, new: TimeRecord, *rules: Metric) -> tuple[RunDiff, ...]:
+    before, after = (WorkloadRecords({}, {H200: one}) for one in (old, new))
+    return run_diffs(before, after, rules)
 
 
-def told(old: TimeRecord, new: TimeRecord, **more: Any) -> list[str]:
-    (run,) = differ(old, new, **more)
+def told(old: TimeRecord, new: TimeRecord) -> list[str]:
+    (run,) = differ(old, new)
     return [str(change) for change in run.conditions]
 
 
-def launched(launch: str, *arguments: str, code: str = "c0" * 32) -> TimeRecord:
-    return time_of(identity=identity_of(*arguments, code=code, launch=launch))
-
-
-def test_machine_code_is_named_unless_it_is_told_elsewhere() -> None:
-    old, new, none = launched("x"), launched("x", code="d1" * 32), launched("x", code="")
-    assert told(old, new) == ["machine code c0c0c0c0 -> d1d1d1d1"]
-    assert told(old, none) == ["machine code c0c0c0c0 -> none"]
-    assert told(none, old) == ["machine code none -> c0c0c0c0"]
-    assert differ(old, new, code_told=True) == ()
+def launched(launch: str, *arguments: str) -> TimeRecord:
+    return time_of(identity=identity_of(*arguments, launch=launch))
 
 
 @pytest.mark.parametrize(
@@ -103,5 +91,5 @@ def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_
 def test_gpus_that_differ_have_a_line_each_and_others_none() -> None:
     old = WorkloadRecords({}, {"b": time_of(100.0), "a": time_of(100.0), "c": time_of(), "gone": time_of()})
     new = WorkloadRecords({}, {"b": time_of(150.0), "a": time_of(200.0), "c": time_of(), "came": time_of()})
-    found = run_diffs(old, new, [], code_told=False)
+    found = run_diffs(old, new, [])
     assert [(run.gpu, round(run.ratio, 6)) for run in found] == [("a", 2.0), ("b", 1.5)]

@@ -2,112 +2,81 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from documented_commands import METADATA, ROOT
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-ROOT = Path(__file__).parents[3]
-PIN = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[^;\s]+)(?:; (?P<marker>.+))?$")
-
-METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GROUPS = METADATA["dependency-groups"]
 HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
 
 
-def pins() -> list[re.Match[str]]:
+def names_of(requirements: Iterable[object]) -> set[str]:
+    return {
+        re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", one)[0]).lower() for one in requirements if isinstance(one, str)
+    }
+
+
+def test_what_the_repository_installs_is_pinned_and_its_own_needs_are_no_extras() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    matches = [PIN.match(line) for line in lines if line and not line.startswith("#")]
-    assert all(matches), "every line of constraints.txt pins one exact version"
-    return [match for match in matches if match]
-
-
-def test_the_compiler_of_the_committed_baselines_is_pinned() -> None:
-    versions = {pin["name"]: pin["version"] for pin in pins()}
-    assert versions["nvidia-cuda-nvrtc"] == "13.0.88"
-    assert versions["nvidia-cuda-nvdisasm"] == "13.5.37"
-
-
-def test_everything_that_the_repository_installs_is_pinned() -> None:
-    pinned = {normal(pin["name"]) for pin in pins()}
-    here = needed("pytest-gpuperf", {"static"}).union(
-        *({name} | needed(name, set()) for name in installed_for("check"))
-    )
-    allowed = {(normal(pin["name"]), pin["version"]) for pin in pins()}
-    others = [name for name in sorted(here & pinned) if (name, metadata.version(name)) not in allowed]
-    if others:  # what these depend on is not what the pinned ones do
-        pytest.skip(f"not installed with -c constraints.txt: {', '.join(others)}")
-    assert not here - pinned, f"add to constraints.txt: {sorted(here - pinned)}"
-
-
-def needed(distribution: str, extras: set[str]) -> set[str]:
-    """Names of all distributions that installing this one with these extras brings in here."""
-    found: set[str] = set()
-    waiting = [(distribution, extras)]
-    while waiting:
-        name, wanted = waiting.pop()
-        for requirement in metadata.requires(name) or []:
-            extra = re.search(r"extra == ['\"]([^'\"]+)", requirement)
-            other = normal(name_of(requirement))
-            if (extra and extra[1] not in wanted) or other in found or not installed(other):
-                continue
-            if other != normal(distribution):
-                found.add(other)
-                waiting.append((other, set()))
-    return found
-
-
-def installed_for(group: str) -> set[str]:
-    """Distributions that a dependency group names, its included groups' too, where they are installed."""
-    found: set[str] = set()
-    for entry in GROUPS[group]:
-        found |= installed_for(entry["include-group"]) if isinstance(entry, dict) else {normal(name_of(entry))}
-    return {name for name in found if installed(name)}
-
-
-def name_of(requirement: str) -> str:
-    match = re.match(r"[A-Za-z0-9_.-]+", requirement)
-    assert match
-    return match[0]
-
-
-def installed(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def test_what_only_the_repository_needs_is_no_extra_of_the_users() -> None:
-    assert METADATA["project"]["optional-dependencies"].keys() & GROUPS.keys() == set()
+    pinned = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.match(r"[\w.-]+==[^;\s]+(; .+)?$", line) for line in pinned), "each line pins one exact version"
+    assert {"nvidia-cuda-nvrtc==13.0.88", "nvidia-cuda-nvdisasm==13.5.37"} <= set(pinned), "as the baselines have it"
+    project = METADATA["project"]
+    extras = project["optional-dependencies"]
+    wanted = names_of([*project["dependencies"], *extras["static"], *GROUPS["test"], *GROUPS["check"]])
+    assert wanted - names_of(pinned) == set()
+    assert extras.keys() & GROUPS.keys() == set()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert set(re.findall(r"--group (\w+)", makefile)) <= GROUPS.keys()
 
 
-def test_entry_points_name_the_plugin_and_the_command() -> None:
+def test_the_package_is_typed_and_names_the_plugin_and_the_command() -> None:
     points = {(point.group, point.name): point.value for point in metadata.distribution("pytest-gpuperf").entry_points}
     assert points["pytest11", "gpuperf"] == "pytest_gpuperf.plugin"
     assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli:main"
-
-
-def test_the_package_is_typed() -> None:
     assert (ROOT / "pytest_gpuperf" / "py.typed").is_file()
+
+
+def test_make_has_the_targets_of_the_readme() -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"demo", "test"} <= set(named) <= set(targets)
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"), [('"-m pytest"*) exit 0', 0), ('"-m pytest"*) exit 5', 5), ("check*) exit 1", 2)]
+)
+def test_ci_checks_first_and_ends_as_pytest_does(tmp_path: Path, ends: str, status: int) -> None:
+    """The script in a checkout whose tools say what they are called with: nothing stands between CI and pytest."""
+    for name in (".ci/run", "Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    for tool in ("python", "ruff", "mypy", "lint-imports", "mkdocs"):
+        (tools / tool).write_text(f'#!/bin/sh\necho {tool} "$@"\ncase "$*" in {ends};; esac\n', encoding="utf-8")
+        (tools / tool).chmod(0o755)
+    done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    lines = done.stdout.splitlines()
+    said = [line for line in lines if line.startswith(("python -m pytest", "ruff", "mypy", "lint", "mkdocs"))]
+    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports", "mkdocs build --strict"]
+    if status == 2:  # of make: the first check that fails ends it
+        assert said == checks[:2]
+    else:
+        assert said == [*checks, lines[-1]]
+        assert lines[-1].startswith("python -m pytest")
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:
@@ -118,52 +87,6 @@ def test_the_plugin_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
-
-
-def test_make_has_the_targets_of_the_readme() -> None:
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {"demo", "test", "lint", "check", "docs"} <= set(targets)
-
-
-def test_ci_runs_the_test_command_of_the_readme() -> None:
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    assert "make test" in script.read_text(encoding="utf-8")
-    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("status", [0, 5])
-def test_ci_checks_first_and_ends_as_pytest_does(tmp_path: Path, status: int) -> None:
-    """The script in a checkout whose tools say what they are called with: nothing stands between CI and pytest."""
-    for name in (".ci/run", "Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    tools = tmp_path / ".venv" / "bin"
-    tools.mkdir(parents=True)
-    for tool in ("python", "ruff", "mypy", "lint-imports", "mkdocs"):
-        say = f'#!/bin/sh\necho {tool} "$@"\ncase "$*" in "-m pytest"*) exit {status};; esac\n'
-        (tools / tool).write_text(say, encoding="utf-8")
-        (tools / tool).chmod(0o755)
-    done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
-    said = [
-        line
-        for line in done.stdout.splitlines()
-        if line.startswith(("python -m pytest", "ruff", "mypy", "lint", "mkdocs"))
-    ]
-    assert said[:4] == ["ruff format --check .", "ruff check .", "mypy", "lint-imports"]
-    assert said[4] == "mkdocs build --strict"
-    assert said[5:] == done.stdout.splitlines()[-1:]
-    assert said[5].startswith("python -m pytest")
-    assert done.returncode == status
-
-
-def test_ci_ends_with_the_first_check_that_fails(tmp_path: Path) -> None:
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
-    (tmp_path / "Makefile").write_text("lint:\n\tfalse\ntest test-setup:\n\techo tested\n", encoding="utf-8")
-    done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "tested" not in done.stdout
 
 
 def test_version_is_said_once_and_alike() -> None:
@@ -212,3 +135,43 @@ def test_unit_tests_lie_where_what_they_test_lies() -> None:
     units, others = ROOT / "tests" / "unit", {Path("project"), Path("benchmarks"), Path("example_suite")}
     folders = {file.parent.relative_to(units) for file in units.rglob("test_*.py")} - others
     assert [str(folder) for folder in sorted(folders) if not (ROOT / "pytest_gpuperf" / folder).is_dir()] == []
+
+
+WHEEL = METADATA["tool"]["hatch"]["build"]["targets"]["wheel"]
+LEFT_OUT = [one.lstrip("/") for one in WHEEL["exclude"]]
+IMPORT = re.compile(r"^[ \t]*(?:from|import) (\w+)", re.MULTILINE)
+MOST_BYTES = 1_475_000
+"""Of 1.5 MB, the licence and the metadata being 15 KB more."""
+
+
+def contents() -> list[str]:
+    """Tracked files of the wheel, as the repository calls them."""
+    listed = subprocess.run(["git", "ls-files", *WHEEL["only-include"]], cwd=ROOT, capture_output=True, text=True)
+    return [
+        name for name in listed.stdout.splitlines() if not any((name + "/").startswith(f"{one}/") for one in LEFT_OUT)
+    ]
+
+
+def test_the_wheel_stays_below_its_limit() -> None:
+    packed, record = io.BytesIO(), []
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name in contents():
+            source, _, rest = name.partition("/")
+            place = f"{WHEEL['sources'].get(source, source)}/{rest}"
+            content = (ROOT / name).read_bytes()
+            wheel.writestr(place, content)
+            record.append(f"{place},sha256={hashlib.sha256(content).hexdigest()[:43]},{len(content)}\n")
+        wheel.writestr("RECORD", "".join(record))
+    assert len(record) > 500
+    assert len(packed.getvalue()) < MOST_BYTES
+
+
+def test_all_that_is_left_out_is_there() -> None:
+    assert [one for one in LEFT_OUT if not (ROOT / one).exists()] == []
+
+
+def test_no_example_imports_what_is_left_out() -> None:
+    modules = {name for name in contents() if name.startswith("example_suite/") and name.endswith(".py")}
+    imported = {one for name in modules for one in IMPORT.findall((ROOT / name).read_text(encoding="utf-8"))}
+    assert len(modules) > 50
+    assert {f"example_suite/{one}.py" for one in imported}.isdisjoint(LEFT_OUT)

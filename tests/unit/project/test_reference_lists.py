@@ -6,6 +6,8 @@ import argparse
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +15,6 @@ import pytest
 
 from pytest_gpuperf import cli
 from pytest_gpuperf.api.marker import MarkerSettings
-from pytest_gpuperf.cli.command_line import build_parser
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import FLAGS
 from pytest_gpuperf.session import end_of_run
@@ -95,22 +96,11 @@ def test_every_exit_status_of_the_command_is_listed_once() -> None:
     assert listed == Counter(statuses)
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """The subcommands of ``gpuperf``, as its own parser has them."""
-    (choice,) = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    return dict(choice.choices)
-
-
-def test_every_command_has_one_section() -> None:
-    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^## `gpuperf ([\w-]+)`$", text, re.MULTILINE)) == sorted(commands())
-
-
-@pytest.mark.parametrize("name", list(commands()))
-def test_every_argument_of_a_command_is_listed_once(name: str) -> None:
-    parser = commands()[name]
-    listed = [cell.strip("`").partition(" ")[0] for cell in column(section("commands.md", f"`gpuperf {name}`"))]
-    flags = {flag for action in parser._actions for flag in action.option_strings} - {"-h", "--help"}
-    assert sorted(cell for cell in listed if cell.startswith("-")) == sorted(flags)
-    places = [action for action in parser._actions if not action.option_strings]
-    assert len(listed) == len(flags) + len(places)
+def test_the_committed_pages_are_what_the_sources_make() -> None:
+    """``python docs/generator`` writes them anew: commands with their arguments, and the API, are listed by that."""
+    generator = REFERENCE.parent / "generator"
+    command = [sys.executable, str(generator), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    pages = (generator / "pages.py").read_text(encoding="utf-8")
+    assert [page.name for page in REFERENCE.iterdir() if f'"{page.name}"' not in pages] == []

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,19 +10,15 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.diff import (
     CUT_OFF,
-    diff_lines,
     diff_markdown,
     entries_of,
     names_of,
-    remarks_of,
     rows_of,
     run_words,
     summary_of,
 )  # fmt: skip
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
-NVRTC = "nvrtc 13.0.88"
-NOTHING: Mapping[Key, str] = MappingProxyType({})
 REGISTERS = Change(what="registers", before=40, after=48)
 SPILLED = Change(what="spilled bytes", before=0, after=268, direction="worse")
 
@@ -36,14 +29,14 @@ def key(test: str = "test_scale[8]", workload: str = "scale", module: str = "tes
 
 def changed(
     where: Key, *runs: RunDiff, archs: tuple[str, ...] = (), changes: tuple[Change, ...] = (REGISTERS,),
-    kernel: str = "scale", was: Key | None = None, toolchain: str = NVRTC,
+    kernel: str = "scale", was: Key | None = None,
 ) -> WorkloadDiff:  # fmt: skip
-    code = tuple(CodeDiff(arch, toolchain, changes) for arch in archs)
+    code = tuple(CodeDiff(arch, changes) for arch in archs)
     return WorkloadDiff(where, kernel, was, code, runs)
 
 
 def diff_of(
-    *workloads: WorkloadDiff, new: Mapping[Key, str] = NOTHING, gone: Mapping[Key, str] = NOTHING,
+    *workloads: WorkloadDiff, new: tuple[Key, ...] = (), gone: tuple[Key, ...] = ()
 ) -> EvidenceDiff:  # fmt: skip
     return EvidenceDiff(workloads, new, gone)
 
@@ -53,29 +46,11 @@ def rows(diff: EvidenceDiff) -> list[tuple[str, str, str]]:
     return [(row.workloads, row.targets, row.figures) for row in rows_of(entries_of(diff))]
 
 
-def test_an_equal_change_of_many_workloads_on_many_architectures_is_one_row() -> None:
-    many = [
-        changed(key(f"test_scale[{n}]"), archs=("sm_120", "sm_90"), changes=(REGISTERS, SPILLED)) for n in range(64)
-    ]
-    assert rows(diff_of(*many)) == [
-        ("64 workloads of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
-    ]
-
-
-def test_distinct_changes_have_a_row_each() -> None:
-    one, other = changed(key("test_a"), archs=("sm_90",)), changed(key("test_b"), archs=("sm_90",), changes=(SPILLED,))
-    assert [row[0] for row in rows(diff_of(one, other))] == ["test_b [scale]", "test_a [scale]"]
-
-
-def test_code_without_a_figure_that_differs_says_so() -> None:
-    ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=())))
-    assert figures == "machine code changed, no figure of it"
-
-
-def test_more_figures_than_a_row_has_room_for_are_counted() -> None:
+def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there_are_none() -> None:
     many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
-    ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=many)))
-    assert figures.endswith("instructions: c7 1 -> 2, and 12 more")
+    for changes, end in ((many, "instructions: c7 1 -> 2, and 12 more"), ((), "machine code changed, no figure of it")):
+        ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=changes)))
+        assert figures.endswith(end)
 
 
 def test_figures_of_a_run() -> None:
@@ -109,7 +84,7 @@ def test_names_of_few_are_said_and_of_many_counted() -> None:
 
 def test_new_gone_and_moved_workloads_are_listed() -> None:
     moved = changed(key("test_new"), was=key("test_old"))
-    diff = diff_of(moved, new={key("test_came"): "scale"}, gone={key("test_went"): "scale"})
+    diff = diff_of(moved, new=(key("test_came"),), gone=(key("test_went"),))
     assert rows(diff) == [
         ("test_new [scale]", "", "moved from test_a.py::test_old"),
         ("test_came [scale]", "", "new"),
@@ -122,37 +97,10 @@ def test_the_last_line_counts() -> None:
     run = RunDiff("g", (1.0, 2.0))
     diff = diff_of(
         *(changed(key(f"test_{name}"), run, kernel=name) for name in "abc"), changed(key("test_d"), run, kernel=""),
-        new={key(f"test_n{n}"): "n" for n in range(2)}, gone={key("test_g"): "g"},
+        new=tuple(key(f"test_n{n}") for n in range(2)), gone=(key("test_g"),),
     )  # fmt: skip
     assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 workload gone"
     assert summary_of(diff_of()) == "No figure differs"
-
-
-def test_targets_manifest_and_hashes_are_remarks() -> None:
-    before = {"architectures": ("sm_80", "sm_90"), "gpu_models": (), "schema": 1}
-    after = {"architectures": ("sm_90", "sm_120"), "gpu_models": (), "schema": 2}
-    assert remarks_of((before, after)) == [
-        "manifest: architectures: sm_80, sm_90 -> sm_90, sm_120",
-        "manifest: schema: 1 -> 2",
-    ]
-
-
-def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
-    diff = diff_of(
-        changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)),
-        new={key("test_b"): "scale"},
-    )
-    assert diff_lines(rows_of(entries_of(diff)), ["a remark"], summary_of(diff)) == [
-        "test_a.py",
-        "  scale",
-        "    test_scale[8] [scale] on sm_90: registers 40 -> 48",
-        "    test_scale[8] [scale] on nvidia-h200: 6.64 us -> 9.96 us (+50.0 %)",
-        "  workloads",
-        "    test_b [scale]: new",
-        "",
-        "a remark",
-        "1 kernel changed, 1 workload new",
-    ]
 
 
 # --- Markdown ------------------------------------------------------------------------------------
@@ -160,18 +108,6 @@ def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
 
 def table_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("|")][2:]
-
-
-def test_markdown_has_a_table_for_each_module() -> None:
-    diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
-    text = diff_markdown("Baselines of a -> b", rows_of(entries_of(diff)), ["a remark"], summary_of(diff))
-    assert text.splitlines()[:8] == [
-        "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
-    ]  # fmt: skip
-    assert table_rows(text) == [
-        "| <code>scale</code> | test\\_scale\\[8\\] \\[scale\\] | sm\\_90 | registers 40 -&gt; 48 |",
-        "|  | test\\_scale\\[8\\] \\[scale\\] | nvidia-h200 | 6.64 us -&gt; 9.96 us (+50.0 %) |",
-    ]
 
 
 HOSTILE = st.text(alphabet=st.sampled_from("`|<>*_[]!@#\\&\n\r ~x"), min_size=1, max_size=30)
@@ -195,10 +131,6 @@ def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
     text = diff_markdown("t", rows_of(entries_of(diff_of(*many))), [], "s")
     assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
     assert text.endswith(f"|\n\n{CUT_OFF}\n")
-
-
-def test_names_of_any_length_are_shortened() -> None:
     one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
     (row,) = rows_of(entries_of(diff_of(one)))
-    assert len(row.kernel) == 200
-    assert len(row.workloads) <= 200
+    assert len(row.kernel) == 200 >= len(row.workloads)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +11,6 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.formatting import harmless, visible
-from pytest_gpuperf.report.failures import error_lines
-from pytest_gpuperf.report.markdown import escaped
-from pytest_gpuperf.report.terminal import Screen
 
 HOSTILE = st.lists(
     st.sampled_from(["::error file=a::b", "##[group]", "##vso[task.setvariable]", "##teamcity[", "\x1b[2J", "\r", "\n",
@@ -66,18 +60,6 @@ def test_ordinary_names_stay_as_they_are(text: str) -> None:
     assert harmless(text) == visible(text) == text
 
 
-def test_the_screen_lets_no_command_through() -> None:
-    written: list[tuple[str, ...]] = []
-    reporter: Any = SimpleNamespace(
-        config=None, stats={}, write_line=lambda *line, **_: written.append(line),
-        write_sep=lambda *line, **_: written.append(line),
-    )  # fmt: skip
-    screen = Screen(reporter)
-    screen.write_line("::error::x\x1b[2J", red=True)
-    screen.write_sep("=", "##[group]")
-    assert written == [(r"\x3a:error::x\x1b[2J",), ("=", r"\x23#[group]")]
-
-
 def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
@@ -85,28 +67,3 @@ def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command_line.main(["baselines", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
     assert out.getvalue() == ""
     assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
-
-
-def test_an_annotation_is_one_line_whatever_its_test_is_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    report: Any = SimpleNamespace(
-        gpuperf_red="x", location=("a.py", 3, "t\n::error::,file=b\x1b"), longreprtext="gone\r\n::error::no\u202e"
-    )
-    (line,) = error_lines([report], ["github"], tmp_path)
-    assert line == (r"::error file=a.py,line=4,title=t%0A%3A%3Aerror%3A%3A%2Cfile=b\x1b::gone\r%0A::error::no\u202e")
-
-
-def test_an_annotation_names_its_file_from_the_top_of_the_checkout(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    (tmp_path / ".git").mkdir()
-    places = [("test_a.py", 3, "test_a"), ("../tests/test_b.py", 3, "test_b")]
-    reports: Any = [SimpleNamespace(gpuperf_red="x", location=place, longreprtext="slower") for place in places]
-    lines = error_lines(reports, ["github"], tmp_path / "kernels")
-    files = [line.partition("file=")[2].partition(",")[0] for line in lines]
-    assert files == ["kernels/test_a.py", "tests/test_b.py"]
-
-
-def test_cells_of_markdown_are_one_line() -> None:
-    assert harmless(escaped("a\n::error::b\x1b")) == r"a ::error::b\x1b"

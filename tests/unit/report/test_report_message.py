@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import time_basis, time_step
 from pytest_gpuperf.judge.static_verdict import missing_static
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report.message import (
     NO_CAUSE,
     SCREEN_ROWS,
@@ -20,7 +19,6 @@ from pytest_gpuperf.report.message import (
     advice_lines,
     gain_words,
     rows,
-    state_line,
     workload_lines,
     wrapped,
 )
@@ -54,12 +52,9 @@ def test_a_red_workload_has_ratio_interval_changes_cause_and_remedy() -> None:
                   "example: occupancy_registers", "If this change is intended"):  # fmt: skip
         assert words in text
     assert BY_KEY["register spilling"].remedy.split()[0] in text
-
-
-def test_without_a_cause_the_message_says_what_sees_more() -> None:
-    assert workload_lines([static()], ())[-1] == NO_CAUSE
-    passed = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.NOT_MEASURED, reason="no GPU")
-    assert NO_CAUSE not in workload_lines([passed], ())
+    timed = msgspec.structs.replace(slower(), changes=(SPILLED, Change(what="instructions", before=100, after=200)))
+    lines = workload_lines([static(), timed], (SPILLING,))  # what stands above a time is not said again
+    assert [sum(words in line for line in lines) for words in ("spill stores", "instructions 100 -> 200")] == [1, 1]
 
 
 def test_architectures_that_say_the_same_are_said_once() -> None:
@@ -68,24 +63,20 @@ def test_architectures_that_say_the_same_are_said_once() -> None:
     assert lines[0] == "copy  WORSE  on sm_80, sm_90, sm_120 (static)"
     assert sum("spill stores" in line for line in lines) == 1
     other = static(Change(what="spill stores", before=0, after=96, direction="worse"), target="sm_120")
-    assert sum("WORSE" in line for line in workload_lines([*alike[:2], other], ())) == 2
+    two = workload_lines([*alike[:2], other], (SPILLING,))
+    assert sum("WORSE" in line for line in two) == 2
+    assert two[next(n for n, line in enumerate(two) if "cause:" in line) - 1] == ""  # causes are set off
+    assert "" not in workload_lines(alike, (SPILLING,))
+    assert workload_lines([*alike, other], ())[-2:] == ["", NO_CAUSE]
 
 
-def test_what_explains_a_time_and_stands_above_it_is_not_said_again() -> None:
-    grown = Change(what="instructions", before=100, after=200)
-    timed = msgspec.structs.replace(slower(), changes=(SPILLED, grown))
-    lines = workload_lines([static(), timed], (SPILLING,))
-    assert sum("spill stores" in line for line in lines) == 1
-    assert sum("instructions 100 -> 200" in line for line in lines) == 1
-    assert sum("spill stores" in line for line in workload_lines([timed], (SPILLING,))) == 1
-
-
-def test_causes_are_set_off_where_there_are_several_verdicts_above_them() -> None:
-    other = static(Change(what="spill stores", before=0, after=96, direction="worse"), target="sm_120")
-    several = workload_lines([static(), other], (SPILLING,))
-    assert several[next(n for n, line in enumerate(several) if "cause:" in line) - 1] == ""
-    assert "" not in workload_lines([static(), static(target="sm_80")], (SPILLING,))
-    assert workload_lines([static(), other], ())[-2:] == ["", NO_CAUSE]
+def test_a_new_kernel_and_its_remedy_are_told_once_for_all() -> None:
+    keys = [KEY, msgspec.structs.replace(KEY, workload="other")]
+    new = [missing_static(key, target, "nvrtc 13.0.88") for key in keys for target in ("sm_80", "sm_90", "sm_120")]
+    text = failure_message(new)
+    assert text.count("  NEW  on sm_80, sm_90, sm_120 (static)\n") == 2
+    assert text.count("no baseline yet: record one with pytest --update-baselines=new and commit it") == 1
+    assert NO_CAUSE not in text
 
 
 def test_more_causes_than_fit_give_way_before_the_first_one_does() -> None:
@@ -103,11 +94,6 @@ def test_more_causes_than_fit_give_way_before_the_first_one_does() -> None:
     assert "cause: occupancy lost" in "\n".join(few)
 
 
-def test_a_cause_far_behind_the_first_is_not_shown() -> None:
-    faint = Advice(cause="cache hit loss", gain=0.05, evidence=())
-    assert "cache hit loss" not in "\n".join(workload_lines([static()], (SPILLING, faint)))
-
-
 words = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=24)
 changes = st.builds(
     Change, what=words, before=st.integers(0, 10**6), after=st.integers(0, 10**6), unit=st.sampled_from(["", "bytes"]),
@@ -122,34 +108,9 @@ advice = st.builds(
 @given(st.lists(st.lists(changes, min_size=1, max_size=20), min_size=1, max_size=4), st.lists(advice, max_size=5))
 def test_whatever_changed_it_fits_the_screen(changed: list[list[Change]], causes: list[Advice]) -> None:
     failed = [static(*one, target=f"sm_{arch}") for one, arch in zip(changed, (80, 90, 100, 120), strict=False)]
-    text = failure_message(failed, {KEY: causes})
+    text = failure_message([*failed, slower()], {KEY: causes})
     assert rows(text.splitlines()) <= SCREEN_ROWS
     assert all(len(line) <= WIDTH for line in text.splitlines())
-
-
-@pytest.mark.parametrize("cause", BY_KEY.values(), ids=lambda cause: cause.key)
-def test_every_cause_fits_beside_a_ratio_and_four_changes(cause) -> None:  # type: ignore[no-untyped-def]
-    one = Advice(cause=cause.key, evidence=(SPILLED, SPILLED, SPILLED), gain=0.3, counted=True)
-    text = failure_message([static(*[SPILLED] * 4), slower()], {KEY: (one, one)})
-    assert rows(text.splitlines()) <= SCREEN_ROWS
-
-
-def test_a_new_kernel_is_told_once_for_all_architectures() -> None:
-    new = [missing_static(KEY, target, "nvrtc 13.0.88") for target in ("sm_80", "sm_90", "sm_120")]
-    assert failure_message(new).splitlines() == [
-        f"{KEY.workload}  NEW  on sm_80, sm_90, sm_120 (static)",
-        "    no baseline: record one with pytest --update-baselines=new",
-        "no baseline yet: record one with pytest --update-baselines=new and commit it",
-    ]
-
-
-def test_each_remedy_is_said_once() -> None:
-    new = [
-        Judgement(key=msgspec.structs.replace(KEY, workload=str(number)), target="sm_90", kind="static",
-                  verdict=Verdict.NEW)
-        for number in range(3)
-    ]  # fmt: skip
-    assert failure_message(new).count("no baseline yet: record one") == 1
 
 
 # --- causes and figures ----------------------------------------------------------------------------
@@ -167,6 +128,9 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
     )
     by_code = msgspec.structs.replace(one, counted=False)
     assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
+    for gain, words in ((0.005, "small"), (0.006, "about 1 %")):
+        assert gain_words(msgspec.structs.replace(by_code, gain=gain)) == f"gain {words}, by the machine code"
+    assert any("62 %" in line for line in wrapped("word " * 17 + "abc 62 %, and more of it", 8))
 
 
 def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
@@ -178,22 +142,6 @@ def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
         ([Advice(cause="of another version", evidence=(), gain=1.0)], 4, 0),
     ):  # fmt: skip
         assert sum("cause:" in line for line in advice_lines(advised, most)) == shown
-
-
-def test_gains_and_states_in_words() -> None:
-    for gain, words in ((0.0, "small"), (0.005, "small"), (0.006, "about 1 %")):
-        assert gain_words(Advice(cause="stack", evidence=(), gain=gain)) == f"gain {words}, by the machine code"
-    full = State(bound="latency", why="SM 20% and memory 31%", roofline=0.31, missing="counters would tell")
-    assert state_line(full) == "latency bound: SM 20% and memory 31% (counters would tell)"
-    bare = State(bound="memory", why="87 % of the copy bandwidth")
-    assert state_line(bare) == "memory bound: 87 % of the copy bandwidth"
-
-
-def test_lines_break_within_the_width_and_not_before_a_percent_sign() -> None:
-    lines = wrapped("word " * 17 + "abc 62 %, and more of it", 8)
-    assert all(len(line) <= WIDTH for line in lines)
-    assert any("62 %" in line for line in lines)
-    assert "\N{NO-BREAK SPACE}" not in "".join(lines)
 
 
 PAIRED = TimeFigures(
@@ -215,8 +163,3 @@ PAIRED = TimeFigures(
 )  # fmt: skip
 def test_time_is_a_step_and_its_basis(figures: TimeFigures, step: str, basis: str) -> None:
     assert (time_step(figures), time_basis(figures)) == (step, basis)
-
-
-def test_slower_message_fits_the_screen() -> None:
-    judged = msgspec.structs.replace(slower(), time=PAIRED)
-    assert max(map(len, workload_lines([judged], ()))) <= WIDTH

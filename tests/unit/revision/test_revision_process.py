@@ -84,7 +84,7 @@ def test_a_test_runs_when_it_is_asked_for_and_its_evidence_is_the_answer(served:
     ended = served.asked("test_a", following="m.py::test_b")
     assert (ended.why, ended.evidence) == ("", TestEvidence(module="m.py", test="test_a"))
     assert served.state.link is None  # it is to stop at no callable
-    served.asked("test_b", pairs=True)
+    served.asked("test_b", how="pair")
     assert served.state.link is not None
     assert served.ran == [
         "leave for m.py::test_a", "m.py::test_a, then m.py::test_b, held ",

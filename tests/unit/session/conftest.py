@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record
 
-from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import Update
 from pytest_gpuperf.results import Ended
 
 

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from run_samples import Run, key
 
-from pytest_gpuperf.counters.catalogue import canonical, chip_of
+from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.failures import CountersUnavailable
-from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.report import KernelResult, read_report
-from pytest_gpuperf.counters.run_ncu import Ncu
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, Ncu
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.session import collect_counters
 from pytest_gpuperf.session.collect_counters import (
@@ -28,7 +26,7 @@ METRIC = "smsp__inst_executed.sum"
 BUSY = CountersUnavailable("another profiler is running", "wait")
 
 
-def own_reader(report: Path, ncu: Path) -> list[KernelResult]:
+def own_reader(report: Path) -> list[KernelResult]:
     """Stands for a reader that a conftest gives."""
     return []
 

@@ -15,7 +15,8 @@ from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, Revision
 from pytest_gpuperf.process import last_run
-from pytest_gpuperf.report import remarks, terminal
+from pytest_gpuperf.report import remarks
+from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.session import end_of_run
 
 OK, FAILED, INTERRUPTED, NONE_COLLECTED, NOTHING = 0, 1, 2, 5, 10
@@ -134,8 +135,8 @@ UPDATES: dict[str, tuple[Any, int, int, list[Recorded], str]] = {
 def test_update(run: Run, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     does, before, after, recorded, problem = UPDATES[case]
 
-    def accept(worker: Any, results: Any, removed: Any) -> list[Recorded]:
-        assert (worker, results, removed) == (run.worker, run.worker.results, None)
+    def accept(worker: Any) -> list[Recorded]:
+        assert worker is run.worker
         if isinstance(does, BaseException):
             raise does
         return list(does)
@@ -162,7 +163,7 @@ def test_evidence_is_kept_for_explanations(run: Run, monkeypatch: pytest.MonkeyP
     assert not last_run.path_below(run.config.rootpath).exists()
     came(run, workloads=(MEASURED,))
     finished(run)
-    kept = last_run.read(last_run.path_below(run.config.rootpath))
+    kept = read_report(last_run.path_below(run.config.rootpath))
     assert ([one.test for one in kept.tests], kept.baselines) == ([TEST], "baselines")
 
 
@@ -181,53 +182,14 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
         return [file for file in files if "no" not in file], [file for file in files if "no" in file]
 
     monkeypatch.setattr(end_of_run, "write_reports", write_reports)
-    monkeypatch.setattr(end_of_run, "document_of", lambda evidence, **told: SimpleNamespace(evidence=evidence, **told))
+    monkeypatch.setattr(end_of_run, "document_of", lambda report: report)
     finished(run)
     assert documents == []
     status, outcome = finished(run.with_options(reports=("report.html",)))
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
-    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, [outcome.nothing], __version__)
-    assert document.warnings == remarks.run_remarks(run.worker.results, outcome, run.options)
+    assert (document.exit_status, document.problems, document.plugin) == (NOTHING, (outcome.nothing,), __version__)
+    assert document.warnings == tuple(remarks.run_remarks(run.worker.results, outcome, run.options))
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
-
-
-# --- the summary ---------------------------------------------------------------------------------
-
-
-class FakeReporter:
-    def __init__(self, config: Any) -> None:
-        self.config = config
-        self.lines: list[str] = []
-
-    def write_sep(self, character: str, title: str) -> None:
-        self.lines.append(f"== {title}")
-
-    def write_line(self, line: str, **markup: bool) -> None:
-        self.lines.append(line)
-
-
-def test_explained_run_explains_every_workload(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def explain_all(store: Any, workloads: Any, cache: Any) -> list[str]:
-        if len(workloads) > 1:
-            raise BaselineError("x.json is no JSON")
-        return [f"{test.test}: {work.key.workload}" for test, work in workloads]
-
-    summaries: list[Any] = []
-    monkeypatch.setattr(terminal, "summary", lambda *arguments: summaries.append(arguments))
-    monkeypatch.setattr(end_of_run, "explain_all", explain_all)
-
-    def lines(**options: Any) -> list[str]:
-        reporter: Any = FakeReporter(run.with_options(**options).config)
-        end_of_run.summarise(reporter)
-        assert summaries[-1] == (reporter, run.worker.results, run.worker.outcome, run.options, ())
-        return list(reporter.lines)
-
-    came(run, workloads=(MEASURED,))
-    assert lines() == []
-    assert lines(explain=True) == ["== gpuperf explains", "test_copy: copy"]
-    came(run, workloads=(MEASURED, workload("other")))
-    assert lines(explain=True)[1:] == ["ERROR: x.json is no JSON"]
-    assert lines(explain=True, task=ConfirmTask(folder=run.config.rootpath, places=())) == []

@@ -68,26 +68,26 @@ def slower_item(run: Run) -> Any:
 # --- outcomes ------------------------------------------------------------------------------------
 
 WRONG, LATER = AssertionError("wrong"), pytest.skip.Exception("later")
-OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str, bool]] = {
-    # whether it is slower, whether there is a GPU, what it raised; then what is raised, its status, whether it is whole
-    "passed": (False, True, None, None, "complete", True),
-    "passed without a GPU": (False, False, None, None, "complete", False),
-    "failed": (False, True, WRONG, WRONG, "complete", False),
-    "skipped": (False, True, LATER, LATER, "complete", False),
-    "slower": (True, True, None, "copy  SLOWER  on nvidia-h200 (time)", "complete", True),
-    "slower and failed": (True, True, WRONG, WRONG, "complete", False),
-    "slower and skipped": (True, True, LATER, "copy  SLOWER  on nvidia-h200 (time)", "complete", False),
-    "slower and skipped by unittest": (True, True, unittest.SkipTest("x"), "copy  SLOWER  on ", "complete", False),
-    "wanted a time": (False, True, CheckedOnly("no times"), None, "checked only", False),
-    "wanted counters": (False, True, CountersMissing("no counters"), None, "checked only", False),
-    "wanted a GPU": (False, False, StaticOnly("data"), "static only: no driver", "static only", False),
-    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: data", "static only", False),
+OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str]] = {
+    # whether it is slower, whether there is a GPU, what it raised; then what is raised, and its status
+    "passed": (False, True, None, None, "complete"),
+    "passed without a GPU": (False, False, None, None, "complete"),
+    "failed": (False, True, WRONG, WRONG, "complete"),
+    "skipped": (False, True, LATER, LATER, "complete"),
+    "slower": (True, True, None, "copy  SLOWER  on nvidia-h200 (time)", "complete"),
+    "slower and failed": (True, True, WRONG, WRONG, "complete"),
+    "slower and skipped": (True, True, LATER, "copy  SLOWER  on nvidia-h200 (time)", "complete"),
+    "slower and skipped by unittest": (True, True, unittest.SkipTest("x"), "copy  SLOWER  on ", "complete"),
+    "wanted a time": (False, True, CheckedOnly("no times"), None, "checked only"),
+    "wanted counters": (False, True, CountersMissing("no counters"), None, "checked only"),
+    "wanted a GPU": (False, False, StaticOnly("data"), "static only: no driver", "static only"),
+    "wanted data": (False, True, DeviceNeeded("data\nmore"), "static only: needs a GPU: data", "static only"),
 }
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_outcome(run: Run, without_gpu: Run, advised: list[TestRecord], case: str) -> None:
-    is_slower, has_gpu, problem, outcome, status, whole = OUTCOMES[case]
+    is_slower, has_gpu, problem, outcome, status = OUTCOMES[case]
     process = run if has_gpu else without_gpu
     item = slower_item(process) if is_slower else process.item()
     raised = ended(item, problem)
@@ -97,7 +97,7 @@ def test_outcome(run: Run, without_gpu: Run, advised: list[TestRecord], case: st
     else:
         assert raised is outcome
     test = stash.record_of(item)
-    assert (test.ended_in, test.status, test.whole) == ("call", status, whole)
+    assert (test.ended_in, test.status) == ("call", status)
     assert advised == [test]
 
 
@@ -206,7 +206,7 @@ def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run)
     raised = ended(item, CheckedOnly("no times"))
     assert isinstance(raised, FAILED)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
-    assert (stash.record_of(item).whole, run.worker.gpu_lost) == (False, item.nodeid)
+    assert run.worker.gpu_lost == item.nodeid
 
 
 def test_process_of_another_revision_is_left(run: Run) -> None:
@@ -280,8 +280,6 @@ def test_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) ->
         end_of_test.end_subtest(item, CheckedOnly("no times"), said)
         assert (said.outcome, said.longrepr) == ("skipped", (str(item.path), line, "checked only: no times"))
     assert (stash.record_of(item).subtest_stopped, stash.record_of(item).ended_in) == (True, "")
-    ended(item)
-    assert not stash.record_of(item).whole
     other = report()
     end_of_test.end_subtest(item, WRONG, other)
     assert other == report()
@@ -291,13 +289,12 @@ def test_evidence_travels_on_the_report(run: Run) -> None:
     item, said = run.item(), report()
     test = stash.record_of(item)
     test.add(workload("copy", judgement(Verdict.SAME), judgement(Verdict.WORSE, "counters")))
-    test.cubins, test.unrecorded, test.whole = {"a": b"machine code", "b": b"other"}, {"a"}, True
+    test.cubins, test.unrecorded = {"a": b"machine code", "b": b"other"}, {"a"}
     test.stop("checked only", "no times")
     item.user_properties.append(("own", 1))
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(test.workloads.values()),
-        whole=True,
         cubins={"a": zlib.compress(b"machine code")},
     )  # fmt: skip
     assert said.user_properties == item.user_properties == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,14 +10,13 @@ import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
-from pytest_gpuperf.baselines.merging import Update
-from pytest_gpuperf.explain.comparison import Estimates, VersionPair
+from pytest_gpuperf.baselines.store import Update
+from pytest_gpuperf.explain import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
-from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import Revision, RevisionTask
-from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Advice, Change, Judgement, Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
 from pytest_gpuperf.session.judge_test import in_order, judge_static, unrecorded_cubins
@@ -96,10 +94,8 @@ def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin
     record(run, static_record(block=BLOCK))
     assert unrecorded_cubins(run.store, new) == {"new"}
     record(run, static_record(cubin=digest, block=BLOCK), cubins=(b"cubin",))
-    assert unrecorded_cubins(run.store, new) == unrecorded_cubins(run.store, new, updates=True) == set()
+    assert unrecorded_cubins(run.store, new) == set()
     assert unrecorded_cubins(run.store, kernel(static_record("c1", cubin="other", block=BLOCK))) == {"other"}
-    shutil.rmtree(run.options.baselines / "cubins")
-    assert unrecorded_cubins(run.store, new, updates=True) == {"new"}
 
 
 # --- weighed -----------------------------------------------------------------------------------------
@@ -234,7 +230,7 @@ def test_renamed_workload_is_recognised(run: Run, case: str) -> None:
 
 # --- causes ------------------------------------------------------------------------------------------
 
-CAUSE, STATE = Advice(cause="bank conflicts", evidence=(), gain=0.4), State(bound="memory", why="it copies")
+CAUSE = Advice(cause="bank conflicts", evidence=(), gain=0.4)
 TELLING = [Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME]
 
 
@@ -247,11 +243,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         for one in comparisons:
             assert one.estimates == estimates == "estimates"
             calls.append(one)
-            yield SimpleNamespace(after="after", advice=(CAUSE,))
+            yield SimpleNamespace(advice=(CAUSE,))
 
     monkeypatch.setattr(judge_test, "toolchain", lambda: COMPILER)
     monkeypatch.setattr(judge_test, "explain_each", explain_each)
-    monkeypatch.setattr(judge_test, "state_of", lambda after, peaks: STATE if (after, peaks) == ("after", {}) else None)
     return calls
 
 
@@ -265,8 +260,7 @@ def explained(run: Run, *works: WorkloadEvidence) -> TestRecord:
 def test_causes_are_looked_for_where_something_changed(run: Run, asked: list[Any], verdict: Verdict) -> None:
     work = workload("copy", judgement(Verdict.UNCHANGED), judgement(verdict))
     found = explained(run, work).workloads["copy"]
-    assert (found.advice, found.state) == (((CAUSE,), STATE) if verdict in TELLING else ((), None))
-    assert explained(run.with_options(explain=True), work).workloads["copy"].state == STATE
+    assert found.advice == ((CAUSE,) if verdict in TELLING else ())
 
 
 def test_explanations_are_asked_with_what_the_run_has(run: Run, without_gpu: Run, asked: list[Any]) -> None:

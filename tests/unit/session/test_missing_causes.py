@@ -8,7 +8,7 @@ import pytest
 from baseline_samples import make_session, make_time
 from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, static_record, workload
 
-from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import Update
 from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.model.verdict import Verdict

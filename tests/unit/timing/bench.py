@@ -21,7 +21,6 @@ class Bench:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown = ()
-    pauses_ns: Sequence[float] = ()
     remarks: tuple[str, ...] = ()
 
     def __init__(

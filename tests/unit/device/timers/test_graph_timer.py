@@ -15,7 +15,7 @@ from simulated_stream import GRAPH_LAUNCH, PAIR, SimulatedCupti, SimulatedStream
 from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.graph import GraphTimer
-from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
+from pytest_gpuperf.device.timers.stream import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
 from pytest_gpuperf.model.time_record import CacheMode
 
 
@@ -28,20 +28,16 @@ def kernel(stream: SimulatedStream, duration: float) -> Callable[[], None]:
     return lambda: stream.kernel(duration)
 
 
+@pytest.mark.parametrize("cache", ["cold", "warm"])
 @pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0, 1_124_500.0])
-def test_warm_times_are_true_within_tenths_of_a_microsecond(stream: SimulatedStream, duration: float) -> None:
-    (times,) = GraphTimer(stream).measure([Slot(kernel(stream, duration), 5)], "warm")
-    assert len(times) == 5
-    assert times == pytest.approx([duration] * 5, abs=100)
-
-
-@pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0])
-def test_cold_times_are_true_within_tenths_of_a_microsecond(stream: SimulatedStream, duration: float) -> None:
+def test_times_are_true_within_tenths_of_a_microsecond(
+    stream: SimulatedStream, duration: float, cache: CacheMode
+) -> None:
     timer = GraphTimer(stream)
     stream.flushes = 0
-    (times,) = timer.measure([Slot(kernel(stream, duration), 5)], "cold")
+    (times,) = timer.measure([Slot(kernel(stream, duration), 5)], cache)
     assert times == pytest.approx([duration] * 5, abs=100)
-    assert stream.flushes == 6
+    assert stream.flushes == (6 if cache == "cold" else 0)
 
 
 def test_tick_and_overhead_are_measured(stream: SimulatedStream) -> None:
@@ -57,22 +53,34 @@ def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream) -> None:
     assert [of_slot[0] for of_slot in times] == pytest.approx([3000, 30_000, 30_000, 3000], abs=70)
 
 
-def test_a_workload_on_another_stream_is_refused(stream: SimulatedStream) -> None:
+def waits(stream: SimulatedStream) -> None:
+    stream.kernel(3000.0)
+    stream.synchronize()
+
+
+def goes_on_elsewhere(stream: SimulatedStream) -> None:
+    stream.kernel(5000.0)
+    stream.elsewhere_ns = stream.now_ns + 2e6
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize(
+    ("run", "samples", "words"),
+    [
+        (lambda stream: None, 3, "another stream"),
+        (waits, 3, "captured"),
+        (waits, 1, r"20 ms: it waits for the GPU.*take synchronisation out"),
+        (goes_on_elsewhere, 6, "goes on when the stream that is timed is done"),
+    ],
+)
+def test_a_workload_of_which_a_part_would_be_timed_is_refused_in_bounded_time(
+    stream: SimulatedStream, run: Callable[[SimulatedStream], None], samples: int, words: str, cache: CacheMode
+) -> None:
     timer = GraphTimer(stream)
-    for cache in ("cold", "warm"):
-        with pytest.raises(TimerError, match="another stream"):
-            timer.measure([Slot(lambda: None, 3)], cache)
-
-
-def test_a_workload_that_cannot_be_captured_is_refused(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-
-    def waits() -> None:
-        stream.kernel(3000.0)
-        stream.synchronize()
-
-    with pytest.raises(TimerError, match="captured"):
-        timer.measure([Slot(waits, 3)], "cold")
+    before = stream.now_ns
+    with pytest.raises(TimerError, match=words):
+        timer.measure([Slot(lambda: run(stream), samples, dropped=int(samples > 1))], cache)
+    assert stream.now_ns - before < (TRIES_AT_LONGEST + 2) * LONGEST_DELAY_NS
 
 
 def test_an_end_that_is_noticed_in_steps_is_read_as_finely_by_graphs_that_lie_elsewhere(
@@ -92,19 +100,10 @@ def test_an_end_that_is_noticed_in_steps_is_read_as_finely_by_graphs_that_lie_el
     assert [mean - means[0] for mean in means] == pytest.approx([64.0 * step for step in range(8)], abs=40)
 
 
-@pytest.mark.parametrize(("samples", "graphs"), [(2, 1), (3, 1), (4, 2), (12, 4)])
-def test_single_runs_are_replayed_by_a_graph_for_each_three_samples(
-    stream: SimulatedStream, samples: int, graphs: int
-) -> None:
-    timer, captured = GraphTimer(stream), watched_captures(stream)
-    run = kernel(stream, 5000.0)
-    timer.measure([Slot(run, samples), Slot(run, samples)], "cold")
-    assert len(captured) == 2 * graphs
-
-
 @pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize(("samples", "graphs"), [(3, 1), (4, 2), (12, 4)])
 def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
-    stream: SimulatedStream, cache: CacheMode
+    stream: SimulatedStream, cache: CacheMode, samples: int, graphs: int
 ) -> None:
     """What a run does in Python is done at capture; graphs whose captures differ are replayed in turns."""
     timer, lengths, resets = GraphTimer(stream), itertools.count(1), []
@@ -112,32 +111,25 @@ def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
     def longer_each_time() -> None:
         stream.kernel(10_000.0 * next(lengths))
 
-    (times,) = timer.measure([Slot(longer_each_time, 12, lambda: resets.append(len(stream.log)))], cache)
-    assert next(lengths) == 1 + 1 + 4, "called to load it, and for each of four graphs"
-    assert len(resets) == 13
-    turns = [3, 4, 5, 2] * 3
+    (times,) = timer.measure([Slot(longer_each_time, samples, lambda: resets.append(len(stream.log)))], cache)
+    assert next(lengths) == 1 + 1 + graphs, "called to load it, and for each of the graphs"
+    assert len(resets) == 1 + samples
+    turns = [2 + index % graphs for index in range(1, 1 + samples)]
     assert times == pytest.approx([10_000.0 * turn for turn in turns], abs=100)
 
 
-def watched_captures(stream: SimulatedStream) -> list[Any]:
-    """Filled with what is captured from now on."""
-    capture, captured = stream.capture, []
+def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    timer, capture, captured = GraphTimer(stream), stream.capture, []
 
     def watched(work: Callable[[], None], times: int = 1) -> Any:
         captured.append(capture(work, times))
         return captured[-1]
 
-    stream.capture = watched  # type: ignore[method-assign]
-    return captured
-
-
-def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
-    timer, captured = GraphTimer(stream), watched_captures(stream)
-
     def many() -> None:
         for _ in range(300):
             stream.kernel(20.0)
 
+    monkeypatch.setattr(stream, "capture", watched)
     timer.measure([Slot(many, 2)], "warm")
     assert [graph.nodes for graph in captured] == [300, 900]
 
@@ -154,19 +146,6 @@ def test_a_workload_slow_to_enqueue_is_timed_behind_a_longer_delay(stream: Simul
     assert stream.log.count("flush") == 6  # only the first sample had to be taken twice
 
 
-def test_a_workload_that_waits_for_the_gpu_is_refused_in_bounded_time(stream: SimulatedStream) -> None:
-    timer = GraphTimer(stream)
-    before = stream.now_ns
-
-    def waits() -> None:
-        stream.kernel(3000.0)
-        stream.synchronize()
-
-    with pytest.raises(TimerError, match=r"20 ms: it waits for the GPU.*take synchronisation out"):
-        timer.measure([Slot(waits, 1, dropped=0)], "cold")
-    assert stream.now_ns - before < (TRIES_AT_LONGEST + 2) * LONGEST_DELAY_NS
-
-
 def test_one_hiccup_of_the_host_behind_the_longest_delay_is_no_reason_to_refuse(stream: SimulatedStream) -> None:
     pairs = QueuedPairs(stream)
     hiccups = iter([LONGEST_DELAY_NS, 1.1 * LONGEST_DELAY_NS])
@@ -176,54 +155,6 @@ def test_one_hiccup_of_the_host_behind_the_longest_delay_is_no_reason_to_refuse(
         stream.kernel(5000.0)
 
     assert pairs.read(work) == pytest.approx(5000, rel=0.5)
-
-
-def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    cupti = SimulatedCupti(stream)
-    with installed(monkeypatch, cupti, SimulatedLibrary(cupti)):
-        assert opened(monkeypatch, stream).name == "cupti"
-    with installed(monkeypatch, None):
-        assert opened(monkeypatch, stream).name == "graph"
-
-
-def test_a_named_timer_is_opened_or_refused_with_its_own_reason(
-    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with installed(monkeypatch, None):
-        assert opened(monkeypatch, stream, "graph").name == "graph"
-        with pytest.raises(TimerUnavailable, match=r"the cupti timer is not .* cupti-python cannot be imported"):
-            opened(monkeypatch, stream, "cupti")
-
-
-def test_every_reason_is_told_if_no_timer_works(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    spin = stream.spin
-    stream.spin = lambda cycles: spin(min(cycles, 4000))  # type: ignore[method-assign]
-    with installed(monkeypatch, None), pytest.raises(TimerUnavailable) as caught:
-        opened(monkeypatch, stream)
-    assert str(caught.value).startswith("the cupti timer is not available: cupti-python cannot be imported")
-    assert "; the graph timer is not available: the work, which took the host" in str(caught.value)
-    assert "unset CUDA_LAUNCH_BLOCKING" in str(caught.value)
-
-
-def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
-    """An idle GPU's slow clock must not be taken for the rate of the delay, nor for an overhead."""
-    stream = SimulatedStream()
-    stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
-    pairs = QueuedPairs(stream)
-    assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
-
-
-@pytest.mark.parametrize("cache", ["cold", "warm"])
-def test_work_that_always_goes_on_elsewhere_is_refused_for_its_time_would_be_that_of_a_part(
-    stream: SimulatedStream, cache: CacheMode
-) -> None:
-    def run() -> None:
-        stream.kernel(5000.0)
-        stream.elsewhere_ns = stream.now_ns + 2e6
-
-    timer = GraphTimer(stream)
-    with pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
-        timer.measure([Slot(run, 6)], cache)
 
 
 def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: SimulatedStream) -> None:
@@ -236,3 +167,27 @@ def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: Simulat
 
     (times,) = GraphTimer(stream).measure([Slot(run, 6)], "cold")
     assert times == pytest.approx([5000.0] * 6, abs=100)
+
+
+def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
+    """An idle GPU's slow clock must not be taken for the rate of the delay, nor for an overhead."""
+    stream = SimulatedStream()
+    stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
+    assert QueuedPairs(stream)._ns_per_cycle == pytest.approx(0.5, rel=0.1)
+
+
+def test_the_best_timer_that_works_or_the_named_one_is_opened(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cupti, spin = SimulatedCupti(stream), stream.spin
+    with installed(monkeypatch, cupti, SimulatedLibrary(cupti)):
+        assert opened(monkeypatch, stream).name == "cupti"
+    with installed(monkeypatch, None):
+        assert opened(monkeypatch, stream).name == opened(monkeypatch, stream, "graph").name == "graph"
+        missing = "the cupti timer is not available: cupti-python cannot be imported"
+        with pytest.raises(TimerUnavailable, match=missing):
+            opened(monkeypatch, stream, "cupti")
+        stream.spin = lambda cycles: spin(min(cycles, 4000))  # type: ignore[method-assign]
+        late = "the graph timer is not available: the work, which took the host .*unset CUDA_LAUNCH_BLOCKING"
+        with pytest.raises(TimerUnavailable, match=rf"^{missing}.*; {late}"):
+            opened(monkeypatch, stream)

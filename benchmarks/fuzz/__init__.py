@@ -1,1 +1,0 @@
-"""Coverage-guided search for files that the readers of baselines and cubins trip over."""

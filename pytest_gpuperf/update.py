@@ -1,0 +1,177 @@
+"""``--update-baselines``: what it records of a run, in one write at the end, and what it refuses.
+
+What passed moves no record unless all is asked for: one that followed every SAME would drift by a fraction of the
+tolerance per update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
+from pytest_gpuperf.baselines.store import BaselineStore, Update
+from pytest_gpuperf.judge.counters import Counts, replaced
+from pytest_gpuperf.judge.static_verdict import with_launch_of
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.model.time_record import Beside, Session, TimeRecord, updated
+from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.options import Options, UpdateMode
+from pytest_gpuperf.run import Run
+
+TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
+    "new": frozenset({Verdict.NEW}),
+    "changed": frozenset({
+        Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
+        Verdict.NOT_COMPARABLE,
+    }),
+    "all": frozenset(Verdict) - {Verdict.NOT_MEASURED},
+})  # fmt: skip
+"""Verdicts against the record, on evidence of any kind."""
+
+
+def takes(judgement: Judgement, options: Options) -> bool:
+    """Whether this update records the evidence that was judged so."""
+    return options.update is not None and judgement.verdict in TAKEN[options.update]
+
+
+def accept(run: Run) -> list[Recorded]:
+    """Write what this update takes of the run's evidence.
+
+    Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
+    """
+    store, options, accepted = run.store, run.options, run.results.accepted()
+    times = []
+    for test in accepted:
+        for work in test.workloads:
+            target = next((one.target for one in work.judgements if one.kind != "static"), "")
+            before = store.time(target, work.key) if target else None
+            times.append(recorded_time(work, target, test.session, before, options))
+    told = [one for one in times if one is not None]
+    time = {(one.target, one.key): one.after for one in told if isinstance(one.after, TimeRecord)}
+    timed = {one.key for one in told if isinstance(one.after, TimeRecord) and _is_timed_anew(one.before, one.after)}
+    static = wanted_static(store, accepted, options, timed)
+    changed = [
+        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
+        for (arch, toolchain, key), new in static.items()
+    ]
+    named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
+    cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
+    sweep = options.update == "all" and bool(static or time)
+    store.write(Update(static=static, time=time, cubins=cubins, asked=run.targets), sweep=sweep)
+    return [*changed, *told]
+
+
+# --- machine code --------------------------------------------------------------------------------
+
+
+def wanted_static(
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, timed: Collection[Key] = ()
+) -> dict[tuple[str, str, Key], StaticRecord]:
+    """Static records to write, by architecture, toolchain and key: of figures that differ from the baseline.
+
+    They are written where their verdict is one that the update takes.  With a workload whose time is recorded anew,
+    ``timed``, all that belongs to it goes along: a record of its time is to find that of its code beside it.
+    """
+    update = {}
+    for evidence in accepted:
+        for workload in evidence.workloads:
+            verdicts = {one.target: one for one in workload.judgements if one.kind == "static"}
+            for arch, record in workload.static.items():
+                old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
+                if _has_label_of_its_own(workload, record):  # then no record of another name stays its baseline
+                    old = store.static(arch, workload.key, workload.toolchain)
+                without_code = options.update == "all" and old is not None and not store.has_cubin(old.cubin)
+                judged = verdicts.get(arch)
+                wanted = workload.key in timed or (judged is not None and takes(judged, options))
+                changed = old is not None and _figures(old) != _figures(record, old)
+                if old is None or without_code or (changed and wanted and options.update != "new"):
+                    for key, known in records_stood_for(store, arch, workload, old, evidence.workloads).items():
+                        kept = record if known is None else under_recorded_launch(record, known, arch)
+                        update[arch, workload.toolchain, key] = kept
+    return update
+
+
+def _has_label_of_its_own(workload: WorkloadEvidence, record: StaticRecord) -> bool:
+    """Whether a kernel that was not launched is called otherwise than by its name, because another one has it."""
+    return not workload.launched and workload.key.workload != record.kernel
+
+
+def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
+    """A record without the hash of its source, cubin and grid: no comment, neighbour or size of data is a change.
+
+    A kernel that this run did not get to launch takes the launch that ``old`` has.
+    """
+    known = record if old is None or record.block is not None else with_launch_of(record, old)
+    return msgspec.structs.replace(known, source_hash="", symbol="", cubin="", grid=None)
+
+
+# --- times, and what is on record with them ------------------------------------------------------
+
+
+def recorded_time(
+    work: WorkloadEvidence, target: str, session: Session | None, before: TimeRecord | None, options: Options
+) -> Recorded | None:
+    """The record of a workload's time after this update, or why one is refused; None if nothing of it changes.
+
+    A new time keeps the secondary metrics of the record, and counters of the same execution.  A record whose time is
+    not taken gets the secondary metrics that are, and counters of its own code: those that it lacks, and all where
+    their verdict is one that the update takes.
+    """
+    recorded = Recorded(key=work.key, target=target, before=before)
+    judged = {one.kind: one for one in work.judgements if one.kind != "static"}
+    taken = {kind for kind, one in judged.items() if takes(one, options)}
+    after, time = before, work.time if "time" in taken else None
+    if time is not None:
+        if work.disturbances and not options.disturbed:
+            refused = f"{'; '.join(work.disturbances)}; --gpuperf-disturbed records it all the same"
+            return msgspec.structs.replace(recorded, refused=refused)
+        after = _timed_anew(work, time, session, before)
+    names = [name for kind, name in BESIDE.items() if kind in taken and work.beside]
+    counted = "counters" in judged and bool(work.counters) and time is None
+    if after is None:
+        needs = "it needs a time on record, and this one has none"
+        return msgspec.structs.replace(recorded, refused=needs) if names or counted else None
+    if names:
+        beside = Beside(**{name: getattr(work.beside, name) for name in names})
+        after = msgspec.structs.replace(after, beside=updated(after.beside, beside))
+    if counted and (other := _other_work(work, after)):
+        if "counters" in taken:
+            why = f"{other}: --update-baselines=all records its time as well"
+            return msgspec.structs.replace(recorded, refused=why)
+    elif counted:
+        known, new = Counts.of(after), Counts.of(work)
+        after = _with_counts(after, replaced(known, new) if "counters" in taken else replaced(new, known))
+    return None if after == before else msgspec.structs.replace(recorded, after=after)
+
+
+def _is_timed_anew(before: TimeRecord | StaticRecord | None, after: TimeRecord) -> bool:
+    """Whether a record has other rounds than before."""
+    return not isinstance(before, TimeRecord) or before.rounds != after.rounds
+
+
+def _timed_anew(
+    work: WorkloadEvidence, time: TimeRecord, session: Session | None, before: TimeRecord | None
+) -> TimeRecord:
+    counts = Counts.of(work)
+    if before is not None and time.identity.same_execution(before.identity) and time.cache == before.cache:
+        counts = replaced(Counts.of(before), counts)
+    beside = before.beside if before is not None else None
+    sessions = (session,) if session is not None else ()
+    return _with_counts(msgspec.structs.replace(time, sessions=sessions, beside=beside), counts)
+
+
+def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
+    return msgspec.structs.replace(record, counters=dict(counts.values), counter_ranges=dict(counts.ranges))
+
+
+def _other_work(work: WorkloadEvidence, before: TimeRecord) -> str:
+    """Why counters of this run are not those of the time on record; empty if they are."""
+    if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
+        return "the code on record is another"
+    if work.time is not None and work.time.cache != before.cache:
+        return f"the time on record is of a {before.cache} L2"
+    return ""

@@ -1,0 +1,234 @@
+"""Causes and verdicts of kernels that are compiled here, without a GPU; no threshold was settled with them.
+
+Proven causes gate; measured time outranks what the machine code of its own GPU says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from suite_under_test import Suite, sections, with_baselines
+
+ARCHS = ("sm_80", "sm_90", "sm_120")
+TOP = """
+extern "C" __global__ void top(const float* x, float* y, int steps, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float acc[16] = {};
+    for (int k = 0; k < steps; ++k) {
+        float v = x[k * n + i];
+        acc[INDEX] += v;
+    }
+#pragma unroll
+    for (int k = 0; k < 16; ++k) y[k * n + i] = acc[k];
+}
+"""
+BINS = """
+extern "C" __global__ void bins(const float* x, const int* which, float* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float acc[8] = {};
+#pragma unroll
+    for (int k = 0; k < 8; ++k) acc[BIN] += x[k * n + i];
+    float s = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) s += acc[k] * (k + 1);
+    y[i] = s;
+}
+"""
+GELU = """
+extern "C" __global__ void gelu(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    if (i < n) y[i] = HALF * v * (ONE + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
+}
+"""
+TRANSPOSE = """
+extern "C" __global__ void transpose(const float* in, float* out, int n)
+{
+    __shared__ float tile[32][32 + PAD];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    for (int k = 0; k < 32; k += 8) tile[threadIdx.y + k][threadIdx.x] = in[(y + k) * n + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x, y = blockIdx.x * 32 + threadIdx.y;
+    for (int k = 0; k < 32; k += 8) out[(y + k) * n + x] = tile[threadIdx.x][threadIdx.y + k];
+}
+"""
+AXPY = """
+#ifdef NARROW
+#define Wide float
+#else
+#define Wide float4
+#endif
+__device__ float fma_of(float a, float x, float y) { return a * x + y; }
+__device__ float4 fma_of(float a, float4 x, float4 y)
+{
+    return make_float4(a * x.x + y.x, a * x.y + y.y, a * x.z + y.z, a * x.w + y.w);
+}
+extern "C" __global__ void axpy(const Wide* x, Wide* y, float a, int n)
+{
+    int step = gridDim.x * blockDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) y[i] = fma_of(a, x[i], y[i]);
+}
+"""
+COUNT = """
+extern "C" __global__ void count(const float* x, float* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+#ifdef TRACE
+    if (i < n && x[i] < 0) printf("below zero: %d\\n", i);
+#endif
+}
+"""
+TREE = """
+extern "C" __global__ void summed(const float* in, float* out)
+{
+    __shared__ float sums[256];
+    const unsigned me = threadIdx.x;
+    sums[me] = in[blockIdx.x * 256 + me];
+    __syncthreads();
+    for (unsigned gap = FIRST; gap GOES_ON; gap NEXT) {
+        const unsigned place = PLACE;
+        if (TAKES_PART) sums[place] += sums[place + gap];
+        __syncthreads();
+    }
+    if (me == 0) out[blockIdx.x] = sums[0];
+}
+"""
+UPWARDS = ["-DFIRST=1", "-DGOES_ON=< blockDim.x", "-DNEXT=*= 2"]
+SIFTED = [*UPWARDS, "-DPLACE=me", "-DTAKES_PART=me % (2 * gap) == 0"]
+SPREAD = [*UPWARDS, "-DPLACE=2 * gap * me", "-DTAKES_PART=place < blockDim.x"]
+HALVED = ["-DFIRST=blockDim.x / 2", "-DGOES_ON=> 0", "-DNEXT=>>= 1", "-DPLACE=me", "-DTAKES_PART=me < gap"]
+"""Three ways to sum up a block: by remainders in warps that all take part, by strides with conflicts, by halves."""
+
+
+class Edit(NamedTuple):
+    """A test of a kernel whose options change, and what is found of it."""
+
+    kernel: str
+    launch: str
+    before: list[str]
+    after: list[str]
+    verdict: str = "WORSE"
+    cause: str = ""
+
+
+N_THREADS = "grid=N // 256, block=256, args="
+TILES = "grid=(2, 2), block=(32, 8), args=(gpu.random((64, 64), seed=1), gpu.empty((64, 64)), 64)"
+SUMS = "grid=4096, block=256, args=(x, gpu.empty(4096))"
+FLOATS = "gpu.random(N, seed=1), gpu.empty(N)"
+EDITS = {
+    "top": Edit("top", f"{N_THREADS}(gpu.random((32, N), seed=1), gpu.empty((16, N)), 32, N)", ["-DINDEX=0"],
+                ["-DINDEX=((int)(v*16)&15)"], cause="stack from run-time indexing"),
+    "bins": Edit("bins", f"{N_THREADS}(gpu.random((8, N), seed=1), gpu.zeros((8, N), dtype='int32'), gpu.empty(N), N)",
+                 ["-DBIN=k"], ["-DBIN=which[k*n+i]"], cause="stack from run-time indexing"),
+    "count": Edit("count", f"{N_THREADS}({FLOATS}, N)", ["-DPLAIN"], ["-DTRACE"],
+                  cause="address of a local variable"),
+    "gelu": Edit("gelu", f"{N_THREADS}({FLOATS}, N)", ["-DHALF=0.5f", "-DONE=1.0f"], ["-DHALF=0.5", "-DONE=1.0"],
+                 cause="double-precision literals"),
+    "axpy": Edit("axpy", f"grid=4, block=256, args=({FLOATS}, 2.0, N // 4)", ["-DWIDE"], ["-DNARROW"],
+                 cause="lost vectorisation"),
+    "transpose": Edit("transpose", TILES, ["-DPAD=1"], ["-DPAD=0"], cause="bank conflicts"),
+    "padded": Edit("transpose", TILES, ["-DPAD=0"], ["-DPAD=1"], verdict="SAME"),
+    "sifted_to_spread": Edit("summed", SUMS, SIFTED, SPREAD, verdict="SAME"),
+    "spread_to_sifted": Edit("summed", SUMS, SPREAD, SIFTED, verdict="SAME"),
+    "spread_to_halved": Edit("summed", SUMS, SPREAD, HALVED, verdict="SAME"),
+    "halved_to_spread": Edit("summed", SUMS, HALVED, SPREAD),
+    "sifted_to_halved": Edit("summed", SUMS, SIFTED, HALVED, verdict="SAME"),
+    "halved_to_sifted": Edit("summed", SUMS, HALVED, SIFTED, verdict="SAME"),
+}  # fmt: skip
+"""Strides in the place of remainders have conflicts, and are faster: warps without a part retire."""
+
+
+def text_of_tests(*, after: bool) -> str:
+    """Of the test file, before or after all edits."""
+    return "N = 4096\n" + "".join(
+        f"\ndef test_{name}(cuda_kernel, gpu, gpuperf):\n"
+        f"    kernel = cuda_kernel('{edit.kernel}.cu', '{edit.kernel}', options={edit[2 + after]})\n"
+        + ("    x = gpu.random(4096 * 256, seed=1)\n" if edit.kernel == "summed" else "")
+        + f"    gpuperf(kernel.launch({edit.launch}))\n"
+        for name, edit in EDITS.items()
+    )
+
+
+FILES = {
+    "top.cu": TOP, "bins.cu": BINS, "gelu.cu": GELU, "transpose.cu": TRANSPOSE, "axpy.cu": AXPY, "count.cu": COUNT,
+    "summed.cu": TREE, "test_suite.py": text_of_tests(after=False),
+}  # fmt: skip
+
+
+@pytest.fixture
+def kernels(suite: Suite, shared_folder: Path) -> Suite:
+    """Without a GPU, with baselines for three architectures."""
+    archs = f"--gpuperf-arch={','.join(ARCHS)}"
+    return with_baselines(suite, shared_folder / "causes", FILES, "--update-baselines", archs, CUDA_VISIBLE_DEVICES="")
+
+
+def verdicts(suite: Suite) -> dict[str, set[str]]:
+    document = json.loads((suite.path / ".gpuperf/last-run.json").read_text())
+    return {
+        test["test"].removeprefix("test_"): {
+            judged["verdict"] for work in test["workloads"] for judged in work["judgements"]
+        }
+        for test in document["tests"]
+    }
+
+
+def causes(section: str) -> list[str]:
+    return [line for line in section.splitlines() if "cause:" in line]
+
+
+def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(kernels: Suite) -> None:
+    kernels.write("test_suite.py", text_of_tests(after=True))
+    result = kernels.run("--gpuperf")
+    red = {name for name, edit in EDITS.items() if edit.verdict == "WORSE"}
+    said = sections(result)
+    assert said.keys() == red
+    found = verdicts(kernels)
+    assert {name: found[name] for name in found.keys() - red} == {name: {"SAME"} for name in EDITS.keys() - red}
+    for name in red:
+        assert "WORSE" in found[name]
+        assert f"cause: {EDITS[name].cause}" in causes(said[name])[0], name
+    for name in ("top", "bins", "gelu"):
+        (cause,) = causes(said[name])
+        assert f"{EDITS[name].cause} (sm_80)" in cause
+    assert "run-time indexing" not in said["count"]
+    assert "passes per shared-memory access 1 -> 16.5" in said["transpose"]
+    assert "transpose  WORSE  on sm_80, sm_90, sm_120 (static)" in said["transpose"]
+
+
+@pytest.mark.parametrize("arch", ARCHS[1:])
+def test_stack_has_its_cause_in_each_architecture(kernels: Suite, arch: str) -> None:
+    kernels.write("test_suite.py", text_of_tests(after=True))
+    said = sections(kernels.run("--gpuperf", "-k", "top or bins or count", f"--gpuperf-arch={arch}"))
+    for name in ("top", "bins", "count"):
+        assert f"cause: {EDITS[name].cause} ({arch})" in causes(said[name])[0]
+    assert len(causes(said["top"])) == len(causes(said["bins"])) == 1
+
+
+def test_nothing_is_likely_in_code_that_did_not_change(kernels: Suite) -> None:
+    for name in ("gelu.cu", "axpy.cu"):
+        kernels.edit(name, "extern", "/* the same */ extern")
+    kernels.edit("test_suite.py", f"{N_THREADS}({FLOATS}, N)", f"grid=N // 128, block=128, args=({FLOATS}, N)")
+    result = kernels.run("--gpuperf", "-k", "gelu or axpy or count")
+    assert "; likely " not in result.stdout.str()
+
+
+@pytest.mark.parametrize(("steps", "status", "static"), [(60, 0, "SAME"), (120, 1, "WORSE")])
+def test_worse_code_is_a_note_where_it_is_faster_and_red_where_it_is_slower(
+    recorded: Suite, steps: int, status: int, static: str
+) -> None:
+    recorded.edit("work.cu", "float x = a[i];", "float x = (float)((double)a[i] * 1.1);")
+    recorded.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
+    assert recorded.run("--gpuperf", "-k", "1024").ret == status
+    document = json.loads((recorded.path / ".gpuperf/last-run.json").read_text())
+    ((work,),) = (test["workloads"] for test in document["tests"])
+    (found,) = (judged for judged in work["judgements"] if judged["kind"] == "static")
+    assert found["verdict"] == static
+    assert found["reason"].startswith("worse, not slower: ") is (static == "SAME")
+    assert "instructions: fp64" in found["reason"]

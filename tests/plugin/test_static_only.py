@@ -1,0 +1,153 @@
+"""Tests that use data, a time or counters that are not there: they end as static only or checked only, and do not fail.
+
+In a fixture, in a subtest and in the test itself.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+subtests = pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="subtests are new in pytest 9")
+
+DATA = """
+def test_data(gpu):
+    assert gpu.to_host(gpu.random(8, seed=1)).size == 8
+"""
+FIXTURE = """
+import pytest
+
+@pytest.fixture
+def host(gpu):
+    return gpu.to_host(gpu.random(8, seed=1))
+
+def test_data(host):
+    assert host.size == 8
+"""
+BEHIND_KERNEL = FIXTURE.replace("host(gpu):", 'host(cuda_kernel, gpu):\n    cuda_kernel("other.cu", "other")')
+
+
+def test_first_use_of_data_ends_the_test(suite):
+    suite.write("test_data.py", DATA)
+    suite.write("test_fixture.py", FIXTURE)
+    files = ("test_data.py", "test_fixture.py")
+    result = suite.run("-v", *files)
+    result.stdout.fnmatch_lines(["*test_data STATIC ONLY*", "*test_data STATIC ONLY*", "*2 static only*"])
+    assert result.ret == 0
+    result = suite.run("--gpuperf", *files)
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(
+        ["ERROR: nothing was measured: 2 tests ran and have no kernel or time to judge without a GPU*"]
+    )
+
+
+def test_kernel_that_a_fixture_compiled_is_judged_before_the_test_ends(suite):
+    suite.write("test_data.py", BEHIND_KERNEL)
+    suite.run("--update-baselines", "test_data.py")
+    result = suite.run("--gpuperf", "test_data.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*other *UNCHANGED", "*1 static only*"])
+    suite.edit("other.cu", "a[i] * 2.0f", "a[i] * 2.1")
+    result = suite.run("--gpuperf", "test_data.py")
+    assert result.ret == 1
+    assert "other  WORSE" in result.stdout.str()
+
+
+TIMED_FIXTURE = """
+import pytest
+
+@pytest.fixture
+def time_ns(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
+    return gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512))).time_ns
+
+def test_time(time_ns):
+    assert time_ns > 0
+"""
+
+
+def test_fixture_that_reads_a_time_in_a_plain_run_skips_its_test(gpu_suite):
+    gpu_suite.write("test_data.py", TIMED_FIXTURE)
+    result = gpu_suite.run("-rs", "test_data.py")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*checked only: work was not timed: run pytest --gpuperf"])
+    gpu_suite.run("--gpuperf", "test_data.py").assert_outcomes(passed=1)
+
+
+def test_fixture_that_ends_otherwise_leaves_its_kernels_alone(suite):
+    """What a skipped test compiled is recorded."""
+    ends = {"error": (FIXTURE, "raise KeyError('gone')"), "skip": (FIXTURE, "pytest.skip('not here')")}
+    ends["behind"] = (BEHIND_KERNEL, "pytest.skip('not here')")
+    for name, (text, raises) in ends.items():
+        suite.write(f"test_{name}.py", text.replace("return gpu", f"{raises}\n    return gpu"))
+    result = suite.run("--update-baselines", *(f"test_{name}.py" for name in ends))
+    assert result.parseoutcomes() == {"errors": 1, "skipped": 2} or result.parseoutcomes() == {"error": 1, "skipped": 2}
+    recorded = {name.rpartition("/")[2] for name in suite.baseline_files()}
+    assert recorded == {"manifest.json", "test_behind.jsonl"}
+
+
+CALLABLE = """
+def test_call(gpu, gpuperf):
+    a = gpu.random(512, seed=1)
+    gpuperf(lambda: a.fill(0), name="call")
+"""
+
+
+def test_callables_have_neither_a_time_nor_machine_code(suite):
+    suite.write("test_call.py", CALLABLE)
+    result = suite.run("--gpuperf", "test_call.py")
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(["timing needs a GPU: * 1 callable was not judged (*", "ERROR: nothing was *"])
+    assert "registers / spilled bytes" not in result.stdout.str()
+    result = suite.run("--gpuperf", "-k", "other or call")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["timing needs a GPU: 1 workload was judged by static evidence only, 1 callable was not judged (*"]
+    )
+
+
+IN_SUBTESTS = """
+import pytest
+
+def test_work(cuda_kernel, gpu, gpuperf, subtests):
+    for size in (512, 1024):
+        a, b = gpu.random(size, seed=1), gpu.empty(size)
+        launch = cuda_kernel("other.cu", "other").launch(2, 256, (a, b, size))
+        with subtests.test(size=size):
+            assert gpuperf(launch, name=f"of {size}").time_ns > 0
+            gpuperf(launch, name=f"again {size}")
+    with subtests.test("known bug"):
+        pytest.xfail("issue 12")
+"""
+
+
+@subtests
+def test_subtest_needs_no_guard_where_nothing_is_timed_or_counted(gpu_suite):
+    gpu_suite.write("test_suite.py", IN_SUBTESTS)
+    assert gpu_suite.run().ret == 0
+    gpu_suite.write("test_suite.py", IN_SUBTESTS.replace(".time_ns > 0", ".counters['x'] > 0"))
+    assert gpu_suite.run("--gpuperf").ret == 0
+
+
+@subtests
+def test_workload_that_a_stopped_subtest_left_out_is_named(suite, monkeypatch):
+    """A subtest that is expected to fail keeps its test from no record; another failure is one."""
+    suite.write("test_suite.py", IN_SUBTESTS.replace(".time_ns > 0", " is not None"))
+    recorded = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    recorded.stdout.fnmatch_lines(["4 baselines written"])
+    monkeypatch.setenv("CI", "true")
+    assert suite.run("--gpuperf").ret == 0
+    monkeypatch.delenv("CI")
+    suite.write("test_suite.py", IN_SUBTESTS)
+    result = suite.run("--gpuperf", "--gpuperf-open=fail")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "  of 512 *", "  of 1024 *",
+            "ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before it: *[[]again 1024[]]*",
+        ]
+    )  # fmt: skip
+    suite.write("test_suite.py", IN_SUBTESTS.replace(".time_ns > 0", " is None"))
+    result = suite.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["SUBFAILED(size=512) test_suite.py::test_work*"])
