@@ -23,8 +23,8 @@ CONFTEST = (
     + """
 @pytest.fixture(autouse=True)
 def counted_time(monkeypatch):
-    import simulated_clock
-    simulated_clock.count(monkeypatch)
+    from simulated_gpu import HOST
+    HOST.count(monkeypatch)
 """
 )
 KERNEL = """
@@ -35,7 +35,7 @@ extern "C" __global__ void work(const float* a, float* b, int n)
 }
 """
 SUITE = """
-from simulated_clock import HOST
+from simulated_gpu import HOST
 
 def spin(times):
     HOST.work(20.0 * times)
