@@ -106,7 +106,7 @@ def test_a_file_is_compiled_once_in_a_process_and_in_no_cache(stand_in: StandInN
         ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
         ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
         ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
-        ("", CompileError, "^whole.cu: nvcc failed without a word"),
+        ("", CompileError, "^whole.cu: nvcc failed without a message"),
     ],
 )
 def test_what_it_refuses(stand_in: StandInNvcc, words: str, kind: type[Exception], told: str) -> None:
