@@ -15,7 +15,7 @@ from warm_python import COLD
 from pytest_gpuperf.cli import command_line, doctor_command
 from pytest_gpuperf.cli.baseline_folder import folder_of
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
-from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.cli.doctor_command import ProbeResult
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model import __version__
 
