@@ -187,7 +187,7 @@ NO_DRIVER_ADVICE = (
     "(in a container: start it with --gpus all)"
 )
 SLICE_ADVICE = "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
-OTHERS_ADVICE = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
+OTHERS_ADVICE = "they disturb times and look like a slower kernel: end them or take another GPU"
 STAND_IN = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
 
 

@@ -127,7 +127,7 @@ def hash_of(path: Path) -> str:
 
 
 def _problem(log: str, source: KernelSource) -> CompileProblem:
-    lines = ERROR_LINE.findall(log) or ["nvcc failed without a word"]
+    lines = ERROR_LINE.findall(log) or ["nvcc failed without a message"]
     words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
         if "option" in words.lower():

@@ -203,7 +203,7 @@ def _of_origin(
     """Equal code that is launched alike cannot have regressed; without a time of the origin that is not known."""
     reason, record, identity = f"was {origin}, with the same machine code", work.static.get(one.target), work.identity
     if not is_revision:
-        remedy = f"run `{move_command(origin, work.key)}` to take its record along"
+        remedy = f"run `{move_command(origin, work.key)}` to move its baseline along"
         return msgspec.structs.replace(one, reason=f"{reason}: {remedy}", renamed=True)
     if one.kind == "time":
         same = identity is not None and any(identity.same_execution(old.identity) for old in records.times.values())

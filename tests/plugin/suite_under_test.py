@@ -123,7 +123,7 @@ READER = """
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_gpuperf_ncu_reader(config):
-    from stand_in_reader import read_stand_in_report
+    from simulated_gpu import read_stand_in_report
     return read_stand_in_report
 """
 

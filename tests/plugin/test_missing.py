@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from suite_under_test import HOG, SIMULATED, Suite
+from suite_under_test import Suite
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -78,55 +78,7 @@ def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Su
     )
 
 
-# --- kernels of one name, and architectures ------------------------------------------------------
-
-TWO_OF_ONE_NAME = """
-def test_two(cuda_kernel, gpu, gpuperf):
-    a, b = gpu.random(2048, seed=1), gpu.empty(32)
-    first, second = cuda_kernel("first.cu", "hog"), cuda_kernel("second.cu", "hog")
-    {second_stop}
-    gpuperf(first.launch(grid=1, block=32, args=(a, b)), name="one")
-    {third_stop}
-    gpuperf(second.launch(grid=1, block=32, args=(a, b)), name="two")
-"""
-STOP = "assert gpu.to_host(b).size == 32"
-
-
-def test_each_kernel_of_one_name_before_the_stop_is_judged(suite: Suite) -> None:
-    stops = {"second_stop": "first.cu", "third_stop": "second.cu"}
-    suite.write("first.cu", HOG)
-    suite.write("second.cu", HOG.replace("0.25f", "0.75f"))
-    suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
-    for stop in stops:
-        suite.write(f"test_{stop}.py", TWO_OF_ONE_NAME.format(**{"second_stop": "", "third_stop": "", stop: STOP}))
-    files = tuple(f"test_{stop}.py" for stop in stops)
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", *files, "--gpuperf-disturbed").ret == 0
-    suite.write("conftest.py", "")
-    assert "4 workloads: 4 UNCHANGED" in suite.run("--gpuperf", *files).stdout.lines
-    for stop, changed in stops.items():
-        before = (suite.path / changed).read_text()
-        suite.edit(changed, "float arr[64];", "float arr[64], far[256]; for (int k = 0; k < 256; ++k) far[k] = a[k];")
-        suite.edit(changed, "float s = 0.0f;", "float s = far[int(arr[0]) & 255];")
-        result = suite.run("--gpuperf", f"test_{stop}.py")
-        assert result.ret == 1
-        assert "2 workloads: 1 WORSE, 1 UNCHANGED" in result.stdout.lines
-        suite.write(changed, before)
-
-
-def test_kernels_that_nothing_tells_apart_may_yet_be_named(suite: Suite) -> None:
-    suite.write(
-        "test_two.py",
-        f"""
-def test_two(cuda_kernel, gpu, gpuperf):
-    for factor in ("0.25f", "0.75f"):
-        cuda_kernel({HOG!r}.replace("0.25f", factor), "hog")
-    {STOP.replace("b", "gpu.empty(32)")}
-""",
-    )
-    result = suite.run("--gpuperf", "test_two.py")
-    assert result.ret == 0
-    assert "1 workload: 1 NEW" in result.stdout.lines
-
+# --- architectures -------------------------------------------------------------------------------
 
 TIMED = """\
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,

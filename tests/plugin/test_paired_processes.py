@@ -156,47 +156,6 @@ def test_changed_callable_is_paired_with_the_commit_on_its_record(recorded_proje
     )
 
 
-SCATTER = """
-
-def pytest_configure(config):
-    import os, pathlib
-    import simulated_gpu
-    if task_of(config).get("type") == "revision" or "SCALES" not in os.environ:
-        return
-    count = pathlib.Path(os.environ["COUNTED"])
-    number = len(count.read_text()) if count.exists() else 0
-    count.write_text("." * (number + 1))
-    scale = float(os.environ["SCALES"].split()[number])
-    original = simulated_gpu.SimulatedTimer.measure
-
-    def measure(self, slots, cache):
-        return [[scale * one for one in of_slot] for of_slot in original(self, slots, cache)]
-
-    simulated_gpu.SimulatedTimer.measure = measure
-"""
-
-
-@pytest.mark.parametrize(
-    ("scales", "status", "said"),
-    [
-        ("1.02 1.019 1.021 1.02", 1, "*slower, by 4 pairs of processes: *"),
-        ("1.012 0.993 0.992", 0, "*x1.01*SAME"),
-    ],
-)
-def test_processes_that_scatter_are_paired_more_often(
-    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, status: int, said: str
-) -> None:
-    """The same code, in processes that each have a pace of their own."""
-    recorded_project.write("conftest.py", (recorded_project.path / "conftest.py").read_text() + SCATTER)
-    commit(recorded_project.path)
-    monkeypatch.setenv("SCALES", scales)
-    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
-    result = recorded_project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
-    assert result.ret == status, result.stdout.str()
-    result.stdout.fnmatch_lines([said])
-    assert len((tmp_path / "counted").read_text()) <= len(scales.split())
-
-
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
     result = recorded_project.run("--gpuperf", subprocess=True)

@@ -168,7 +168,7 @@ def test_the_real_one_tells_each_header_that_it_reads(
         ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
         ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
         ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
-        ("", CompileError, "^whole.cu: nvcc failed without a word"),
+        ("", CompileError, "^whole.cu: nvcc failed without a message"),
     ],
 )
 def test_what_it_refuses(stand_in: StandInNvcc, words: str, kind: type[Exception], told: str) -> None:
