@@ -133,7 +133,7 @@ def test_misspelt_place_is_named_with_the_files_that_are_there(suite):
     (suite.path / "kernels").mkdir()
     (suite.path / "kernels/work.cu").touch()
     places = {
-        "cuda_kernel('kernel/none.cu', 'work')": f"no such file; the folder {suite.path / 'kernel'} holds no .cu file. ",
+        "cuda_kernel('kernel/no.cu', 'work')": f"no such file; the folder {suite.path / 'kernel'} holds no .cu file. ",
         "cuda_kernel('kernels/wrok.cu', 'work')": "no such file; there are: work.cu. Paths are relative to the test ",
         "cuda_kernel('work.cu', 'work', headers=['inc'])": "inc: headers= names it, and there is no such ",
     }
