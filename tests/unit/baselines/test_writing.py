@@ -12,7 +12,7 @@ from unittest.mock import Mock
 
 import filelock
 import pytest
-from baseline_samples import NVRTC, make_key, make_static, static_update
+from baseline_samples import NVRTC, keys_of, make_key, make_static, static_update
 
 from pytest_gpuperf.baselines import writing
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
@@ -100,7 +100,7 @@ def test_updates_at_once_lose_nothing(root: Path) -> None:
     names = ("ann", "bob", "cyd")
     running = [subprocess.Popen([sys.executable, "-c", WRITER, str(root), name], env=environment) for name in names]
     assert [process.wait() for process in running] == [0] * len(names)
-    assert len(BaselineStore(root).keys("sm_90")) == len(names) * 20
+    assert len(keys_of(BaselineStore(root), "sm_90")) == len(names) * 20
     assert numbers(root) == [{9}, {9}]
     assert len(stored_cubins(root)) == len(names) * 10
 
