@@ -184,9 +184,12 @@ def test_altered_machine_code_is_refused_and_replaced_by_an_update(
     assert store.cubin(SHA) == CUBIN
 
 
-def test_machine_code_that_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
+def test_machine_code_of_any_size_is_found_and_what_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
     with pytest.raises(CubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)
+    for content in (b"x", bytes(MAX_CUBIN_BYTES)):
+        store.write(Update(cubins=[content]))
+        assert store.cubin(hashlib.sha256(content).hexdigest()) == content
     for name in ("", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"):
         with pytest.raises(CubinError, match="is no SHA-256"):
             store.cubin(name)
