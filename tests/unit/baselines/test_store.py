@@ -7,7 +7,9 @@ import lzma
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
+import filelock
 import pytest
 from baseline_samples import (
     CUBIN,
@@ -303,3 +305,24 @@ def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(listed: Pa
     assert problem in str(raised.value)
     assert (listed / manifest.FILE).read_text() == content
     assert BaselineStore(listed).archs_asked() == ("sm_90",)
+
+
+def test_what_cannot_be_written_is_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, a file in the place of a folder, and a lock that cannot be taken."""
+    BaselineStore(root).write(static_update())
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", Mock(side_effect=OSError(28, "No space left on device")))
+        with pytest.raises(BaselineError, match=r"could not be written: No space left on device\. No file is half"):
+            BaselineStore(root).write(static_update(make_static(40)))
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    for place in ("a", "b/.work", "c/sm_90"):
+        path = tmp_path / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"mine")
+        with pytest.raises(BaselineError):
+            BaselineStore(tmp_path / place[0]).write(static_update())
+        assert path.read_bytes() == b"mine"
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))
+    with pytest.raises(BaselineError, match="could not be written: Permission denied"):
+        BaselineStore(root).write(static_update())
