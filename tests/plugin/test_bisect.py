@@ -112,10 +112,10 @@ def searched(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: 
     return search
 
 
-def test_commits_that_cannot_be_judged_are_not_told_apart(history: History, searched) -> None:
+def test_commits_that_cannot_be_judged_are_named_together(history: History, searched) -> None:
     status, out, _, _ = searched([GOOD, GOOD, OPEN, OPEN, BAD, BAD])
     assert status == 1
-    assert f"not told apart, one of 3 commits after {history.commits[1][:12]}:" in out
+    assert f"not decided, one of 3 commits after {history.commits[1][:12]}:" in out
     assert out.count("not today") == 4
     assert "made it slower" not in out
 

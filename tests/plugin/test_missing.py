@@ -109,17 +109,6 @@ def test_architecture_that_a_kernel_is_no_longer_compiled_for(two_architectures:
     assert two_architectures.run("--gpuperf").ret == 0
 
 
-def test_callable_in_the_place_of_a_kernel(two_architectures: Suite) -> None:
-    two_architectures.write("conftest.py", "")
-    text = (two_architectures.path / "test_suite.py").read_text()
-    kernel = '    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])\n    a = gpu.random(size, seed=1)\n'
-    text = text.replace(kernel, "").replace("    b = gpu.empty_like(a)\n", "", 1)
-    two_architectures.write("test_suite.py", text.replace(TIMED, "    gpuperf(lambda: None, name='work')\n"))
-    result = two_architectures.run("--gpuperf")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["ERROR: 2 workloads NOT-MEASURED on sm_80, sm_90: its test did not reach it: *"])
-
-
 def test_skip_for_want_of_a_gpu_that_is_there(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test was timed, so no evidence says which GPU there is."""
     monkeypatch.setenv("CI", "true")

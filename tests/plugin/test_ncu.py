@@ -146,7 +146,7 @@ def test_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeypat
     monkeypatch.setenv("CI", "1")
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(failed=3)
-    result.stdout.fnmatch_lines(["*no counters on record*"])
+    result.stdout.fnmatch_lines(["*no recorded counters*"])
 
 
 def test_changed_code_is_compared_and_a_changed_launch_is_not(counted):
@@ -302,7 +302,7 @@ def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
     ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed")
     result.assert_outcomes(failed=1, passed=2)
-    result.stdout.no_fnmatch_line("*no counters on record*")
+    result.stdout.no_fnmatch_line("*no recorded counters*")
     found = ncu_suite.counters()
     assert set(found) == {"test_work[1024]", "test_other"}
     assert all(counters[INSTRUCTIONS] > 0 for counters in found.values())
@@ -352,20 +352,6 @@ def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeyp
     assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
 
 
-def test_missing_ncu_and_an_unreadable_report_are_named(ncu_suite, monkeypatch):
-    ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["    the report of ncu *"])
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        ["*and 2 workloads more like it: work  NOT-MEASURED*", "    ncu is neither on PATH*install Nsight Compute*"]
-    )
-
-
 def test_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counters(ncu_suite):
     ncu_suite.edit(
         "test_suite.py", "def test_other(cuda_kernel, gpu, gpuperf):",
@@ -374,11 +360,3 @@ def test_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counte
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 2 NEW", "*the last lines of the profiled tests:", "*odd*"])
-
-
-def test_second_process_without_counters_does_not_cost_those_of_the_first(ncu_suite, monkeypatch):
-    ncu_suite.edit("test_suite.py", 'name="doubling"', 'name="doubling", cache="warm"')
-    monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["    another profiler holds *", "counters: 1 NOT-MEASURED, 2 NEW"])

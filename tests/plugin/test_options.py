@@ -57,15 +57,6 @@ def test_a_bad_value_names_flag_or_setting_and_what_it_accepts(pytester: pytest.
         assert words in str(refusal.value), arguments
 
 
-def test_a_bad_value_is_a_usage_error(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf_tolerance = much\n")
-    result = suite.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*ini setting gpuperf_tolerance*is not valid: it accepts a number from 0.0005 to 0.5*"]
-    )
-
-
 def test_command_of_the_job_may_ask_what_there_is(suite, monkeypatch):
     monkeypatch.setenv("CI", "true")
     for flag in ("--collect-only", "--fixtures", "--markers"):

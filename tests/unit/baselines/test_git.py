@@ -181,7 +181,7 @@ def test_nothing_is_launched_where_git_cannot_tell(
     for folder, words in ((shallow, "git knows no commit in common with origin/HEAD"), (tmp_path, "no git reposi")):
         assert launched(folder) == set()
         why = BaselineTrust(folder, everything=False).why_not_launched(OWN)
-        assert why.startswith("nothing tells whether its baseline's cubin came with this change (")
+        assert why.startswith("it is not known whether its baseline's cubin came with this change (")
         assert words in why
     as_another_user(monkeypatch)
     assert "safe.directory" in BaselineTrust(project, everything=False).why_not_launched(OWN)

@@ -51,7 +51,7 @@ def test_a_planted_step_is_found_at_its_commit(tmp_path, monkeypatch, capsys):
     assert f"+5.0 % at {names[PLANTED][:12]}" in out[registers + 1]
     assert sum(" at " in line for line in out) == 2  # and nothing of the quiet one
     for arguments, says in (
-        (["no_such_test.py"], "nothing on record of no_such_test.py"),
+        (["no_such_test.py"], "there is no baseline of no_such_test.py"),
         (["--baselines", "nowhere"], "there is no folder nowhere"),
     ):
         assert main(["history", *arguments]) == 1
