@@ -39,7 +39,7 @@ def ended(test: str = TEST, *, packed: bool = True, failed: bool = False, **fiel
 
 
 def test_machine_code_and_times_stand_for_baselines_as_they_come(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path, lambda _: None)
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
     assert (store.targets(), store.static("sm_90", key(), COMPILER)) == ((), None)
     store.add("a", update_of(ended()))
     store.add("b", update_of(ended("test_b", failed=True)))
@@ -54,7 +54,7 @@ def test_machine_code_and_times_stand_for_baselines_as_they_come(tmp_path: Path)
 
 
 def test_machine_code_that_nobody_brought_along_is_not_named(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path, lambda _: None)
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
     store.add("a", update_of(ended(packed=False)))
     record, time = store.static("sm_90", key(), COMPILER), store.time(H200.slug, key())
     assert record is not None
@@ -63,7 +63,7 @@ def test_machine_code_that_nobody_brought_along_is_not_named(tmp_path: Path) -> 
 
 
 def test_other_processes_read_records_and_the_machine_code_of_what_changed(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path, lambda _: None)
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
     store.add("a", update_of(ended()))
     store.leave({"b"})
     left = BaselineStore(tmp_path).static("sm_90", key(), COMPILER)
