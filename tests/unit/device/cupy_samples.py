@@ -26,7 +26,7 @@ class RawKernel:
         return {**self._state, "options": tuple(self._state["options"])}
 
 
-def raw(name: str, **state: Any) -> RawKernel:
+def raw(name: str, /, **state: Any) -> RawKernel:
     return RawKernel({**STATE, "name": name, "code": SCALE, "options": ("--use_fast_math",), **state})
 
 

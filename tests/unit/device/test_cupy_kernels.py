@@ -85,7 +85,7 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
         ),
         (
             lambda: read_cupy(raw("scale", translate_cucomplex=True)),
-            f"scale: CuPy translates its cuComplex.h .*{UNPAIRED}",
+            f"CuPy translates its cuComplex.h .*{UNPAIRED}",
         ),
         (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
         (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED}"),
