@@ -151,13 +151,6 @@ def test_one_memory_that_is_given_twice_stays_one(gpu: Gpu, other: Any) -> None:
     np.testing.assert_array_equal(first, a)
 
 
-def test_fortran_order_and_shape_are_kept(gpu: Gpu) -> None:
-    a = np.asfortranarray(np.arange(12.0, dtype="float32").reshape(3, 4))
-    copy = moved(gpu, a, gpu.arrays.zeros(4))[0]
-    np.testing.assert_array_equal(copy, a)
-    assert copy.flags.f_contiguous
-
-
 def test_part_of_a_larger_array_keeps_everything_in_place(gpu: Gpu) -> None:
     """Nor is there anything to move without arrays."""
     code = msgspec.structs.replace(binary(), parameters=PARAMETERS[2:])

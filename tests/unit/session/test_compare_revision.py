@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from baseline_samples import CUBIN, make_round, make_session, make_time
+from baseline_samples import CUBIN, keys_of, make_round, make_session, make_time
 from record_samples import static_of
 from run_samples import COMPILER, H200, MODULE, TEST, judgement, key, workload
 
@@ -65,7 +65,7 @@ def test_other_processes_read_records_and_the_machine_code_of_what_changed(tmp_p
     store.add("b", update_of(ended("test_b")))
     store.leave({"b"})
     assert BaselineStore(tmp_path).cubin(SHA) == CUBIN
-    assert len(BaselineStore(tmp_path).keys("sm_90")) == 2
+    assert len(keys_of(BaselineStore(tmp_path), "sm_90")) == 2
     assert read_revision(tmp_path) is None
     (tmp_path / REVISION_FILE).write_bytes(msgspec.json.encode(REVISION, enc_hook=str))
     assert read_revision(tmp_path) == REVISION
