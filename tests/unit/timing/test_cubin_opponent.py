@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from simulated_gpu import SimulatedGpu
 
+from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
@@ -27,7 +28,6 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
-TIGHT = LIMITS
 
 
 def binary(instructions: int = 200) -> KernelBinary:
@@ -82,20 +82,21 @@ def paired(
 ) -> Compared:  # fmt: skip
     baseline = BaselineLaunch(binary(), configuration)
     opponent = CubinOpponent(gpu, gpu.timer(), launch or launch_of(gpu), baseline, reset=reset)
-    return compare(gpu, opponent, TIGHT, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
+    return compare(gpu, opponent, LIMITS, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
 
 
-@pytest.mark.parametrize(
-    ("instructions", "decision", "ratio"),
-    [(200, Decision.SAME, 1.0), (206, Decision.SLOWER, 1.024), (190, Decision.FASTER, 0.96)],
-)
+@pytest.mark.parametrize(("instructions", "decision", "ratio"), [
+    (200, Decision.SAME, 1.0), (206, Decision.SLOWER, 1.024), (190, Decision.FASTER, 0.96),
+])  # fmt: skip
 def test_the_candidate_is_compared_with_the_baseline(
     gpu: Gpu, instructions: int, decision: Decision, ratio: float
 ) -> None:
     found = paired(gpu, launch_of(gpu, instructions=instructions)).comparison
-    assert found.decision(TIGHT, ALPHA) is decision
-    assert found.ratio == pytest.approx(ratio, abs=0.005)
-    assert found.remarks == ()
+    assert found.decision(LIMITS, ALPHA) is decision
+    assert (found.ratio, found.remarks) == (pytest.approx(ratio, abs=0.005), ())
+    places = [place for place, _ in itertools.groupby(gpu.runs)]
+    assert len(set(places)) == len(places)  # never back to an earlier place...
+    assert len(places) == 1 + len(found.r)  # ...and nowhere within a block, whichever side runs
 
 
 def test_each_side_keeps_its_own_configuration(gpu: Gpu) -> None:
@@ -116,24 +117,23 @@ def test_both_modules_are_loaded_anew_every_eighth_block_in_an_order_of_the_coin
     assert 8 < pairs.count((200, 201)) < 32
 
 
-def test_blocks_move_the_buffers_of_both_sides_alike(gpu: Gpu) -> None:
-    found = paired(gpu)
-    places = [place for place, _ in itertools.groupby(gpu.runs)]
-    assert len(set(places)) == len(places)  # never back to an earlier place...
-    assert len(places) == 1 + len(found.comparison.r)  # ...and nowhere within a block, whichever side runs
-
-
-def test_a_reset_keeps_the_buffers_that_it_restores(gpu: Gpu) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reset_keeps_the_buffers_and_leaves_what_the_candidate_writes(gpu: Gpu, seed: int) -> None:
     resets: list[int] = []
-    paired(gpu, launch_of(gpu), reset=lambda: resets.append(1))
+    paired(gpu, launch_of(gpu, instructions=260), reset=lambda: resets.append(1), seed=seed)
     assert len(set(gpu.runs)) == 1
     assert len(resets) == len(gpu.runs)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_own_buffers_are_left_with_what_the_candidate_writes(gpu: Gpu, seed: int) -> None:
-    paired(gpu, launch_of(gpu, instructions=260), reset=lambda: None, seed=seed)
     assert gpu.last == 260
+
+
+def test_a_baseline_that_breaks_the_gpu_is_told_before_anything_is_timed(
+    gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "fault", lambda: "an illegal address")
+    said = "^the baseline's machine code faults on what the candidate runs on: an illegal address$"
+    with pytest.raises(GpuFault, match=said):
+        paired(gpu)
+    assert len(gpu.runs) == 1
 
 
 # --- moving buffers ------------------------------------------------------------------------------
@@ -150,22 +150,23 @@ def moved(gpu: Gpu, *arrays: Any, seed: int = 1) -> tuple[Any, ...]:
 
 
 def test_a_moved_launch_has_the_same_contents_elsewhere_at_the_same_alignment(gpu: Gpu) -> None:
+    """Whatever the pads: copies stay inside their room."""
     a, b = gpu.arrays.random(1000, seed=1), gpu.arrays.zeros(1000)
-    launch = launch_of(gpu, a, b)
-    buffers, _ = MovingBuffers.of(gpu, launch)
+    buffers, _ = MovingBuffers.of(gpu, launch_of(gpu, a, b))
     assert buffers is not None
-    elsewhere = buffers.moved(random.Random(1))
-    for old, new in zip((a, b), elsewhere.arguments, strict=False):
-        np.testing.assert_array_equal(old, new)
-        assert not np.shares_memory(old, new)
-        assert (old.ctypes.data - new.ctypes.data) % PAD_STEP == 0
-    assert (elsewhere.grid, elsewhere.block, elsewhere.arguments[2]) == ((4, 1, 1), (256, 1, 1), 1000)
-
-
-def test_every_pad_keeps_the_copies_inside_their_room(gpu: Gpu) -> None:
-    a = gpu.arrays.random(1000, seed=1)
+    offsets = set()
     for seed in range(200):
-        np.testing.assert_array_equal(moved(gpu, a, gpu.arrays.empty_like(a), seed=seed)[0], a)
+        elsewhere = buffers.moved(random.Random(seed))
+        for (address, room), old, new in zip(buffers.rooms.items(), (a, b), elsewhere.arguments, strict=False):
+            np.testing.assert_array_equal(old, new)
+            assert np.shares_memory(room, new)
+            assert (address, room.dtype) == (old.ctypes.data, np.uint8)
+            assert (address - new.ctypes.data) % PAD_STEP == 0
+            offsets.add(new.ctypes.data - room.ctypes.data)
+    assert max(offsets) < MOST_PAD
+    assert max(offsets) > MOST_PAD * 0.98
+    assert min(offsets) < MOST_PAD * 0.02
+    assert (elsewhere.grid, elsewhere.block, elsewhere.arguments[2]) == ((4, 1, 1), (256, 1, 1), 1000)
 
 
 def test_what_a_kernel_wrote_into_a_copy_is_gone_in_the_next(gpu: Gpu) -> None:
@@ -199,10 +200,14 @@ def test_fortran_order_and_shape_are_kept(gpu: Gpu) -> None:
     assert copy.flags.f_contiguous
 
 
-def test_part_of_a_larger_array_keeps_everything_in_place(gpu: Gpu) -> None:
+def test_without_whole_arrays_everything_keeps_its_place(gpu: Gpu) -> None:
     a = gpu.arrays.random(2000, seed=1)
     assert MovingBuffers.of(gpu, launch_of(gpu, a[:1000], a[1000:])) == (None, "")
+    assert MovingBuffers.of(gpu, launch_of(gpu, a, gpu.arrays.zeros(0))) == (None, "")
     assert moved(gpu, a.reshape(2, 1000), gpu.arrays.zeros(4))
+    code = msgspec.structs.replace(binary(), parameters=PARAMETERS[2:])
+    kernel = Kernel({"sm_90": code}, device=gpu, native="sm_90")
+    assert MovingBuffers.of(gpu, kernel.launch(1, 32, (5,))) == (None, "")
 
 
 def test_arrays_that_fill_the_memory_stay_in_place(gpu: Gpu) -> None:
@@ -225,9 +230,3 @@ def test_where_memory_runs_out_buffers_stay_in_place(gpu: Gpu, monkeypatch: pyte
     monkeypatch.setattr(gpu, "release_unused", lambda: released.append(1))
     assert MovingBuffers.of(gpu, launch) == (None, NO_ROOM)
     assert released
-
-
-def test_without_arrays_there_is_nothing_to_move(gpu: Gpu) -> None:
-    code = msgspec.structs.replace(binary(), parameters=PARAMETERS[2:])
-    kernel = Kernel({"sm_90": code}, device=gpu, native="sm_90")
-    assert MovingBuffers.of(gpu, kernel.launch(1, 32, (5,))) == (None, "")
