@@ -31,7 +31,7 @@ class BaselineTrust:
         try:
             name, cubins = self._of_default_branch
         except RevisionError as problem:
-            return f"nothing tells whether its baseline's cubin came with this change ({problem})"
+            return f"it is not known whether its baseline's cubin came with this change ({problem})"
         return "" if sha256 in cubins else f"its baseline's cubin came with this change (it is not in {name})"
 
     @cached_property
@@ -48,7 +48,7 @@ class BaselineTrust:
         for branch in filter(None, (target, "HEAD", "main", "master")):
             found = run_git(self._folder, "merge-base", "HEAD", f"{place}{branch}")
             if found.returncode == 0:
-                commit = found.stdout.decode("ascii", "replace").strip()
+                commit = found.stdout.decode().strip()
                 files = run_git(self._folder, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
                 names = map(PurePosixPath, os.fsdecode(files.stdout).split("\0"))
                 name = f"{commit[:12]} of {place.removeprefix('refs/remotes/').removeprefix('refs/heads/')}{branch}"

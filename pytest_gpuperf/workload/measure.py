@@ -133,7 +133,7 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     if collected.problem:
         return f"{collected.problem}; {collected.remedy}"
     if found is None:
-        return "its test did not come to it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
+        return "its test did not reach it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
     if not found.counters:
         unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
         return found.notes[0] if found.notes else unseen

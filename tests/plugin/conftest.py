@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from suite_of_fresh_inputs import FILES as WITH_FRESH_INPUTS
-from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of, with_baselines
+from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of
 
 import pytest_gpuperf
 from pytest_gpuperf.counters import run_ncu
@@ -91,9 +90,3 @@ def gpu_suite(suite: Suite) -> Suite:
     """On a simulated GPU."""
     suite.write("conftest.py", SIMULATED)
     return suite
-
-
-@pytest.fixture
-def with_inputs(suite: Suite, shared_folder: Path) -> Suite:
-    """A launch and a callable with fresh inputs in every run, with their baselines."""
-    return with_baselines(suite, shared_folder / "fresh_inputs", WITH_FRESH_INPUTS, *RECORD)

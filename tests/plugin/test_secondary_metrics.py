@@ -23,8 +23,8 @@ CONFTEST = (
     + """
 @pytest.fixture(autouse=True)
 def counted_time(monkeypatch):
-    import simulated_clock
-    simulated_clock.count(monkeypatch)
+    from simulated_gpu import HOST
+    HOST.count(monkeypatch)
 """
 )
 KERNEL = """
@@ -35,7 +35,7 @@ extern "C" __global__ void work(const float* a, float* b, int n)
 }
 """
 SUITE = """
-from simulated_clock import HOST
+from simulated_gpu import HOST
 
 def spin(times):
     HOST.work(20.0 * times)
@@ -267,5 +267,5 @@ def test_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     found = json.loads((measured.path / "found.json").read_text())
     (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
     (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
-    assert reason.startswith("no host time on record: ")
+    assert reason.startswith("no recorded host time: ")
     assert "was" not in work

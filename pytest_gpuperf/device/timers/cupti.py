@@ -168,11 +168,10 @@ class CuptiTimer:
 
 
 def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: Sequence[Sample]) -> None:
-    """Give each piece of work to its sample, which forgets what it had.
+    """Give each piece of work to its sample, which forgets what it had; ``tags`` are by the calls' correlation ids.
 
-    ``tags`` has the tag of each call by its correlation id.  A call without one was made by another thread, as
-    PyTorch's backward pass is: tags are of the thread that pushed them.  Calls are numbered in their order over all
-    threads, so it belongs to the sample whose tagged call came before it, or before any to the first one.
+    A call without a tag was made by another thread, as PyTorch's backward pass is.  Calls are numbered in their order
+    over all threads, so it belongs to the sample whose tagged call came before it, or before any to the first one.
     """
     by_number = {sample.number: sample for sample in samples}
     for sample in samples:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from pytest_gpuperf.device.interface import Configuration
@@ -19,12 +20,6 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 
 
-def make_profile(**changes: Any) -> StaticProfile:
-    import msgspec
-
-    return msgspec.structs.replace(PROFILE, **changes)
-
-
 def make_binary(
     *parameters: str | int, arch: str = "sm_90", bound: int | None = None,
     required_block: tuple[int, int, int] | None = None, **profile: Any,
@@ -32,16 +27,13 @@ def make_binary(
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
     sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
              "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
-    made = []
-    for parameter in parameters:
-        if isinstance(parameter, int):
-            made.append(Parameter(offset=0, size=parameter))
-        else:
-            size = 8 if "*" in parameter else sizes.get(parameter, 8)
-            made.append(Parameter(offset=0, size=size, type=parameter))
+    made = [
+        Parameter(offset=0, size=one) if isinstance(one, int) else
+        Parameter(offset=0, size=8 if "*" in one else sizes.get(one, 8), type=one) for one in parameters
+    ]  # fmt: skip
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
-        profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+        profile=msgspec.structs.replace(PROFILE, **profile), parameters=tuple(made), max_threads_per_block=bound,
         required_block=required_block,
     )  # fmt: skip
 
@@ -49,24 +41,29 @@ def make_binary(
 class NotingDevice(PlaceholderDevice):
     """Notes what is loaded, launched and written."""
 
-    def __init__(self, arch: str = "sm_90") -> None:
-        super().__init__(arch)
+    def __init__(self) -> None:
+        super().__init__()
         self.log: list[Any] = []
 
     def load(self, binary: KernelBinary) -> Any:
         self.log.append(("load", binary.arch))
-        return NotingKernel(self.log)
-
-
-class NotingKernel:
-    def __init__(self, log: list[Any]) -> None:
-        self._log = log
+        return self
 
     def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
-        self._log.append(("launch", launch, args))
+        self.log.append(("launch", launch, args))
 
     def write(self, symbol: str, content: bytes) -> None:
-        self._log.append(("write", symbol, content))
+        self.log.append(("write", symbol, content))
+
+
+class HostArrays:
+    """Arrays of a GPU that are NumPy's."""
+
+    zeros, full, array, empty = map(staticmethod, (np.zeros, np.full, np.array, np.empty))
+
+    @staticmethod
+    def random(shape: Any, dtype: Any = "float32", *, seed: int, **_: Any) -> Any:
+        return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
 class DeviceArray:
@@ -93,36 +90,27 @@ class FakeNvml(types.ModuleType):
         super().__init__("pynvml")
         self.uuid = uuid
         self.answers = {
-            "nvmlInit": None,
-            "nvmlDeviceGetCount": 1,
-            "nvmlDeviceGetHandleByIndex": "handle",
-            "nvmlDeviceGetUUID": uuid,
-            "nvmlDeviceGetCurrentClocksEventReasons": 1,
-            "nvmlDeviceGetComputeRunningProcesses": [
-                types.SimpleNamespace(pid=pid, usedGpuMemory=2 << 30) for pid in pids
-            ],
-            "nvmlSystemGetDriverVersion": "580.95.05",
-            **answers,
-        }
+            "Init": None, "DeviceGetCount": 1, "DeviceGetHandleByIndex": "handle", "DeviceGetUUID": uuid,
+            "DeviceGetCurrentClocksEventReasons": 1, "DeviceGetClockInfo": 1980,
+            "DeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=pid) for pid in pids],
+            "SystemGetDriverVersion": "580.95.05", **answers,
+        }  # fmt: skip
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in self.__dict__.get("answers", {}):
+        if name.removeprefix("nvml") not in self.__dict__.get("answers", {}):
             raise AttributeError(name)
-        return lambda *arguments: self._answer(name)
-
-    def _answer(self, name: str) -> Any:
-        answer = self.answers[name]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return lambda *arguments: _answer(self.answers[name.removeprefix("nvml")])
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
         if uuid != self.uuid:
             raise self.NVMLError("not found")
         return "handle"
 
-    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:
-        return {1: 1980, 2: 3201}[kind]
+
+def _answer(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class FakeError(RuntimeError):
@@ -138,220 +126,67 @@ PROPERTIES = {
 }  # fmt: skip
 
 
-class FakeStreams:
-    """CuPy's current stream: the end of a ``with`` goes back to the ``with`` around it, whatever ``use`` said."""
-
-    def __init__(self) -> None:
-        self.current: FakeStream | None = None
-        self.entered: list[FakeStream | None] = [None]
-
-
 class FakeStream:
+    """The end of a ``with`` goes back to the ``with`` around it, whatever ``use`` said."""
+
     ptr = 4711
 
-    def __init__(self, log: list[Any], non_blocking: bool, streams: FakeStreams) -> None:
-        self._log = log
-        self._non_blocking = non_blocking
-        self._streams = streams
+    def __init__(self, cupy: FakeCupy) -> None:
+        self._cupy = cupy
 
     def use(self) -> None:
-        self._log.append(("stream", self._non_blocking))
-        self._streams.current = self
+        self._cupy.log.append("used")
+        self._cupy.current = self
 
-    def __enter__(self) -> FakeStream:
-        self._log.append("entered")
-        self._streams.entered.append(self)
-        self._streams.current = self
-        return self
+    def __enter__(self) -> None:
+        self._cupy.log.append("entered")
+        self._cupy.entered.append(self)
+        self._cupy.current = self
 
     def __exit__(self, *problem: object) -> None:
-        self._log.append("left")
-        self._streams.entered.pop()
-        self._streams.current = self._streams.entered[-1]
+        self._cupy.log.append("left")
+        self._cupy.entered.pop()
+        self._cupy.current = self._cupy.entered[-1]
 
 
-class FakeOrdinal:
+class FakeOrdinal(contextlib.ExitStack):
     """A GPU by its number, to make the current one for good or for a while."""
 
     def __init__(self, log: list[Any], ordinal: int) -> None:
-        self._log = log
-        self._ordinal = ordinal
-
-    def use(self) -> None:
-        self._log.append(("device", self._ordinal))
-
-    def __enter__(self) -> None:
-        self._log.append(("inside", self._ordinal))
-
-    def __exit__(self, *_: object) -> None: ...
+        super().__init__()
+        self.use = lambda: log.append(("device", ordinal))
 
 
 class FakeCupy:
-    """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
+    """CuPy, as far as the device uses it; ``log`` keeps what was asked of the GPU."""
 
-    __version__ = "14.2.0"
+    array = zeros = full = ElementwiseKernel = staticmethod(lambda *_: None)
 
     def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
         self.log: list[Any] = []
-        self.streams = FakeStreams()
-        self._count = count
-        self.load_error: Exception | None = None
-        runtime = types.SimpleNamespace(
-            CUDARuntimeError=FakeError,
-            getDeviceCount=self._device_count,
-            getDeviceProperties=lambda ordinal: properties,
-            runtimeGetVersion=lambda: 13020,
-            driverGetVersion=lambda: 12040,
-            deviceSynchronize=self._synchronize,
-            streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
-        )
+        self.current: FakeStream | None = None
+        self.entered: list[FakeStream | None] = [None]
+        self.count = count
         self.unfinished: dict[int, int] = {}
         """What a query of a stream returns, by its address: 600 while it goes on, a fault's number after one."""
-        self.cuda = types.SimpleNamespace(
-            runtime=runtime,
-            driver=types.SimpleNamespace(CUDADriverError=FakeError),
-            Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
-            Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking, self.streams),
-            get_current_stream=lambda: self.streams.current,
-            Memory=self._allocate,
-            MemoryPointer=lambda memory, offset: types.SimpleNamespace(
-                memset_async=lambda *given: self.log.append(("memset", *given))
-            ),
-        )
-        self.cuda.MemoryHook, self.cuda.alloc = MemoryHook, PoolMemory
         self.faults: list[str] = []
         """What the next waits raise, one after the other."""
-        self.cuda.Stream.null = types.SimpleNamespace(ptr=0)
+        of, log = types.SimpleNamespace, self.log.append
+        self.cuda = of(
+            runtime=of(
+                CUDARuntimeError=FakeError, getDeviceCount=lambda: _answer(self.count), runtimeGetVersion=lambda: 13020,
+                getDeviceProperties=lambda ordinal: properties, driverGetVersion=lambda: 12040,
+                deviceSynchronize=self._synchronize, streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
+            ),
+            driver=of(CUDADriverError=FakeError), Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
+            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current,
+            Memory=lambda size: log(("alloc", size)),
+            MemoryPointer=lambda memory, offset: of(memset_async=lambda *given: log(("memset", *given))),
+        )  # fmt: skip
+        self.cuda.Stream.null = of(ptr=0)
+        self.get_default_memory_pool = lambda: of(free_all_blocks=lambda: log("emptied"))
 
     def _synchronize(self) -> None:
         self.log.append("synchronize")
         if self.faults:
             raise FakeError(self.faults.pop(0))
-
-    def _device_count(self) -> int:
-        if isinstance(self._count, Exception):
-            raise self._count
-        return self._count
-
-    def _allocate(self, size: int) -> Any:
-        """Past the pool."""
-        self.log.append(("alloc", size))
-
-    def get_default_memory_pool(self) -> Any:
-        return types.SimpleNamespace(free_all_blocks=lambda: self.log.append("emptied"))
-
-    def RawModule(self, path: str) -> Any:
-        if self.load_error is not None:
-            raise self.load_error
-        return types.SimpleNamespace(
-            get_function=lambda symbol: FakeFunction(self.log, symbol),
-            get_global=lambda symbol: FakeVariable(self.log, symbol),
-        )
-
-    def asnumpy(self, array: Any) -> Any:
-        return np.asarray(array)
-
-    def asarray(self, array: Any) -> Any:
-        return array._host if isinstance(array, DeviceArray) else array
-
-    def array(self, host: Any) -> Any:
-        return np.array(host)
-
-    def zeros(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype)
-
-    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
-        return np.full(shape, value, dtype)
-
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype).view(_WithMemory)
-
-    def ElementwiseKernel(self, inputs: str, outputs: str, code: str, name: str) -> Callable[..., None]:
-        self.log.append(("elementwise", name))
-        return {"gpuperf_uniform": _uniform, "gpuperf_whole": _whole}[name]
-
-
-class _WithMemory(np.ndarray):  # type: ignore[type-arg]
-    """An array with the ``data`` of CuPy's."""
-
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
-
-
-class MemoryHook:
-    """CuPy's, which is told of what the pool gives out and takes back, in multiples of 512 bytes."""
-
-    active: ClassVar[list[Any]] = []
-
-    def __enter__(self) -> MemoryHook:
-        self.active.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.active.remove(self)
-
-
-class PoolMemory:
-    """What ``cupy.cuda.alloc`` returns."""
-
-    def __init__(self, size: int) -> None:
-        self._size = -(-size // 512) * 512
-        for hook in MemoryHook.active:
-            hook.malloc_postprocess(device_id=0, size=size, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-    def __del__(self) -> None:
-        for hook in MemoryHook.active:
-            hook.free_postprocess(device_id=0, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-
-class FakeVariable:
-    """``cupy.cuda.MemoryPointer`` of a variable; one called ``hidden`` is out of the driver's reach."""
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        if symbol == "hidden":
-            raise FakeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
-        self._log = log
-        self._symbol = symbol
-
-    def copy_from_host(self, address: int, size: int) -> None:
-        self._log.append(("write", self._symbol, ctypes.string_at(address, size)))
-
-
-class FakeFunction:
-    kernel = types.SimpleNamespace(ptr=99)
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        self._log = log
-        self._symbol = symbol
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_"):
-            self._log.append((name, value))
-        object.__setattr__(self, name, value)
-
-    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int) -> None:
-        self._log.append(("launch", self._symbol, grid, block, args, shared_mem))
-
-
-def split_mix(seed: int, count: int) -> np.ndarray[Any, Any]:
-    """SplitMix64 from the state ``seed``, as published: the reference for the GPU's numbers."""
-    numbers, state, mask = [], int(seed), (1 << 64) - 1
-    for _ in range(count):
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        z = state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        numbers.append(z ^ (z >> 31))
-    return np.array(numbers, dtype=np.uint64)
-
-
-def _uniform(seed: Any, bits: Any, step: float, low: float, span: float, out: Any) -> None:
-    numbers = (split_mix(seed, out.size) >> np.uint64(64 - bits)).astype(np.float64)
-    out.reshape(-1)[:] = (low + numbers * step * span).astype(out.dtype)
-
-
-def _whole(seed: Any, low: Any, span: Any, out: Any) -> None:
-    numbers = split_mix(seed, out.size)
-    with np.errstate(over="ignore"):
-        out.reshape(-1)[:] = (low + (numbers % span if span else numbers)).astype(out.dtype)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,9 +14,10 @@ from device_samples import DeviceArray, make_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.arguments import prepare
+from pytest_gpuperf.device.arguments import prepare, recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.placeholder import without_data
+from pytest_gpuperf.device.launch import Kernel, Launch
+from pytest_gpuperf.device.placeholder import PlaceholderDevice, without_data
 from pytest_gpuperf.model.evidence import Parameter
 
 ADDRESS_OR_NUMBER = "64-bit integer or pointer"
@@ -110,14 +113,12 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
 @pytest.mark.parametrize(
     ("parameter", "value", "type_"),
     [
-        ("int", 7, np.int32), ("int", 2**31 - 1, np.int32), (4, 524_288, np.int32), ("unsigned int", 7, np.uint32),
-        ("float", 7, np.float32), ("float", 0.1, np.float32),
-        ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64), ("short", -1, np.int16),
-        ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, 7, np.int32), (4, -7, np.int32),
-        (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (8, -1, np.int64), (1, 255, np.uint8), (1, True, np.bool_),
-        (2, -1, np.int16), (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32),
-        ("32-bit integer", 7, np.int32), ("32-bit integer", 2**32 - 1, np.uint32), ("8-bit integer", True, np.bool_),
-        ("16-bit integer", -1, np.int16), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
+        ("int", 2**31 - 1, np.int32), ("unsigned int", 7, np.uint32), ("float", 7, np.float32),
+        ("float", 0.1, np.float32), ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64),
+        ("short", -1, np.int16), ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, -7, np.int32),
+        (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (1, 255, np.uint8), (1, True, np.bool_), (2, -1, np.int16),
+        (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32), ("32-bit integer", 2**32 - 1, np.uint32),
+        ("8-bit integer", True, np.bool_), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
     ],
 )  # fmt: skip
 def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, value: Any, type_: type) -> None:
@@ -131,9 +132,8 @@ def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, v
     ("parameter", "value", "words"),
     [
         ("int", 2**31, "the number 2147483648"), ("unsigned int", -1, "the number -1"), (4, 2**32, "the number"),
-        (4, -(2**31) - 1, "the number"), ("float", 1e39, "the number"),
-        ("__half", 1e6, "the number"), ("int", 1.0, "the number 1.0"), (2, 0.5, "or a NumPy scalar of that type"),
-        (12, 1, "a NumPy scalar"), ("32-bit integer", 1.5, "the number 1.5"), ("32-bit integer", 2**40, "the number"),
+        ("float", 1e39, "the number"), ("__half", 1e6, "the number"), ("int", 1.0, "the number 1.0"),
+        (2, 0.5, "or a NumPy scalar of that type"), (12, 1, "a NumPy scalar"), ("32-bit integer", 2**40, "the number"),
         (ADDRESS_OR_NUMBER, 1.5, "the number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
         ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
         ("float2", (1.0, 2.0), "is tuple"),
@@ -158,26 +158,22 @@ def test_an_integer_of_unknown_type_keeps_its_value_or_is_refused(value: int, si
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value"),
-    [("32-bit integer", np.uint32(3)), ("8-bit integer", np.bool_(True)), (ADDRESS_OR_NUMBER, np.int64(3)),
-     ("int", np.int32(3)), ("int", np.uint32(3)), ("float", np.float32(3)), (4, np.float32(3)), ("Pixel", np.int64(3)),
-     ("float2", np.complex64(3))],
-)  # fmt: skip
-def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(parameter: str | int, value: Any) -> None:
-    assert fit(parameter, value).value is value
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value", "words"),
+    ("parameter", "value", "fits"),
     [
-        ("int", np.int64(3), "is int64"), ("float", np.int32(3), "is int32"),
-        ("int", np.float32(3), "is float32"), (8, np.float32(3), "is float32"),
-        ("float*", np.float64(3), "is float64"), ("32-bit integer", np.float32(3), "is float32"),
-        ("pointer", np.float64(3), "is float64"), (ADDRESS_OR_NUMBER, np.float64(3), "is float64"),
+        ("32-bit integer", np.uint32(3), True), ("8-bit integer", np.bool_(True), True), ("int", np.uint32(3), True),
+        (ADDRESS_OR_NUMBER, np.int64(3), True), ("float", np.float32(3), True), (4, np.float32(3), True),
+        ("Pixel", np.int64(3), True), ("float2", np.complex64(3), True), ("int", np.int64(3), False),
+        ("float", np.int32(3), False), ("int", np.float32(3), False), (8, np.float32(3), False),
+        ("float*", np.float64(3), False), ("32-bit integer", np.float32(3), False), ("pointer", np.float64(3), False),
     ],
 )  # fmt: skip
-def test_a_numpy_scalar_of_another_size_or_kind_is_refused(parameter: str | int, value: Any, words: str) -> None:
-    assert words in refusal(parameter, value)
+def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(
+    parameter: str | int, value: Any, fits: bool
+) -> None:
+    if fits:
+        assert fit(parameter, value).value is value
+    else:
+        assert f"is {value.dtype}" in refusal(parameter, value)
 
 
 def test_a_structure_is_passed_by_value_and_known_by_its_bytes() -> None:
@@ -201,3 +197,76 @@ def test_opaque_bytes_are_passed_as_they_are_and_known_by_their_size() -> None:
     factors = np.array([1, 2, 3, 4], "float32")
     assert prepare(vector, (factors,), lambda _: True)[0].value.nbytes == 16
     assert "is 64 bytes, but" in refusal(128, bytes(64))
+
+
+# --- arguments of a launch on record ---------------------------------------------------------------
+
+
+A, B = 0x7F0000000200, 0x7F0000080000
+
+
+def array(address: int, shape: int | tuple[int, ...] = 64, dtype: str = "float32") -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype), address)
+
+
+def launch_on(parameters: Sequence[str | int], *args: Any) -> Launch:
+    kernel = Kernel({"sm_90": make_binary(*parameters)}, device=PlaceholderDevice(), native=None)
+    return kernel.launch(1, 32, args)
+
+
+NOW = launch_on(["float*", "float*", "int", "float"], array(A), array(B), 63, 2.0)
+"""What the candidate has; on record are two arrays and one number."""
+FLOATS = "float32[64] align=512"
+
+
+def formed(*entries: str, parameters: Sequence[str | int] = (8, 8, 4), launch: Launch = NOW) -> tuple[Any, ...]:
+    return launch.values_for(make_binary(*parameters), recorded_arguments(entries, launch.identity().arguments))
+
+
+def test_arrays_are_the_candidate_s_and_numbers_those_on_record() -> None:
+    assert formed(FLOATS, "float32[64]", "int32=64") == (A, B, 64)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("bool=True", np.bool_(True)), ("int8=-3", np.int8(-3)), ("uint64=18446744073709551615", np.uint64(2**64 - 1)),
+        ("float16=1.5", np.float16(1.5)), ("float32=inf", np.float32(np.inf)), ("float64=1e-300", np.float64(1e-300)),
+        ("complex64=(1+2j)", np.complex64(1 + 2j)), ("null", np.uint64(0)),
+    ],
+)  # fmt: skip
+def test_a_number_is_formed_in_its_own_type(entry: str, value: np.generic) -> None:
+    found = formed(FLOATS, FLOATS, entry, parameters=(8, 8, value.itemsize))[2]
+    assert (found, found.dtype) == (value, value.dtype)
+
+
+def test_arrays_of_several_kinds_are_matched_each_in_their_order() -> None:
+    launch = launch_on(["int*", "float*", "int*"], array(A, dtype="int32"), array(B), array(B + 512, dtype="int32"))
+    found = formed("float32[64]", "int32[64]", "int32[64]", parameters=(8, 8, 8), launch=launch)
+    assert found == (B, A, B + 512)
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ((FLOATS, FLOATS), r"takes 3 arguments \(.*\), and 2 were given"),
+        ((FLOATS, "float32[65]", "int32=64"), r"the record names 1 arrays float32\[64\], and this launch has 2"),
+        ((FLOATS, "float64[64]", "int32=64"), r"names 1 arrays float32\[64\], and this launch has 2"),
+        ((FLOATS, "float32[8,8] order=F", "int32=64"), "and this launch has"),
+        ((FLOATS, FLOATS, "void96=0x00"), "argument 3 was 'void96=0x00', which the record alone does not form again"),
+        ((FLOATS, FLOATS, "address align=16"), "argument 3 was 'address align=16'"),
+        ((FLOATS, FLOATS, "int32=2147483648"), "argument 3 was 'int32=2147483648', which the record"),
+        ((FLOATS, FLOATS, "int32=" + "9" * 5000), "argument 3 was 'int32=9"),
+        ((FLOATS, FLOATS, "int64=64"), "int64, but the kernel declares a parameter of 4 bytes"),
+        ((FLOATS, FLOATS, FLOATS), "names 3 arrays"),
+    ],
+)
+def test_what_cannot_be_formed_again_is_named(entries: tuple[str, ...], words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        formed(*entries)
+
+
+@given(st.lists(st.text(max_size=40) | st.sampled_from([FLOATS, "int32=1", "null"]), max_size=4))
+def test_no_text_of_a_record_raises_anything_else(entries: list[str]) -> None:
+    with contextlib.suppress(LaunchError):
+        formed(*entries)

@@ -31,24 +31,24 @@ def judged(
 
 
 @pytest.mark.parametrize(("old", "new", "estimate", "verdict", "reason"), [
-    (STATIC, OCCUPIED_BY_HALF, FASTER, SAME, f"occupancy {OUTRANKED} (about 50 % faster): its time will tell"),
+    (STATIC, OCCUPIED_BY_HALF, FASTER, SAME, f"occupancy {OUTRANKED} (about 50 % faster): needs a timing run"),
     (STATIC, OCCUPIED_BY_HALF, LESS_WAITING, SAME,
-     f"occupancy {OUTRANKED} (as fast, and 40 % less of its waiting uncovered): its time will tell"),
+     f"occupancy {OUTRANKED} (as fast, and 40 % less of its waiting uncovered): needs a timing run"),
     (STATIC, OCCUPIED_BY_HALF, None, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, SLOWER, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, MORE_WAITING, WORSE, "the machine code got worse: occupancy"),
-    *((OCCUPIED_BY_HALF, STATIC, estimate, SAME, "the occupancy rose, which by itself proves no gain: its time will "
-       "tell") for estimate in (None, FASTER, LESS_WAITING, SLOWER)),
+    *((OCCUPIED_BY_HALF, STATIC, estimate, SAME, "the occupancy rose, which by itself proves no gain: needs a timing "
+       "run") for estimate in (None, FASTER, LESS_WAITING, SLOWER)),
     *((STATIC, SPILLING, estimate, WORSE, f"the machine code got worse: {SPILLS}")
       for estimate in (None, FASTER, LESS_WAITING)),
     (OCCUPIED_BY_HALF, SPILLING, LESS_WAITING, SAME,
-     f"{SPILLS} {OUTRANKED} (as fast, and 40 % less of its waiting uncovered): its time will tell"),
+     f"{SPILLS} {OUTRANKED} (as fast, and 40 % less of its waiting uncovered): needs a timing run"),
     (OCCUPIED_BY_HALF, SPILLING, SLOWER, WORSE, f"the machine code got worse: {SPILLS}"),
     (OCCUPIED_BY_HALF, SPILLING, None, WORSE, f"the machine code got worse: {SPILLS}"),
     (SPILLING, STATIC, None, BETTER, f"the machine code got better: {SPILLS}"),
     (SPILLING, STATIC, FASTER, BETTER, f"the machine code got better: {SPILLS}"),
     (SPILLING, STATIC, SLOWER, SAME, f"{SPILLS} got better, and an estimate of the whole kernel did not, which "
-     "outranks it: its time will tell"),
+     "outranks it: needs a timing run"),
     (STATIC, OTHER, SLOWER, SAME, "the machine code changed, and nothing in it that gates"),
 ])  # fmt: skip
 def test_verdict_by_estimate(

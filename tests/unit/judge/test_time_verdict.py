@@ -178,7 +178,7 @@ def test_the_bound_of_a_record_is_wide() -> None:
     assert record_bound(rounds(950.0, 1050.0, 1000.0)) > record_bound(rounds(950.0, 1000.0)) > 1.15
 
 
-BEYOND = "slower against its record by more than 10 %"
+BEYOND = "slower than recorded by more than 10 %"
 
 
 @pytest.mark.parametrize(("times", "verdict", "reason"), [

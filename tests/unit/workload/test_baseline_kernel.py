@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
+from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, Key
@@ -46,7 +46,7 @@ def baseline(record: TimeRecord, candidate: KernelBinary, *cubins: bytes) -> Bas
 
     def cubin(sha256: str) -> bytes:
         if sha256 not in stored:
-            raise MissingCubinError("it is missing")
+            raise CubinError("it is missing")
         return stored[sha256]
 
     launch = Mock(binary=candidate, block=(32, 1, 1), dynamic_shared_bytes=0)

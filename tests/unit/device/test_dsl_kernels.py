@@ -1,4 +1,4 @@
-"""Launches of another library, out of a graph that a stand-in for the driver captured."""
+"""Kernels of the CuTe DSL, whose launches a stand-in for the driver captures, and of cuTile, by its convention."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray
-from dsl_samples import cute_compiled
+from device_samples import DeviceArray, NotingDevice
+from dsl_samples import RecordedSignature, cute_compiled, install_recorded_cutile
 
 from pytest_gpuperf.compile.adapters.cute import read_cute
+from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
-from pytest_gpuperf.device.other_compilers import CuteKernel
+from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 
 SYMBOL = "kernel_cutlass_add_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1__0"
@@ -64,25 +65,22 @@ class CapturingDriver:
         """Whether a kernel is known by its library's handle alone."""
         self._alive: list[Any] = []
 
-    def CUstream(self, pointer: int) -> int:
-        return pointer
+        answers = {
+            "cuStreamEndCapture": lambda stream: (OK, self.said.append(f"end {stream}") or "graph"),
+            "cuGraphGetNodes": lambda graph, count=0: (OK, self.enqueued[:count], len(self.enqueued)),
+            "cuGraphNodeGetType": lambda node: (OK, CUgraphNodeType(0 if isinstance(node, CapturedKernel) else 2)),
+            "cuKernelGetFunction": lambda kernel: (OK, kernel - 1),
+            "cuFuncGetName": lambda function: (OK, {5: self.node.symbol.encode()}[function]),
+            "CUstream": int,
+        }
+        vars(self).update(answers)
 
     def cuStreamBeginCapture(self, stream: int, mode: CUstreamCaptureMode) -> tuple[Any, ...]:
         self.said.append(f"begin {stream} {mode.value}")
         return (OK,)
 
-    def cuStreamEndCapture(self, stream: int) -> tuple[Any, ...]:
-        self.said.append(f"end {stream}")
-        return OK, "graph"
-
     def cuGraphDestroy(self, graph: str) -> None:
         self.said.append(f"destroy {graph}")
-
-    def cuGraphGetNodes(self, graph: str, count: int = 0) -> tuple[Any, ...]:
-        return OK, self.enqueued[:count], len(self.enqueued)
-
-    def cuGraphNodeGetType(self, node: Any) -> tuple[Any, ...]:
-        return OK, CUgraphNodeType(0 if isinstance(node, CapturedKernel) else 2)
 
     def cuGraphKernelNodeGetParams(self, node: CapturedKernel) -> tuple[Any, ...]:
         buffers = [ctypes.create_string_buffer(content, len(content)) for content in node.parameters]
@@ -94,13 +92,6 @@ class CapturingDriver:
             func=0 if self.by_handle else 5, kern=6, gridDimX=x, gridDimY=y, gridDimZ=z, blockDimX=u, blockDimY=v,
             blockDimZ=w, sharedMemBytes=node.launch.dynamic_shared_bytes, kernelParams=ctypes.addressof(addresses),
         )  # fmt: skip
-
-    def cuKernelGetFunction(self, kernel: int) -> tuple[Any, ...]:
-        return OK, kernel - 1
-
-    def cuFuncGetName(self, function: int) -> tuple[Any, ...]:
-        assert function == 5
-        return OK, self.node.symbol.encode()
 
     def cuFuncGetParamInfo(self, function: int, number: int) -> tuple[Any, ...]:
         contents = self.node.parameters
@@ -133,7 +124,7 @@ def test_a_call_that_fails_ends_the_capture_and_says_what_a_call_may_do() -> Non
 
 def test_the_driver_s_binding_has_what_is_called() -> None:
     driver = pytest.importorskip("cuda.bindings.driver")
-    for name in [name for name in dir(CapturingDriver) if name.startswith(("cu", "CU"))]:
+    for name in [name for name in dir(CapturingDriver()) if name.startswith(("cu", "CU"))]:
         assert hasattr(driver, name), name
     for kind in ENUMS:
         for member in kind:
@@ -184,3 +175,63 @@ def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
 def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         cute_kernel(*enqueued).launch(lambda: None)
+
+
+# --- cuTile's calling convention -------------------------------------------------------------------
+
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: Any = None) -> CutileKernel:
+    install_recorded_cutile()
+    signature = RecordedSignature(f"cutile-{name}-1.7.0")
+    for field, value in (changes or {}).items():
+        setattr(signature.parameters[0], field, value)
+    handed = read_cutile(SimpleNamespace(), signature, ARCHITECTURES)
+    binaries = {arch: binary_for(handed, arch) for arch in ARCHITECTURES}
+    return CutileKernel(handed, binaries, ARCHITECTURES, "sm_90", device=device or PlaceholderDevice())
+
+
+def array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype), address)
+
+
+def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> None:
+    device = NotingDevice()
+    x, out = array(64, 1000), array(64, 1024, address=0x7F0000100000)
+    kernel = cutile_kernel("softmax", device, {"stride_divisible_by": [8, 1]})
+    launch = kernel.launch(64, (x, out, 1024))
+    launch()
+    (grid, block, shared, _), values = device.log[-1][1:]
+    assert (grid, block, shared) == ((64, 1, 1), (256, 1, 1), 0)
+    assert [int(value) for value in values] == [x.data.ptr, 64, 1000, 1000, 1, out.data.ptr, 64, 1024, 1024, 1]
+    assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
+
+
+def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
+    device = NotingDevice()
+    whole = np.zeros((64, 2048), "float32")
+    view = DeviceArray(whole[:, :1024], 0x7F0000000200)
+    launch = cutile_kernel("softmax", device).launch(64, (view, array(64, 1024), 1024))
+    launch()
+    values = device.log[-1][2]
+    assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
+    assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((array(64, 1024),), r"softmax takes 3 arguments \(1, 2, 3\), and 1 were given"),
+        ((array(64, 1024), array(64, 1024), 512), "argument 3 is 512, and 1024 was compiled in: compile it with"),
+        ((array(64, 1024), array(64, 1024), array(4)), "argument 3 is an array, and 1024 was compiled in"),
+        ((3, array(64, 1024), 1024), "softmax takes 10 arguments .* and 6 were given"),
+        ((array(1024), array(64, 1024), 1024), "softmax takes 10 arguments .* and 8 were given"),
+        ((array(64, 1024, dtype="float64"), array(64, 1024), 1024), r"an array of float64, .* declares float\*"),
+        (array(64, 1024), "args takes a tuple of arguments"),
+    ],
+)
+def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        cutile_kernel("softmax").launch(64, args)
