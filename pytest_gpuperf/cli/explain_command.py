@@ -67,9 +67,7 @@ def explain_all(
 ) -> Iterator[str]:
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
-    comparisons = [
-        WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
-    ]
+    comparisons = [WorkloadComparison(estimates, work, one.workloads, one.device) for one, work in workloads]
     for (_, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
         yield str(work.key)
         yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)

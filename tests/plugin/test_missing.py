@@ -67,17 +67,6 @@ def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
     )
 
 
-def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Suite) -> None:
-    h(recorded)
-    recorded.run("--update-baselines=new", "test_h.py")
-    h(recorded, time_between=TIME)
-    result = recorded.run("--gpuperf", "--gpuperf-time=changed", "test_h.py")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["1 workload NOT-MEASURED on *: its test did not reach it: test_h.py::test_h [[]k2[]] *"]
-    )
-
-
 # --- architectures -------------------------------------------------------------------------------
 
 TIMED = """\

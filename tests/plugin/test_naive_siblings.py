@@ -69,24 +69,17 @@ def test_without_a_pair(cuda_kernel, gpu, gpuperf):
 """
 
 
-RECORD = ("--update-baselines",)
 FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pytest.ini": ""}
 
 
-@pytest.fixture(scope="module")
-def baselines(shared_folder):
-    """Recorded once."""
-    return baselines_of(shared_folder / "siblings", FILES, *RECORD)
-
-
 @pytest.fixture
-def siblings(suite, baselines, monkeypatch):
+def siblings(suite, shared_folder, monkeypatch):
     """A suite with pairs and their baselines."""
     monkeypatch.setenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", "")  # so that what a run in this process leaves is gone after it
     monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS")
     for name, text in FILES.items():
         suite.write(name, text)
-    shutil.copytree(baselines, suite.path / "baselines")
+    shutil.copytree(baselines_of(shared_folder / "siblings", FILES, "--update-baselines"), suite.path / "baselines")
     return suite
 
 

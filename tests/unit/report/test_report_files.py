@@ -103,9 +103,9 @@ def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeyp
     assert write_report(document, str(target)) == str(target)
     assert target.read_text() == as_markdown(document)
     (tmp_path / "file").write_text("")
-    lost = f"the report {gone}/a.json could not be written (there is no folder {gone}): make it, or name another file"
+    lost = f"the report {tmp_path}/file/a.md could not be written (File exists): name another file"
     written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target), str(gone / "a.json")])
-    assert (written, problems[1:]) == ([str(target)], [lost])
+    assert (written, problems) == ([str(target), str(gone / "a.json")], [lost])
     problem = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
     words = f"the report {target} could not be written (No space left on device): name another file"
