@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from advise_samples import dry, load, record, side
 
-from pytest_gpuperf.advise.comparison import change
+from pytest_gpuperf.advise.advisor import proven_causes
+from pytest_gpuperf.advise.comparison import Side, change
 from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -70,3 +71,25 @@ def test_without_a_gpu_a_grid_is_spread_over_the_sms_of_a_typical_one() -> None:
 def test_a_double_is_one_element_as_a_float_is() -> None:
     double = load(sectors=8.0, op="global_store", times=1, size=8)
     assert scale_of(walked(STORE), dry({"fp64": 100.0}, double)) == 1.0
+
+
+# --- causes that the machine code proves --------------------------------------------------------------
+
+
+def tile(turns: float) -> tuple[Access, Access]:
+    """A store to shared memory and the load behind it, with so many passes each."""
+    accesses = load(op="shared_load", times=8.0), load(op="shared_store", times=8.0)
+    store, read = (msgspec.structs.replace(one, turns=turns, sectors=None) for one in accesses)
+    return store, read
+
+
+def launched(code: str, turns: float, integers: float) -> Side:
+    executed = {"integer": integers, "global_load": 4.0, "global_store": 1.0, "shared_load": 8.0, "shared_store": 8.0}
+    accesses = load(), *tile(turns), load(op="global_store", times=1.0)
+    return side(record(code), estimate=dry(executed, *accesses, launched=True))
+
+
+def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
+    for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
+        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
+        assert [one.what for one in proven] == ["passes per shared-memory access"] * found

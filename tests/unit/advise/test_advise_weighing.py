@@ -86,38 +86,16 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
 
 
-def changed(**counters: float) -> dict[str, float]:
-    return {**COUNTED, **counters}
-
-
 def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
     return side(record(code, **figures), estimate=dry(), counters=counters)
 
 
-@pytest.mark.parametrize(
-    ("cause", "after"),
-    [
-        ("uncoalesced access", {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 3.2e7, "lts__t_sectors.sum": 4e7,
-                                "lts__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 25.0,
-                                "sm__cycles_elapsed.max": 7e5}),
-        ("bank conflicts", {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
-                            "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}),
-        ("divergence", {"smsp__inst_executed.sum": 4e7, "smsp__issue_active.avg.per_cycle_active": 0.9,
-                        "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0, "sm__cycles_elapsed.max": 5e5}),
-        ("instruction growth", {"smsp__inst_executed.sum": 6e7, "smsp__thread_inst_executed.sum": 1.92e9,
-                                "smsp__issue_active.avg.per_cycle_active": 0.9, "sm__cycles_elapsed.max": 5e5,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0}),
-        ("cache hit loss", {"dram__bytes_read.sum": 5.12e8, "sm__cycles_elapsed.max": 3.3e5,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 92.0}),
-    ],
-)  # fmt: skip
-def test_counters_name_the_cause_first(cause: str, after: dict[str, float]) -> None:
-    found = advise(counted("a", COUNTED), counted("b", changed(**after)))
-    assert found[0].cause == cause
-    assert found[0].counted
-    assert found[0].gain > 0.2
+def test_counters_name_the_cause_first() -> None:
+    slower = {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
+              "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
+              "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}  # fmt: skip
+    found = advise(counted("a", COUNTED), counted("b", {**COUNTED, **slower}))
+    assert (found[0].cause, found[0].counted, found[0].gain > 0.2) == ("bank conflicts", True, True)
 
 
 noise = st.floats(0.9, 1.1)

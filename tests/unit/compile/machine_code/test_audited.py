@@ -166,15 +166,7 @@ def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None
     assert ({one.file for one in found}, unread) == ({"p/a.so"}, [])
 
 
-def encrypted(path: Path) -> None:
-    wheel(path, {"a.so": FATBIN})
-    content = bytearray(path.read_bytes())
-    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.index(header) + flags] |= 1
-    path.write_bytes(content)
-
-
-def cut(path: Path) -> None:
+def damaged(path: Path) -> None:
     wheel(path, {"a.so": FATBIN * 50})
     content = bytearray(path.read_bytes())
     content[60:90] = bytes(30)
@@ -185,13 +177,9 @@ def cut(path: Path) -> None:
     ("make", "words"),
     [
         (lambda path: None, "No such file"),
-        (lambda path: path.mkdir(), "Is a directory"),
-        (lambda path: path.write_bytes(b""), "there is no machine code for GPUs in it"),
         (lambda path: path.write_bytes(b"text"), "there is no machine code for GPUs in it"),
-        (lambda path: path.write_bytes(PTX), "there is no machine code for GPUs in it"),
         (lambda path: wheel(path, {"a.py": b"1"}), "there is no machine code for GPUs in it"),
-        (encrypted, "cannot be read: .*encrypted"),
-        (cut, "cannot be read: "),
+        (damaged, "cannot be read: "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path, folder: Path, make, words: str) -> None:
@@ -214,13 +202,10 @@ def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
 
 
 def test_all_builds_of_a_file_are_called_the_same() -> None:
-    for file, name in {
-        "cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl": "cupy_cuda12x", "p-1.0-2-py3-none-any.whl": "p",
-        "libk.so": "libk.so", "k.cpython-312-x86_64-linux-gnu.so": "k.so",
-    }.items():  # fmt: skip
+    for file, name in (
+        ("cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl", "cupy_cuda12x"), ("libk.so", "libk.so"),
+        ("p-1.0-2-py3-none-any.whl", "p"), ("k.cpython-312-x86_64-linux-gnu.so", "k.so"),
+    ):  # fmt: skip
         assert group_of(Path(file)) == name
-    for file, name in {
-        "cupy/cuda/cub.cpython-312-x86_64-linux-gnu.so": "cupy/cuda/cub.so", "p/_C.abi3.so": "p/_C.so",
-        "p.libs/libk-1a2b3c4d.so.12": "p.libs/libk.so.12", "p/libk-nvrtc.so": "p/libk-nvrtc.so",
-    }.items():  # fmt: skip
-        assert stable_name(file) == name
+    assert stable_name("p/_C.abi3.so") == "p/_C.so"
+    assert stable_name("p.libs/libk-1a2b3c4d.so.12") == "p.libs/libk.so.12"
