@@ -222,19 +222,12 @@ def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
         archs = ",".join(filter(layout.is_arch, empty))
         flags = [*([f"--gpuperf-arch={archs}"] if archs else []), *options.repeated]
         machine = "" if all(map(layout.is_arch, empty)) else ", on a machine with such a GPU"
-        yield (
-            (
-                f"there are no baselines of {', '.join(empty)}, NOT-MEASURED: {options.baselines / manifest.FILE} names "
-                f"them. To do: record them: {with_flags('pytest --update-baselines=new', flags)}{machine}; or restore them "
-                "from git; or drop them: gpuperf baselines rm TARGET"
-            ),
-            missing_fails(options),
-        )
+        listing = options.baselines / manifest.FILE
+        named = f"there are no baselines of {', '.join(empty)}, NOT-MEASURED: {listing} names them"
+        record = f"record them: {with_flags('pytest --update-baselines=new', flags)}{machine}"
+        drop = "or restore them from git; or drop them: gpuperf baselines rm TARGET"
+        yield f"{named}. To do: {record}; {drop}", missing_fails(options)
     if options.update is None and run.results.gathered_anything and not there:
-        yield (
-            (
-                f"there are no baselines in {options.baselines} (rootdir {run.config.rootpath}): if there should be, "
-                "--rootdir or --gpuperf-baselines names their folder"
-            ),
-            False,
-        )
+        where = f"{options.baselines} (rootdir {run.config.rootpath})"
+        remedy = "--rootdir or --gpuperf-baselines names their folder"
+        yield f"there are no baselines in {where}: if there should be, {remedy}", False

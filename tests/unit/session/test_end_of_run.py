@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.model import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, TestEvidence
-from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.task import ConfirmTask, Revision
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.document import read_report
@@ -76,6 +77,16 @@ def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
     (gated.options.baselines / "manifest.json").write_text("{")
     status, outcome = finished(gated.with_options(open="fail"))
     assert (status, outcome.missing[0].partition(":")[0]) == (FAILED, "missing records cannot be found")
+
+
+def test_comparison_with_itself_is_said_unless_its_environment_is_another(
+    gated: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
+    for python in (Path("/opt/python"), None):
+        _, outcome = finished(gated.with_options(against="HEAD", against_python=python))
+        assert ("it is itself" in outcome.left_out) is (python is None)
 
 
 # --- updates -------------------------------------------------------------------------------------
