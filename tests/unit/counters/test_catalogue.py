@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from perfworks import PerfWorks
 
@@ -40,9 +42,8 @@ def test_every_architecture_that_can_be_compiled_for_has_a_chip():
     assert chip_of("sm_999") == REFERENCE
 
 
-@pytest.mark.parametrize("chip", NAMES)
-def test_names_go_to_the_chip_and_back(chip):
-    for name in METRICS:
+def test_names_go_to_the_chip_and_back():
+    for chip, name in itertools.product(NAMES, METRICS):
         own = on_chip(name, chip)
         assert own is None or canonical(own, chip) == name
 
