@@ -8,7 +8,7 @@ import pytest
 
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
 from pytest_gpuperf.compile.compile_errors import CompileError, UnknownArchitecture, UnknownKernel
-from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import KernelSource
@@ -268,3 +268,8 @@ def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(arch: str, p
         None, None,
     ]  # fmt: skip
     assert compile_kernel(KernelSource(EVERY_KIND, "none"), arch).parameters == ()
+
+
+def test_ptx_of_a_template_holds_its_instance() -> None:
+    module = ptx(KernelSource(TEXT, "fill<float, 3>"), "sm_90")
+    assert "st.global" in module.partition(".entry _Z4fillIfLi3EEvPT_(")[2]
