@@ -33,6 +33,11 @@ def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     assert place_of("sm_90/MAX/test_x.v2.jsonl") == ("sm_90", "MAX/test_x.v2.py")
     cubin = cubin_path(tmp_path, "3f" * 32)
     assert cubin == tmp_path / "cubins" / f"{'3f' * 32}.cubin.z"
+    archs, models = ("sm_75", "sm_90a", "sm_120f"), ("nvidia-h200", "nvidia-rtx-a6000", "x")
+    assert all(is_arch(target) and not is_device(target) for target in archs)
+    assert all(is_device(target) and not is_arch(target) for target in models)
+    assert sorted([*models, *reversed(archs)], key=target_order) == [*archs, *models]
+    assert sorted(["sm_90a", "sm_120", "sm_90"], key=arch_order) == ["sm_90", "sm_90a", "sm_120"]
     odd = ("other/" + cubin.name, f"cubins/{'3f' * 32}", "cubins/3f.cubin.z", "cubins/README.md")
     assert [cubin_named(Path(path)) for path in (f"a/cubins/{cubin.name}", *odd)] == ["3f" * 32, "", "", "", ""]
 
@@ -57,11 +62,3 @@ def test_no_module_leads_out_of_the_folder(module: str) -> None:
         return
     assert ".." not in Path(path).parts
     assert place_of(path) == ("sm_90", f"{module}.py")
-
-
-def test_architectures_and_gpu_models_are_told_apart() -> None:
-    archs, models = ("sm_75", "sm_90a", "sm_120f"), ("nvidia-h200", "nvidia-rtx-a6000", "x")
-    assert all(is_arch(target) and not is_device(target) for target in archs)
-    assert all(is_device(target) and not is_arch(target) for target in models)
-    assert sorted([*models, *reversed(archs)], key=target_order) == [*archs, *models]
-    assert sorted(["sm_90a", "sm_120", "sm_90"], key=arch_order) == ["sm_90", "sm_90a", "sm_120"]
