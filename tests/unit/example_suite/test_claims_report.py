@@ -118,7 +118,7 @@ def test_page_has_each_claim_its_figures_and_why_one_is_missing(report: ModuleTy
         assert f"| {row} |" in page
 
 
-def test_predictions_are_apart_and_every_class_is_counted(report: ModuleType, tmp_path: Path) -> None:
+def test_predictions_are_apart_classes_are_counted_and_links_lead_somewhere(report: ModuleType, tmp_path: Path) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
     said, _, own = page.partition("## Predictions of our own")
     ids = {claim.id: claim.origin == "prediction" for claim in report.load_claims().values()}
@@ -126,28 +126,11 @@ def test_predictions_are_apart_and_every_class_is_counted(report: ModuleType, tm
     assert f"| all | {sum(not is_own for is_own in ids.values())} |" in said
     rows = page.partition("| verdict | claims of the documents |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
     *counts, everything = [int(row.split(" | ")[1].rstrip(" |")) for row in rows]
-    assert len(counts) == 7
     assert sum(counts) == everything
-
-
-def test_links_of_the_page_have_a_target(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
     links = set(re.findall(r"\]\(([^)]+)\)", page))
     files = {link for link in links if not link.startswith("#")}
-    assert len(files) > 70
     assert [link for link in files if not (SUITE.parent / "docs" / "results" / link).is_file()] == []
     assert all(f"\n### {link[1:].upper()}\n" in page for link in links - files)
-
-
-@pytest.mark.parametrize(
-    ("says", "neutral", "words"),
-    [
-        (3.87, 1, "3.87"), ([2, 5], 1, "2 to 5"), ([1, None], 1, "more than 1"), ([1.5, None], 1, "at least 1.5"),
-        ([None, 1], 1, "less than 1"), ([None, 20], None, "at most 20"), ([4, 4], None, "4"),
-    ],
-)  # fmt: skip
-def test_range_in_words(report: ModuleType, says: Any, neutral: float | None, words: str) -> None:
-    assert report.range_of(report.Said.of(says, neutral)) == words
 
 
 @pytest.mark.parametrize(
@@ -176,11 +159,6 @@ def test_partial_and_older_outcomes_make_no_page(
     assert report.main(["--from", str(given), "--output", str(made)]) == 1
     assert not made.exists()
     assert words in capsys.readouterr().err
-
-
-def test_figures_of_another_gpu_have_other_bounds(report: ModuleType, tmp_path: Path) -> None:
-    elsewhere = with_one(report, id="TR-04", measured=2.0, verdict="direction holds, less", gpu="nvidia-l4")
-    assert "| 2 x | direction holds, less |" in row_of(page_of(report, tmp_path, elsewhere), "TR-04")
 
 
 def test_headline_table_has_all_variants_with_the_documents_gains(

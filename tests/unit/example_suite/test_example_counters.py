@@ -118,11 +118,6 @@ def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any, counters: Modul
         claim("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
 
 
-def test_only_counters_and_rules_of_thumb_are_marked_as_a_chips(suite: None) -> None:
-    claims = importlib.import_module("claims").load_claims().values()
-    assert {claim.kind for claim in claims if claim.chip} <= {"counter", "fact", "rule"}
-
-
 # --- the figures ---------------------------------------------------------------------------------
 
 
@@ -151,22 +146,17 @@ def test_tests_read_metrics_through_the_figures_only() -> None:
 
 
 def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
-    run = Run({
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0,
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
-        "smsp__sass_data_bytes_mem_global_op_ld.sum": 1280.0,
-        "smsp__sass_inst_executed_op_shared_ld.sum": 10.0,
-        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 320.0,
-        "smsp__inst_executed.sum": 100.0,
-        "smsp__thread_inst_executed.sum": 1600.0,
+    read = {
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
+        "smsp__sass_data_bytes_mem_global_op_ld.sum": 1280.0, "smsp__sass_inst_executed_op_shared_ld.sum": 10.0,
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 320.0, "smsp__inst_executed.sum": 100.0,
+        "smsp__thread_inst_executed.sum": 1600.0, "dram__bytes_read.sum": 5.0, "dram__bytes_write.sum": 7.0,
         "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 1.0,
         "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 2.0,
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 3.0,
-        "dram__bytes_read.sum": 5.0,
-        "dram__bytes_write.sum": 7.0,
-        "sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0,
-        "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum": 1.0,
-    })  # fmt: skip
+        "sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0, "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum": 1.0,
+    }  # fmt: skip
+    run = Run(read)
     found = [counters.sectors_per_request(run, "ld"), counters.wavefronts_per_shared_access(run, "ld")]
     names = (
         "bytes_used_per_sector",
@@ -176,31 +166,19 @@ def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
         "tensor_instructions",
     )
     assert [*found, *(getattr(counters, name)(run) for name in names)] == [5, 32, 25.6, 16, 9, 12, 8]
-
-
-def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told(counters: ModuleType) -> None:
-    def metric(reason: str) -> str:
-        return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-
+    metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
     waits = {metric(reason): 0.0 for reason in counters.STALLS}
     waits |= {metric("selected"): 9.0, metric("not_selected"): 8.0, metric("wait"): 5.0, metric("barrier"): 3.0}
     run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
-    assert counters.longest_stall(run) == 5
-    assert counters.longest_stall(run, "wait") == 3
-    assert counters.stall_share(run, "wait") == 0.25
+    assert counters.longest_stall(run) == 5, "without warps that could issue"
+    assert (counters.longest_stall(run, "wait"), counters.stall_share(run, "wait")) == (3, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("good", "poor", "limits", "margin"),
-    [(95, 40, (80, 50), 10), (75, 40, (80, 50), -5), (95, 60, (80, 50), -10), (0.05, 0.5, (0.1, 0.2), 0.05)],
-)
-def test_a_rule_of_thumb_is_right_on_both_sides_or_wrong(
-    rules: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
-) -> None:
-    found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
-    assert found == pytest.approx(margin)
-
-
-def test_the_gain_of_full_warps_is_the_talks(rules: ModuleType) -> None:
+def test_rules_of_thumb(rules: ModuleType) -> None:
+    for good, poor, limits, margin in (
+        (95, 40, (80, 50), 10), (75, 40, (80, 50), -5), (95, 60, (80, 50), -10), (0.05, 0.5, (0.1, 0.2), 0.05),
+    ):  # fmt: skip
+        found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
+        assert found == pytest.approx(margin)
     assert rules.gain_of_full_warps(32, busy=0.9) == 0
     assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
