@@ -74,12 +74,6 @@ class StandInNvcc:
         (self.folder / "call.json").unlink(missing_ok=True)
 
     @property
-    def arguments(self) -> list[str]:
-        """Of its last call."""
-        called: dict[str, list[str]] = json.loads((self.folder / "call.json").read_text())
-        return called["arguments"]
-
-    @property
     def text(self) -> str:
         """Of the file in its last call."""
         called: dict[str, str] = json.loads((self.folder / "call.json").read_text())
