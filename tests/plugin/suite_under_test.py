@@ -121,10 +121,12 @@ def test_steps(cuda_kernel, gpu, gpuperf):
 
 READER = """
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_gpuperf_ncu_reader(config):
+def pytest_configure(config):
+    from pytest_gpuperf.session import collect_counters
     from simulated_gpu import read_stand_in_report
-    return read_stand_in_report
+    patch = pytest.MonkeyPatch()
+    patch.setattr(collect_counters, "read_report", read_stand_in_report)
+    config.add_cleanup(patch.undo)
 """
 
 FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from suite_under_test import LAUNCHING, MEASURING, SIMULATED, Suite, assert_refused, run_bodies
+from suite_under_test import LAUNCHING, MEASURING, Suite, assert_refused, run_bodies
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
 KERNELS = {
     'cuda_kernel("broken.cu", "broken")': 'broken.cu:3: identifier "undefined_name" is undefined',
     'cuda_kernel("wrok.cu", "work")': "no such file; there are: work.cu, broken.cu. Paths are relative to",
-    'cuda_kernel("binary.cu", "x")': "Save it as UTF-8",
+    'cuda_kernel("binary.cu", "x")': "cannot be read: 'utf-8' codec",
     'cuda_kernel("a\\0.cu", "k")': "cannot be read: embedded null byte",
     'cuda_kernel.from_cubin("a\\0.cubin", "k")': "cannot be read: embedded null byte",
     'cuda_kernel("other.cu", "othr")': "other",
@@ -234,14 +234,6 @@ def test_device_that_the_run_itself_needs_is_a_usage_error(suite: Suite) -> None
         result = suite.run("--gpuperf", option)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_device of *conftest.py returned 'cuda:0'*"])
-
-
-def test_reader_that_cannot_be_had_is_a_usage_error(ncu_suite: Suite) -> None:
-    for body in ("raise OSError('no such tool')", "return 'ncu-report'"):
-        ncu_suite.write("conftest.py", f"{SIMULATED}\ndef pytest_gpuperf_ncu_reader(config):\n    {body}\n")
-        result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_ncu_reader of *conftest.py r*ed *"])
 
 
 # --- hostile words -------------------------------------------------------------------------------

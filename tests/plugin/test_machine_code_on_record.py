@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from evidence_tree import read_evidence, write_evidence
 
 KERNELS = """
 template <int N> __global__ void add(float* data) { data[threadIdx.x] += N; }
@@ -53,16 +52,6 @@ def cold(suite, monkeypatch, read):
     return run
 
 
-def change_record(suite, test, **figures):
-    """Of one test on sm_80."""
-    path = Path(suite.path, "baselines/sm_80/test_suite.jsonl")
-    content = read_evidence(path)
-    for tests in content["toolchains"].values():
-        for record in tests[test].values():
-            record["profile"].update(figures)
-    write_evidence(path, content)
-
-
 def test_machine_code_is_read_where_it_changed_and_where_it_is_recorded(suite, cold, read):
     result = cold("--gpuperf")
     result.assert_outcomes(passed=2)
@@ -73,16 +62,3 @@ def test_machine_code_is_read_where_it_changed_and_where_it_is_recorded(suite, c
     suite.edit("add.cu", "+= N", "-= N")
     cold("--gpuperf").stdout.fnmatch_lines(["*SAME*"])
     assert {*read} == {"sm_80", "sm_90"}
-
-
-def test_record_that_is_wrong_is_put_right_by_an_update(suite, cold, read):
-    """Of two records that contradict each other none is taken for the code."""
-    before = suite.baseline_files()
-    change_record(suite, "test_add_again", code_hash="c0de" * 16)
-    result = cold("--gpuperf")
-    result.stdout.fnmatch_lines(["*::test_add", "*UNCHANGED", "*::test_add_again", "*SAME"])
-    assert "sm_80" in read
-    change_record(suite, "test_add", code_hash="c0de" * 16)
-    cold("--gpuperf")
-    suite.run("--update-baselines=all", ARCHS)
-    assert suite.baseline_files() == before

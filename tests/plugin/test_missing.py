@@ -67,17 +67,6 @@ def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
     )
 
 
-def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Suite) -> None:
-    h(recorded)
-    recorded.run("--update-baselines=new", "test_h.py")
-    h(recorded, time_between=TIME)
-    result = recorded.run("--gpuperf", "--gpuperf-time=changed", "test_h.py")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["1 workload NOT-MEASURED on *: its test did not reach it: test_h.py::test_h [[]k2[]] *"]
-    )
-
-
 # --- architectures -------------------------------------------------------------------------------
 
 TIMED = """\
@@ -107,17 +96,6 @@ def test_architecture_that_a_kernel_is_no_longer_compiled_for(two_architectures:
     (two_architectures.path / "baselines/sm_80/test_suite.jsonl").unlink()
     assert main(["baselines", "rm", "sm_80"]) == 0
     assert two_architectures.run("--gpuperf").ret == 0
-
-
-def test_callable_in_the_place_of_a_kernel(two_architectures: Suite) -> None:
-    two_architectures.write("conftest.py", "")
-    text = (two_architectures.path / "test_suite.py").read_text()
-    kernel = '    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])\n    a = gpu.random(size, seed=1)\n'
-    text = text.replace(kernel, "").replace("    b = gpu.empty_like(a)\n", "", 1)
-    two_architectures.write("test_suite.py", text.replace(TIMED, "    gpuperf(lambda: None, name='work')\n"))
-    result = two_architectures.run("--gpuperf")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["ERROR: 2 workloads NOT-MEASURED on sm_80, sm_90: its test did not reach it: *"])
 
 
 def test_skip_for_want_of_a_gpu_that_is_there(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_samples import commit
 from suite_under_test import baselines_of
 
 HERE = Path(__file__).parent
@@ -70,24 +69,17 @@ def test_without_a_pair(cuda_kernel, gpu, gpuperf):
 """
 
 
-RECORD = ("--update-baselines",)
 FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pytest.ini": ""}
 
 
-@pytest.fixture(scope="module")
-def baselines(shared_folder):
-    """Recorded once."""
-    return baselines_of(shared_folder / "siblings", FILES, *RECORD)
-
-
 @pytest.fixture
-def siblings(suite, baselines, monkeypatch):
+def siblings(suite, shared_folder, monkeypatch):
     """A suite with pairs and their baselines."""
     monkeypatch.setenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", "")  # so that what a run in this process leaves is gone after it
     monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS")
     for name, text in FILES.items():
         suite.write(name, text)
-    shutil.copytree(baselines, suite.path / "baselines")
+    shutil.copytree(baselines_of(shared_folder / "siblings", FILES, "--update-baselines"), suite.path / "baselines")
     return suite
 
 
@@ -120,25 +112,6 @@ def test_pairs_can_be_chosen(siblings):
     assert list(left) == [("slow", "slow")]
     siblings.run("--gpuperf").assert_outcomes(passed=3)
     assert "EXAMPLE_SUITE_NAIVE_SIBLINGS" not in os.environ
-
-
-def test_a_commit_that_they_are_compared_with_is_not_turned(siblings):
-    siblings.write(".gitignore", "__pycache__\n.gpuperf\nturned.json\n")
-    commit(siblings.path)
-    result = siblings.run(
-        "--gpuperf", "--gpuperf-against=HEAD", "--siblings-to=turned.json", "--naive-siblings", subprocess=True
-    )
-    result.stdout.re_match_lines([r"fast  SLOWER ", r" .* paired, \d+\+\d+ blocks"])
-    left = json.loads((siblings.path / "turned.json").read_text())["pairs"]
-    assert [verdicts(pair).get("time") for pair in left] == ["SLOWER", "UNCHANGED", None]
-
-
-def test_a_check_that_fails_is_the_tests_own_failure(siblings):
-    siblings.edit("test_suite.py", "gpu.assert_equal(b, a)", "1 / 0")
-    result, left = turned(siblings, "--naive-siblings")
-    result.assert_outcomes(failed=1, passed=1, deselected=1)
-    result.stdout.fnmatch_lines(["*ZeroDivisionError*"])
-    assert left["fast", "slow"]["outcome"] == "failed"
 
 
 REFUSED = {

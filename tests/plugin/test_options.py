@@ -57,15 +57,6 @@ def test_a_bad_value_names_flag_or_setting_and_what_it_accepts(pytester: pytest.
         assert words in str(refusal.value), arguments
 
 
-def test_a_bad_value_is_a_usage_error(suite):
-    suite.pytester.makeini("[pytest]\ngpuperf_tolerance = much\n")
-    result = suite.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*ini setting gpuperf_tolerance*is not valid: it accepts a number from 0.0005 to 0.5*"]
-    )
-
-
 def test_command_of_the_job_may_ask_what_there_is(suite, monkeypatch):
     monkeypatch.setenv("CI", "true")
     for flag in ("--collect-only", "--fixtures", "--markers"):
@@ -136,27 +127,15 @@ class TestNear:
 """
 
 
-def test_the_nearest_marker_wins(suite):
+def test_nearest_marker_wins_and_a_bad_one_names_its_test(suite):
     suite.write("test_near.py", NEAREST)
     suite.run("test_near.py").assert_outcomes(passed=2)
-
-
-MARKERS = {
-    "tolerence=0.1": "unknown keyword 'tolerence' (known: tolerance, cache",
-    "tolerance=5": "tolerance=5 is not valid",
-    "0.1": "takes keywords only",
-}
-
-
-def test_bad_marker_names_the_test(suite):
-    before = (suite.path / "test_suite.py").read_text()
-    for marker, words in MARKERS.items():
-        marked = before.replace("def test_other", f"@pytest.mark.gpuperf({marker})\ndef test_other")
-        suite.write("test_suite.py", marked)
-        result = suite.run()
+    for marker, words in (("tolerence=0.1", "unknown keyword 'tolerence' (known: "), ("0.1", "takes keywords only")):
+        suite.write("test_near.py", NEAREST.replace('cache="cold"', marker))
+        result = suite.run("test_near.py")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         text = result.stderr.str() + result.stdout.str()
-        assert "test_suite.py::test_other: @pytest.mark.gpuperf: " in text
+        assert "test_near.py::TestNear::test_cache: @pytest.mark.gpuperf: " in text
         assert words in text
 
 

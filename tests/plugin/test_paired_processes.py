@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
-
 import pytest
 from git_samples import commit
 from suite_under_test import CALLABLE, Suite
@@ -96,43 +92,6 @@ def test_revision_that_is_killed_is_never_green(project: Suite, monkeypatch: pyt
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*the other process has ended (pytest exit status -9)*"])
-
-
-def test_killed_run_ends_the_process_of_its_revision(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = project.path.parent / f"{project.path.name}-noted"
-    monkeypatch.setenv("NOTED", str(noted))
-    conftest = (project.path / "conftest.py").read_text()
-    project.write("conftest.py", conftest + NOTES)
-    commit(project.path)
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret != 0
-    pid = int(noted.read_text())
-    end = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-        assert time.monotonic() < end, "the process of the revision outlived the run"
-        time.sleep(0.02)
-    assert os.getpid() != pid
-
-
-NOTES = """
-
-def pytest_configure(config):
-    import os, signal
-    import simulated_gpu
-    original = simulated_gpu.SimulatedTimer.measure
-    taken, task = [], task_of(config)
-
-    def measure(self, slots, cache):
-        taken.append(1)
-        if task.get("type") == "revision":
-            with open(os.environ["NOTED"], "w") as file:
-                file.write(str(os.getpid()))
-        elif not task and os.path.exists(os.environ["NOTED"]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(self, slots, cache)
-
-    simulated_gpu.SimulatedTimer.measure = measure
-"""
 
 
 # --- against the commit on record ----------------------------------------------------------------------

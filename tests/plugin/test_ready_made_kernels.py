@@ -106,22 +106,6 @@ def test_slower_cubin_is_paired_and_fails(cubin_suite):
     assert f"the baseline was compiled by {PTXAS}, this is {toolchain()}" in result.stdout.str()
 
 
-def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself(cubin_suite, monkeypatch):
-    def without_assembler(cubin):
-        return read_cubin(cubin)._replace(assembler="")
-
-    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.binary.read_cubin", without_assembler)
-    path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
-    path.write_text(path.read_text().replace(PTXAS, "unknown"))
-    cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
-    make_cubin(cubin_suite, 100, KERNEL.replace("1.5f", "1.25f"))
-    result = cubin_suite.run("--gpuperf", "--gpuperf-open=fail")
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [r"work  NOT-COMPARABLE  on sm_90 \(static\)", r" +the machine code does not say which compiler made it"]
-    )
-
-
 def test_cubin_is_gated_without_a_gpu_as_its_own_architecture(cubin_suite):
     """Whatever others a run asks for; spills of unknown size are gated by their traces."""
     cubin_suite.write("conftest.py", "")
@@ -160,22 +144,6 @@ def test_each_architecture_of_a_kernel_is_on_record_and_the_gpu_launches_its_own
     result = gpu_suite.run("--gpuperf")
     result.assert_outcomes(failed=2)
     result.stdout.re_match_lines([r".*work  WORSE  on sm_80 \(static\)"])
-
-
-def test_architecture_on_record_that_a_file_no_longer_has_is_not_measured(suite, monkeypatch):
-    """What a run gates by default is gated as far as it is there; one that the file never had is not asked for."""
-    (suite.path / "work.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
-    suite.write("test_suite.py", FAT_TEST)
-    suite.run(*RECORD, subprocess=True).stdout.fnmatch_lines(["*= 1 static only in *"])
-    assert sorted(path.name for path in (suite.path / "baselines").glob("sm_*")) == ["sm_80", "sm_90"]
-    monkeypatch.setenv("CI", "true")
-    assert suite.run("--gpuperf").ret == 0
-    make_fat(suite, sm_80=KERNEL)
-    result = suite.run("--gpuperf")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["ERROR: * NOT-MEASURED on sm_90: its test did not reach it: *for this architecture too*"]
-    )
 
 
 REFUSED = {

@@ -52,40 +52,6 @@ def test_kernel_that_a_fixture_compiled_is_judged_before_the_test_ends(suite):
     assert "other  WORSE" in result.stdout.str()
 
 
-TIMED_FIXTURE = """
-import pytest
-
-@pytest.fixture
-def time_ns(cuda_kernel, gpu, gpuperf):
-    a, b = gpu.random(512, seed=1), gpu.empty(512)
-    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
-    return gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512))).time_ns
-
-def test_time(time_ns):
-    assert time_ns > 0
-"""
-
-
-def test_fixture_that_reads_a_time_in_a_plain_run_skips_its_test(gpu_suite):
-    gpu_suite.write("test_data.py", TIMED_FIXTURE)
-    result = gpu_suite.run("-rs", "test_data.py")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED*checked only: work was not timed: run pytest --gpuperf"])
-    gpu_suite.run("--gpuperf", "test_data.py").assert_outcomes(passed=1)
-
-
-def test_fixture_that_ends_otherwise_leaves_its_kernels_alone(suite):
-    """What a skipped test compiled is recorded."""
-    ends = {"error": (FIXTURE, "raise KeyError('gone')"), "skip": (FIXTURE, "pytest.skip('not here')")}
-    ends["behind"] = (BEHIND_KERNEL, "pytest.skip('not here')")
-    for name, (text, raises) in ends.items():
-        suite.write(f"test_{name}.py", text.replace("return gpu", f"{raises}\n    return gpu"))
-    result = suite.run("--update-baselines", *(f"test_{name}.py" for name in ends))
-    assert result.parseoutcomes() == {"errors": 1, "skipped": 2} or result.parseoutcomes() == {"error": 1, "skipped": 2}
-    recorded = {name.rpartition("/")[2] for name in suite.baseline_files()}
-    assert recorded == {"manifest.json", "test_behind.jsonl"}
-
-
 CALLABLE = """
 def test_call(gpu, gpuperf):
     a = gpu.random(512, seed=1)

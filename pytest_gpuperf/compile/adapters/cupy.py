@@ -40,13 +40,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     state = _state(kernel, name)
     called, cooperative = state["name"], bool(state["enable_cooperative_groups"])
     if state["code"] is None:
-        path = str(state["file_path"])
-        if Path(path).suffix == ".ptx":
-            raise UnsupportedKernel(
-                f"{called}: CuPy has the PTX {path} of it, which the driver assembles: assemble it for each "
-                "architecture (ptxas -arch=sm_90), and take the cubins with from_cubin"
-            )
-        return CupyCode(called, path=path, cooperative=cooperative)
+        return CupyCode(called, path=str(state["file_path"]), cooperative=cooperative)
     expressions = tuple(state["name_expressions"] or ())
     expression = next((one for one in expressions if named_alike(one, [called])), None)
     if expression is None and expressions and called.startswith("_Z"):  # a function of a module has its symbol alone
@@ -54,7 +48,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
             f"{called}: its instance is not known: give the module and the name expression, "
             f"from_cupy(module, {expressions[0]!r})"
         )
-    if state["translate_cucomplex"]:
+    if state.get("translate_cucomplex"):
         raise unsupported(f"{called}: CuPy translates its cuComplex.h (translate_cucomplex=True)", "CuPy")
     first, last = _folders(kernel)
     defaults = _FOR_NVCC if state["backend"] == NVCC else ()
@@ -66,11 +60,11 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
 
 
 def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
-    """What CuPy was given for a kernel.  A module does not tell whether it translates ``cuComplex.h``: it is not."""
+    """What CuPy was given for a kernel."""
     if hasattr(kernel, "get_function") and hasattr(kernel, "code"):
         if name is None:
             raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
-        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name, "translate_cucomplex": False}
+        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name}
     if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
         raise unsupported(
             f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}",

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
-from hypothesis import given
-from hypothesis import strategies as st
 from record_samples import static_of
 
 from pytest_gpuperf.cli import audit_command
@@ -119,35 +117,6 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
 
 
-STAGED = """
-extern "C" __global__ void __launch_bounds__(256) copy_TILE64_k(float* a)
-{
-    __shared__ float tile[SIZE];
-    tile[threadIdx.x] = a[threadIdx.x];
-    __syncthreads();
-    a[threadIdx.x] = tile[255 - threadIdx.x];
-}
-#ifdef BOTH
-extern "C" __global__ void __launch_bounds__(256) copy_TILE16_k(float* a)
-{
-    __shared__ float tile[48 * 240];
-    tile[threadIdx.x] = a[threadIdx.x] + 1;
-    __syncthreads();
-    a[threadIdx.x] = tile[255 - threadIdx.x];
-}
-#endif
-"""
-
-
-def test_a_kernel_is_held_against_itself_though_another_has_its_name_with_another_number(audit: Audit) -> None:
-    for name, options in (("old", ("-DBOTH", "-DSIZE=256")), ("new", ("-DSIZE=48*240",))):
-        Path(f"{name}.cubin").write_bytes(cubin_of(STAGED, "copy_TILE64_k", "sm_90", *options))
-    status, said = audit("new.cubin", "--against", "old.cubin")
-    assert status == 1
-    assert "copy_TILE64_k WORSE on sm_90: occupancy 100 ->" in unwrapped(said)
-    assert "1 kernel gone: copy_TILE16_k (new.cubin, sm_90)" in said
-
-
 def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None:
     text = TEXT.replace(" copy(", " moved(")
     new = fat_binary((arch, cubin_of(text, "moved", arch, "-DNEW=6", "-DFACTOR=")) for arch in ARCHS)
@@ -252,18 +221,3 @@ def told(found: AuditedPairs) -> dict[str, str]:
 )
 def test_kernels_are_known_again(old: str, new: str, expected: dict[str, str]) -> None:
     assert told(compared(build(old), build(new))) == expected
-
-
-builds = st.lists(st.builds("{}={}".format, st.sampled_from(["a", "b", "#1", "#2", "#3"]), st.sampled_from("123"))).map(
-    " ".join
-)
-
-
-@given(builds, builds)
-def test_every_kernel_is_accounted_for_once(old: str, new: str) -> None:
-    sides = build(old), build(new)
-    found = compared(*sides)
-    if all(sides):
-        pairs = [*(one[:2] for one in found.pairs), *found.renamed]
-        for number, (side, rest) in enumerate(zip(sides, (found.gone, found.new), strict=True)):
-            assert sorted(map(id, side)) == sorted(map(id, (*(pair[number] for pair in pairs), *rest)))

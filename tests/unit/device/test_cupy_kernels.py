@@ -87,7 +87,6 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
         ),
         (lambda: read_cupy(raw("conj")), f"conj: CuPy translates its cuComplex.h .*{UNPAIRED}"),
         (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
-        (lambda: read_cupy(module("ptx"), "scale"), "the PTX kernels/scale.ptx of it, .* with from_cubin"),
         (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED}"),
         (lambda: read_cupy(print), "not builtin_function_or_method"),
     ],

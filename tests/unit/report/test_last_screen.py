@@ -60,11 +60,7 @@ def test_short_table_lists_every_workload_below_its_test() -> None:
     tests = [case("test_a", Verdict.SAME), case("test_b", Verdict.SAME, Verdict.WORSE)]
     assert lines_of(*tests) == ["test_k.py::test_b", "w1 WORSE", "w0 SAME", "test_k.py::test_a", "w0 SAME"]
     assert len(lines_of(*PASSING, whole=True)) == 24
-
-
-def test_verdicts_are_counted_the_worst_first() -> None:
-    verdicts = [Verdict.UNCHANGED, None, Verdict.WORSE, Verdict.UNCHANGED]
-    assert counted(verdicts) == "1 WORSE, 2 UNCHANGED, 1 not judged"
+    assert counted([Verdict.UNCHANGED, None, Verdict.WORSE, Verdict.UNCHANGED]) == "1 WORSE, 2 UNCHANGED, 1 not judged"
     assert {*MARKUP} == set(Verdict)
     assert list(MARKUP)[-1] is Verdict.UNCHANGED  # a change on one architecture hides behind no other
 
@@ -183,6 +179,22 @@ def evidence(*works: WorkloadEvidence, **fields: Any) -> list[TestEvidence]:
     return [TestEvidence(module=KEY.module, test=KEY.test, workloads=works, **fields)]
 
 
+def test_stale_baselines_have_one_line_with_its_command() -> None:
+    """Of what is nothing but better."""
+    static = Judgement(key=KEY, target="t", kind="static", verdict=Verdict.BETTER)
+    counters = msgspec.structs.replace(static, kind="counters")
+    slower = Judgement(key=KEY, target="t", kind="time", verdict=Verdict.SLOWER)
+
+    def lines(*judgements: Judgement) -> list[str]:
+        return stale_lines(evidence(WorkloadEvidence(key=KEY, judgements=judgements)), ["--gpuperf-baselines=my perf"])
+
+    (line,) = lines(static, counters)
+    assert line.startswith("1 workload is FASTER or BETTER than the baseline: the baseline is stale: accept the gain ")
+    assert "with pytest --gpuperf-ncu --update-baselines '--gpuperf-baselines=my perf', or " in line
+    assert "with pytest --update-baselines '" in lines(static)[0]
+    assert lines(static, slower) == lines() == []
+
+
 def test_likely_cause_has_its_gain_and_a_command_of_one_word_to_a_shell() -> None:
     key = msgspec.structs.replace(KEY, test="test_a[it's $(date)]")
     for verdict, result in ((Verdict.SAME, "no gated metric regressed"), (Verdict.INCONCLUSIVE, "the verdict is open")):
@@ -221,30 +233,3 @@ def test_next_step_judges_as_this_run_did(kind: Any, options: dict[str, Any], ag
     (line,) = next_steps(rows, Options(**options))
     words = f"; accept an intended change: {accept}" if accept else ""
     assert line.partition("; fix it, and run ")[2] == f"{again}{words}"
-
-
-def test_new_workloads_are_counted_with_the_command_that_records_them() -> None:
-    rows = rows_of(evidence(work(Verdict.NEW), work(Verdict.NEW, msgspec.structs.replace(KEY, workload="other"))))
-    assert next_steps(rows, Options(repeated=("--gpuperf-baselines=perf",))) == [
-        "next: record 2 new workloads: pytest --update-baselines=new --gpuperf-baselines=perf, and commit the files"
-    ]
-    assert next_steps(rows, Options(against="main")) == ["2 new workloads without a counterpart in main"]
-
-
-def stale(*workloads: tuple[tuple[Any, Verdict], ...], repeated: tuple[str, ...] = ()) -> list[str]:
-    found = []
-    for number, judged in enumerate(workloads):
-        key = msgspec.structs.replace(KEY, workload=f"copy {number}")
-        judgements = tuple(Judgement(key=key, target="t", kind=kind, verdict=verdict) for kind, verdict in judged)
-        found.append(WorkloadEvidence(key=key, judgements=judgements))
-    return stale_lines(evidence(*found), repeated)
-
-
-def test_stale_baselines_have_one_line_with_its_command() -> None:
-    (line,) = stale((("static", Verdict.BETTER), ("time", Verdict.FASTER)), (("time", Verdict.SAME),))
-    assert line.startswith("1 workload is FASTER or BETTER than the baseline: the baseline is stale: accept the gain ")
-    assert "pytest --update-baselines," in line
-    (line,) = stale((("counters", Verdict.BETTER),), repeated=("--gpuperf-baselines=my perf",))
-    assert "with pytest --gpuperf-ncu --update-baselines '--gpuperf-baselines=my perf', or " in line
-    assert stale((("static", Verdict.BETTER), ("time", Verdict.SLOWER))) == []
-    assert stale((("static", Verdict.UNCHANGED), ("time", Verdict.SAME))) == []

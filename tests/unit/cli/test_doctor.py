@@ -9,10 +9,11 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from pytest_gpuperf.cli import doctor_command as doctor
+from pytest_gpuperf.cli.doctor_command import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
-from pytest_gpuperf.doctor import gpus, probes
-from pytest_gpuperf.doctor.findings import HostMachine, ProbeResult, as_text, is_ready
 from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.model import __version__
 
 
 class NVMLError(Exception):
@@ -97,7 +98,7 @@ def visible(monkeypatch):
 
 
 def found(machine) -> dict[str, ProbeResult]:
-    return {finding.name: finding for finding in gpus.probe_gpus(machine)}
+    return {finding.name: finding for finding in doctor.probe_gpus(machine)}
 
 
 def words(finding: ProbeResult) -> str:
@@ -117,11 +118,11 @@ def test_driver_gpus_architecture_and_uuid_are_named(machine):
 
 
 def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
-    (finding,) = gpus.probe_gpus(machine)
+    (finding,) = doctor.probe_gpus(machine)
     assert (finding.status, finding.advice) == ("missing", "pip install nvidia-ml-py")
     for call in ("nvmlInit", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount"):
         machine.plug().fails = call
-        findings = gpus.probe_gpus(machine)
+        findings = doctor.probe_gpus(machine)
         assert (is_ready("time", findings), is_ready("static", findings)) == (False, True)
         assert "Driver Not Loaded" in findings[0].detail
 
@@ -146,7 +147,7 @@ def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
 def test_a_hidden_gpu_is_noticed(machine, monkeypatch, value, ready):
     machine.plug()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
-    assert is_ready("time", gpus.probe_gpus(machine)) is ready
+    assert is_ready("time", doctor.probe_gpus(machine)) is ready
 
 
 @pytest.mark.parametrize(
@@ -161,20 +162,18 @@ def test_a_hidden_gpu_is_noticed(machine, monkeypatch, value, ready):
 def test_cupy_is_found_under_each_of_its_names(machine, installed, says):
     for distribution in installed:
         machine.install(distribution, "14.2.0", "cupy")
-    assert words(gpus.probe_timing(machine)[0]).startswith(says)
+    assert words(doctor.probe_cupy(machine)[0]).startswith(says)
 
 
 def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
-    _, cupti, xdist = gpus.probe_timing(machine)
+    (cupti,) = doctor.probe_cupti(machine)
     assert (cupti.status, is_ready("time", [cupti]), "[cupti]" in cupti.advice) == ("missing", True, True)
-    assert xdist.status == "ok"
-    for distribution, module in (("cupy", "cupy"), ("cupti-python", "cupti"), ("pytest-xdist", "xdist")):
+    for distribution, module in (("cupy", "cupy"), ("cupti-python", "cupti")):
         machine.install(distribution, "13.0.1", module)
         machine.modules[module] = ImportError(f"lib{module}.so.13 not found")
-    cupy, cupti, xdist = gpus.probe_timing(machine)
+    (cupy,), (cupti,) = doctor.probe_cupy(machine), doctor.probe_cupti(machine)
     assert ("libcupy.so.13" in cupy.detail, is_ready("time", [cupy])) == (True, False)
     assert ("libcupti.so.13" in cupti.detail, cupti.status) == (True, "warn")
-    assert xdist.detail == "13.0.1"
 
 
 @pytest.mark.parametrize(
@@ -182,16 +181,16 @@ def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
 )
 def test_cupti_newer_than_the_driver_is_warned_of(machine, version, status):
     machine.install("cupti-python", version, "cupti")
-    assert gpus.probe_timing(machine)[1].status == "ok"  # no driver to compare with
+    assert doctor.probe_cupti(machine)[0].status == "ok"  # no driver to compare with
     nvml = machine.plug(cuda=13000)
-    assert (gpus.probe_timing(machine)[1].status, nvml.open) == (status, 0)
+    assert (doctor.probe_cupti(machine)[0].status, nvml.open) == (status, 0)
 
 
 # --- the compiler --------------------------------------------------------------------------------
 
 
 def examined() -> dict[str, ProbeResult]:
-    return {finding.name: finding for finding in probes.probe_compiler(HostMachine())}
+    return {finding.name: finding for finding in doctor.probe_compiler(HostMachine())}
 
 
 def test_the_real_toolchain_is_found():
@@ -220,7 +219,7 @@ def test_what_fails_names_the_extra_or_the_remedy_that_the_message_has(monkeypat
         def fail(*_: object, message: str = message) -> None:
             raise GpuperfError(message)
 
-        monkeypatch.setattr(probes, call, fail)
+        monkeypatch.setattr(doctor, call, fail)
         finding = examined()[name]
         assert (finding.status, finding.detail, finding.advice) == ("missing", detail, advice)
         assert is_ready("static", [finding]) == ready
@@ -233,14 +232,14 @@ def test_ncu_and_its_reader(machine, monkeypatch):
     def none() -> Ncu:
         raise CountersUnavailable("no ncu", INSTALL)
 
-    monkeypatch.setattr(probes, "find_ncu", none)
-    first, second, _ = probes.probe_ncu(machine)
+    monkeypatch.setattr(doctor, "find_ncu", none)
+    first, second, _ = doctor.probe_ncu(machine)
     assert not is_ready("counters", [first])
     assert "install Nsight Compute" in first.advice
     assert second.advice == "pip install 'pytest-gpuperf[ncu]'"
-    monkeypatch.setattr(probes, "find_ncu", lambda: Ncu(Path("/opt/ncu"), (2025, 3, 1, 0)))
+    monkeypatch.setattr(doctor, "find_ncu", lambda: Ncu(Path("/opt/ncu"), (2025, 3, 1, 0)))
     machine.install("ncu-report", "2026.3.1", "ncu_report")
-    first, second, _ = probes.probe_ncu(machine)
+    first, second, _ = doctor.probe_ncu(machine)
     assert (first.status, first.detail, second.status) == ("ok", "2025.3.1.0 at /opt/ncu", "ok")
 
 
@@ -255,9 +254,9 @@ def test_ncu_and_its_reader(machine, monkeypatch):
     ids=["open", "restricted, administrator", "restricted, container", "no driver"],
 )
 def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
-    machine.files[probes.DRIVER_PARAMETERS] = parameters
+    machine.files[doctor.DRIVER_PARAMETERS] = parameters
     machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
-    finding = probes.probe_ncu(machine)[2]
+    finding = doctor.probe_ncu(machine)[2]
     assert finding.status == status
     if parameters and status == "missing":
         assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice
@@ -275,8 +274,8 @@ def test_text_has_a_line_per_finding_its_advice_and_a_closing_line():
         ProbeResult("time", "CUPTI", "missing", "not installed", "pip install it"),
         ProbeResult("counters", "ncu", "warn", "odd"),
     ]
-    assert as_text(findings, "1.2.3").splitlines() == [
-        "pytest-gpuperf 1.2.3",
+    assert as_text(findings).splitlines() == [
+        f"pytest-gpuperf {__version__}",
         "",
         "Static evidence (registers, spills, occupancy; needs no GPU)",
         "  ok       NVRTC   13.0.88",
