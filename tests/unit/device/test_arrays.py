@@ -85,21 +85,16 @@ def test_an_empty_array_is_poisoned(arrays: CupyArrays) -> None:
     assert (arrays.empty_like(arrays.zeros(5, "int32")) == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("code", "parameters", "types"),
-    [
-        (arrays_module.UNIFORM, "unsigned long long seed, int bits, double step, double low, double span",
-         "float double"),
-        (arrays_module.INTEGERS, "unsigned long long seed, unsigned long long low, unsigned long long span",
-         "bool char int long"),
-    ],
-)  # fmt: skip
-def test_the_generators_compile(code: str, parameters: str, types: str) -> None:
-    for name in types.split():
-        source = f"""typedef {name} T;
-        extern "C" __global__ void fill(T* all, {parameters})
-        {{ long long i = threadIdx.x; T& out = all[i]; {code} }}"""
-        assert compile_kernel(KernelSource(text=source, name="fill"), "sm_90").profile.spill_store_bytes == 0
+def test_the_generators_compile() -> None:
+    uniform = "unsigned long long seed, int bits, double step, double low, double span", arrays_module.UNIFORM
+    whole = "unsigned long long seed, unsigned long long low, unsigned long long span", arrays_module.INTEGERS
+    of_type = {"float": uniform, "double": uniform, "bool": whole, "char": whole, "int": whole, "long": whole}
+    source = "".join(
+        f"""extern "C" __global__ void fill_{name}({name}* all, {parameters})
+        {{ typedef {name} T; long long i = threadIdx.x; T& out = all[i]; {code} }}"""
+        for name, (parameters, code) in of_type.items()
+    )
+    assert compile_kernel(KernelSource(text=source, name="fill_char"), "sm_90").profile.spill_store_bytes == 0
 
 
 # --- kernels of the measured peaks -----------------------------------------------------------------

@@ -180,17 +180,15 @@ def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[A
 # --- cuTile's calling convention -------------------------------------------------------------------
 
 
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-
-
 def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: Any = None) -> CutileKernel:
     install_recorded_cutile()
     signature = RecordedSignature(f"cutile-{name}-1.7.0")
     for field, value in (changes or {}).items():
         setattr(signature.parameters[0], field, value)
-    handed = read_cutile(SimpleNamespace(), signature, ARCHITECTURES)
-    binaries = {arch: binary_for(handed, arch) for arch in ARCHITECTURES}
-    return CutileKernel(handed, binaries, ARCHITECTURES, "sm_90", device=device or PlaceholderDevice())
+    handed = read_cutile(SimpleNamespace(), signature, ["sm_90"])
+    return CutileKernel(
+        handed, {"sm_90": binary_for(handed, "sm_90")}, ["sm_90"], "sm_90", device=device or PlaceholderDevice()
+    )
 
 
 def array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
