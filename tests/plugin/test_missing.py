@@ -69,12 +69,6 @@ def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
 
 # --- architectures -------------------------------------------------------------------------------
 
-TIMED = """\
-    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
-                     check=lambda: gpu.assert_equal(b, a))
-    assert result.time_ns > 0
-"""
-"""The last lines of the test that has several sizes."""
 NARROWED = ('options=["-DSTEPS=100"]', 'options=["-DSTEPS=100"], arch="sm_90"')
 
 

@@ -227,16 +227,6 @@ def test_metrics_by_flag_and_marker_need_no_second_process_and_those_of_a_call_d
     assert second["target"][-1].endswith("test_suite.py")
 
 
-def test_misspelt_metric_is_a_note_and_loses_nothing(counted):
-    mark(counted, "test_work", ["smsp__marked_misspelt.sum", OWN])
-    ask(counted, ["smsp__asked_misspelt.sum", OWN])
-    result, found = collected(counted, "--gpuperf-ncu")
-    result.assert_outcomes(passed=3)
-    for name in ("marked", "asked"):
-        result.stdout.fnmatch_lines([f"counters: there is no metric smsp__{name}_misspelt.sum on this GPU*"])
-    assert all({OWN, INSTRUCTIONS} <= set(work["counters"]) for works in found.values() for work in works.values())
-
-
 def scale_on_record(suite, factors):
     """Those of the own metric, by test."""
     tree = read_evidence(evidence(suite))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 from suite_under_test import HOG, assert_refused
+
+from pytest_gpuperf.compile.machine_code import sass
 
 HOG_TEST = """
 def test_hog(cuda_kernel, gpu, gpuperf):
@@ -320,3 +323,28 @@ def test_kernels_and_workloads_after_the_end_of_a_test_are_refused(suite):
     text = result.stdout.str()
     for test, what in (("test_workload", "the workload 'hog'"), ("test_kernel", "the kernel hog")):
         assert f"TestOver: test_hog.py::{test}: {what} comes after the test's end and " in text
+
+
+# --- what is disassembled ------------------------------------------------------------------------
+
+
+def test_machine_code_is_read_where_it_changed_and_where_it_is_recorded(suite, monkeypatch):
+    """A gated run reads none that its baselines have on record."""
+    read, real = [], sass.run_nvdisasm
+    monkeypatch.setattr(sass, "run_nvdisasm", lambda arch, code: (read.append(arch), real(arch, code))[1])
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(suite.path / "cache"))
+    flags = ("--gpuperf-arch=sm_80,sm_90", "-k", "other")
+    suite.run("--update-baselines", *flags)
+
+    def cold(mode):
+        shutil.rmtree(suite.path / "cache")
+        read.clear()
+        return suite.run(mode, *flags)
+
+    cold("--gpuperf").stdout.fnmatch_lines(["*UNCHANGED*"])
+    assert read == []
+    cold("--update-baselines=all")
+    assert {*read} == {"sm_80", "sm_90"}
+    suite.edit("other.cu", "a[i] * 2.0f", "a[i] * 3.0f + a[i + 1]")
+    cold("--gpuperf").stdout.fnmatch_lines(["*SAME*"])
+    assert {*read} == {"sm_80", "sm_90"}
