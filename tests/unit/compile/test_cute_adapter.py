@@ -65,8 +65,6 @@ def test_the_toolchain_names_the_library_s_version_where_it_is_installed(monkeyp
         (SimpleNamespace(), f"takes what cute.compile.* returned .*, not SimpleNamespace with None: {KEEP}"),
         (cute_compiled("cute-add-4.8.1-sm_80", __cubin__=None), f"SimpleNamespace with None: {KEEP}"),
         (cute_compiled("cute-add-4.8.1-sm_80", __cubin__="/no/a.cubin"), "'/no/a.cubin': .* a FOLDER that is there"),
-        ([cute_compiled("cute-add-4.8.1-sm_80")] * 2, "two kernels for sm_80: give one for each"),
-        ([], "an empty list: give what cute.compile returned"),
     ],
 )
 def test_what_has_no_machine_code_is_refused_with_the_remedy(compiled: Any, words: str) -> None:
