@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from advise_samples import dry, load, record, side
 
-from pytest_gpuperf.advise.advisor import static_case
-from pytest_gpuperf.advise.comparison import Case, change
+from pytest_gpuperf.advise.advisor import proven_causes
+from pytest_gpuperf.advise.comparison import Side, change
 from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -16,19 +16,12 @@ UNKNOWN = Access(op="global_load", bytes=4, times=78.0)
 """Through a pointer that was spilled: nothing tells where it leads."""
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "text"),
-    [
-        (4096, 4224, "4096 -> 4224"),
-        (1668, 1670, "1668 -> 1670"),
-        (64.0, 2928.0, "64 -> 2928"),
-        (4.923, 242.34, "4.92 -> 242"),
-        (12.5, 16383.6, "12.5 -> 16384"),
-        (0, 1_234_567, "0 -> 1.23 M"),
-    ],
-)
-def test_whole_numbers_keep_every_digit(before: float, after: float, text: str) -> None:
-    assert str(change("it", before, after)) == f"it {text}"
+def test_whole_numbers_keep_every_digit() -> None:
+    for before, after, text in (
+        (4096, 4224, "4096 -> 4224"), (64.0, 2928.0, "64 -> 2928"), (4.923, 242.34, "4.92 -> 242"),
+        (12.5, 16383.6, "12.5 -> 16384"), (0, 1_234_567, "0 -> 1.23 M"),
+    ):  # fmt: skip
+        assert str(change("it", before, after)) == f"it {text}"
 
 
 def walked(*accesses: Access) -> WarpEstimate:
@@ -50,11 +43,6 @@ def test_where_data_decide_equal_arguments_are_equal_work() -> None:
     assert scale_of(few, many) == 4.0
     written = [msgspec.structs.replace(walked(load(times=1.0), STORE), warps=warps) for warps in (64, 256)]
     assert scale_of(*written) == 1.0  # each warp writes as much: more warps are more work
-
-
-def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
-    again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1)
-    assert scale_of(walked(load(times=1.0)), walked(load(times=2.0), again)) == 0.5
 
 
 def test_what_waits_in_memory_is_no_work() -> None:
@@ -80,19 +68,28 @@ def test_without_a_gpu_a_grid_is_spread_over_the_sms_of_a_typical_one() -> None:
     assert resident_warps(side(record("a")), 16.0) == 16.0
 
 
-def by_machine_code(*accesses: Access) -> Case:
-    before, after = (side(record(code), estimate=walked(*found)) for code, found in (("a", [STORE]), ("b", accesses)))
-    found = static_case(before, after)
-    assert found is not None
-    return found
-
-
-def test_figures_scaled_to_equal_work_are_not_called_those_of_a_warp() -> None:
-    found = by_machine_code(load(op="global_store", times=2.0))
-    assert (found.now.local_requests, found.per) == (282.0, "for equal work")
-    assert by_machine_code(load(times=50.0), UNKNOWN).per == "per warp"
-
-
 def test_a_double_is_one_element_as_a_float_is() -> None:
     double = load(sectors=8.0, op="global_store", times=1, size=8)
     assert scale_of(walked(STORE), dry({"fp64": 100.0}, double)) == 1.0
+
+
+# --- causes that the machine code proves --------------------------------------------------------------
+
+
+def tile(turns: float) -> tuple[Access, Access]:
+    """A store to shared memory and the load behind it, with so many passes each."""
+    accesses = load(op="shared_load", times=8.0), load(op="shared_store", times=8.0)
+    store, read = (msgspec.structs.replace(one, turns=turns, sectors=None) for one in accesses)
+    return store, read
+
+
+def launched(code: str, turns: float, integers: float) -> Side:
+    executed = {"integer": integers, "global_load": 4.0, "global_store": 1.0, "shared_load": 8.0, "shared_store": 8.0}
+    accesses = load(), *tile(turns), load(op="global_store", times=1.0)
+    return side(record(code), estimate=dry(executed, *accesses, launched=True))
+
+
+def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
+    for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
+        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
+        assert [one.what for one in proven] == ["passes per shared-memory access"] * found

@@ -52,10 +52,10 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     before = static("a", load(), load(op="global_store", times=1))
     after = static("b", load(sectors=32.0), load(op="global_store", times=1))
     (advice, *_) = advise(before, after)
-    assert advice.cause == "uncoalesced access"
+    assert (advice.cause, advice.counted, advice.arch) == ("uncoalesced access", False, "sm_90")
     assert 0.5 < advice.gain < 1
-    assert not advice.counted
-    assert advice.arch == "sm_90"
+    timed = (msgspec.structs.replace(one, time_ns=time) for one, time in ((before, 100.0), (after, 110.0)))
+    assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
 
 
 def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
@@ -65,23 +65,6 @@ def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu()
     assert advise(full, full) == ()
 
 
-def test_what_a_full_gpu_would_hide_is_named_with_and_without_a_grid() -> None:
-    """A copy that memory bounds: narrow loads cost time where a single block is on an SM, as at the end of a grid."""
-    wide = load(sectors=16.0, times=1.0, size=16), load(sectors=16.0, op="global_store", times=1.0, size=16)
-    narrow = load(), load(op="global_store")
-    counts = {"global_load": 4.0, "global_store": 4.0, "integer": 24.0}
-    before, after = (
-        static(
-            "a", *wide, executed={name: n / 4 for name, n in counts.items()}, cycles=700.0, waits={"global_load": 600.0}
-        ),
-        static("b", *narrow, executed=counts, cycles=3000.0, waits={"global_load": 2400.0}),
-    )
-    (named, *_) = advise(before, after)
-    assert named.cause == "lost vectorisation"
-    known = advise(*(msgspec.structs.replace(one, grid=(10**6, 1, 1)) for one in (before, after)))
-    assert (known[0].cause, known[0].gain) == (named.cause, named.gain)
-
-
 def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
     """A thread that does four elements executes more instructions than one that does a single one."""
     one = static("a", load(times=1), load(op="global_store", times=1),
@@ -89,14 +72,6 @@ def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
     four = static("b", load(times=4), load(op="global_store", times=4),
                   executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
     assert advise(one, four) == ()
-
-
-def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
-    before = side(record("a", opcodes={"fp32": 100}))
-    after = side(record("b", opcodes={"fp64": 100, "conversion": 20}))
-    assert first(before, after) == "double-precision literals"
-    one_has_none = static("b", executed={"fp64": 100.0})
-    assert first(before, one_has_none) in ("", "double-precision literals")
 
 
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
@@ -111,60 +86,16 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
 
 
-def test_what_the_verdict_is_red_for_comes_first() -> None:
-    scattered = [load(sectors=5.0), load(op="global_store", times=1.0)]
-    before = static("a", load(), load(op="global_store", times=1.0))
-    after = static("b", *scattered, executed={"fp32": 4000.0, "global_load": 4.0, "global_store": 1.0})
-    assert advise(before, after)[0].cause == "instruction growth"
-    found = advise(before, after, {"sectors per global request"})
-    assert [(one.cause, one.gates) for one in found[:2]] == [
-        ("uncoalesced access", True),
-        ("instruction growth", False),
-    ]
-
-
-def test_times_bound_the_gain() -> None:
-    before, after = static("a", load()), static("b", load(sectors=32.0))
-    timed = [
-        side(before.static, estimate=before.estimate, time_ns=100.0),
-        side(after.static, estimate=after.estimate, time_ns=110.0),
-    ]
-    (advice,) = advise(*timed)
-    assert advice.gain == pytest.approx(1 - 100 / 110, abs=1e-3)
-
-
-def changed(**counters: float) -> dict[str, float]:
-    return {**COUNTED, **counters}
-
-
 def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
     return side(record(code, **figures), estimate=dry(), counters=counters)
 
 
-@pytest.mark.parametrize(
-    ("cause", "after"),
-    [
-        ("uncoalesced access", {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 3.2e7, "lts__t_sectors.sum": 4e7,
-                                "lts__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 25.0,
-                                "sm__cycles_elapsed.max": 7e5}),
-        ("bank conflicts", {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
-                            "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}),
-        ("divergence", {"smsp__inst_executed.sum": 4e7, "smsp__issue_active.avg.per_cycle_active": 0.9,
-                        "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0, "sm__cycles_elapsed.max": 5e5}),
-        ("instruction growth", {"smsp__inst_executed.sum": 6e7, "smsp__thread_inst_executed.sum": 1.92e9,
-                                "smsp__issue_active.avg.per_cycle_active": 0.9, "sm__cycles_elapsed.max": 5e5,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0}),
-        ("cache hit loss", {"dram__bytes_read.sum": 5.12e8, "sm__cycles_elapsed.max": 3.3e5,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 92.0}),
-    ],
-)  # fmt: skip
-def test_counters_name_the_cause_first(cause: str, after: dict[str, float]) -> None:
-    found = advise(counted("a", COUNTED), counted("b", changed(**after)))
-    assert found[0].cause == cause
-    assert found[0].counted
-    assert found[0].gain > 0.2
+def test_counters_name_the_cause_first() -> None:
+    slower = {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
+              "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
+              "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}  # fmt: skip
+    found = advise(counted("a", COUNTED), counted("b", {**COUNTED, **slower}))
+    assert (found[0].cause, found[0].counted, found[0].gain > 0.2) == ("bank conflicts", True, True)
 
 
 noise = st.floats(0.9, 1.1)
@@ -183,15 +114,6 @@ def again(draw: st.DrawFn) -> dict[str, float]:
 def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
     assert advise(counted("a", before), counted("a", after)) == ()
     assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
-
-
-@given(again(), again())
-def test_other_code_that_does_the_same_has_no_cause_but_its_waits(
-    before: dict[str, float], after: dict[str, float]
-) -> None:
-    """Noise alone: the machine code was shuffled, and executes as many instructions on as many bytes."""
-    named = {one.cause for one in advise(counted("a", before), counted("b", after)) if one.gain >= 0.05}
-    assert named <= {"exposed latency"}
 
 
 def test_the_dearest_part_sets_the_pace() -> None:

@@ -92,6 +92,7 @@ def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -
     inner = "__global__ void work(float* x) { x[1] = 2; }\n"
     told = refused(inner + "__global__ void outer(float* x) { work<<<1, 1>>>(x); }\n", compiler=compiler)
     assert told.endswith("Launch the inner kernel from the test, or give gpuperf a function that runs both.")
+    assert "linked with cudadevrt" in told
     assert compiles(inner, compiler=compiler)
 
 

@@ -122,20 +122,11 @@ def test_accesses_have_their_sectors_turns_and_bytes(runs: dict[str, WarpEstimat
         assert {name: getattr(found, name) for name in figures} == figures, kernel
 
 
-def test_addresses_that_data_decide_are_unknown(runs: dict[str, WarpEstimate]) -> None:
+def test_loops_trees_divisions_and_addresses_of_data_are_told(runs: dict[str, WarpEstimate]) -> None:
     unknown = [a for a in runs["gathered"].accesses if a.op == "global_load" and a.sectors is None]
     assert len(unknown) == 1
-
-
-def test_a_division_by_an_argument_is_counted(runs: dict[str, WarpEstimate]) -> None:
     assert runs["linear"].divisions >= 1
-
-
-def test_an_unrolled_loop_loads_as_often_as_it_says(runs: dict[str, WarpEstimate]) -> None:
     assert sum(a.times for a in runs["adds"].accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
-
-
-def test_a_tree_has_a_barrier_for_each_of_its_steps(runs: dict[str, WarpEstimate]) -> None:
     assert runs["tree"].executed["barrier"] == 1 + 8
 
 
@@ -144,8 +135,5 @@ def test_what_is_stored_to_be_read_again_is_scratch_unless_it_is_written_last(ru
     written = only(runs["two_passes"], "global_store")
     assert written.scratch == written.distinct / 2
     assert {a.scratch for a in runs["again"].accesses} == {0}
-
-
-def test_bytes_touched_again_are_not_counted_as_new(runs: dict[str, WarpEstimate]) -> None:
     stores = [a for a in runs["again"].accesses if a.op == "global_store"]
     assert (sum(a.times for a in stores), sum(a.distinct for a in stores)) == (10, 128)
