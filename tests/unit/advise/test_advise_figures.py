@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 from advise_samples import dry, load, record, side
 
 from pytest_gpuperf.advise.advisor import proven_causes
@@ -28,28 +27,25 @@ def walked(*accesses: Access) -> WarpEstimate:
     return dry({"fp32": 20.0, "local_load": 564.0}, *accesses)
 
 
-@pytest.mark.parametrize("unknown", [UNKNOWN, Access(op="global_store", bytes=4, times=1.0)])
-def test_work_is_equal_where_data_decide_about_some_addresses(unknown: Access) -> None:
-    known = (load(times=128.0), STORE)
-    rest = load(times=50.0), *([STORE] if unknown.op == "global_load" else []), unknown
-    assert scale_of(walked(load(times=128.0)), walked(rest[0], unknown)) == 1.0
-    assert scale_of(walked(*known), walked(*rest)) == 1.0
-    assert scale_of(walked(*rest), walked(*known)) == 1.0
+def of_warps(run: WarpEstimate, warps: int) -> WarpEstimate:
+    return msgspec.structs.replace(run, warps=warps)
 
 
-def test_where_data_decide_equal_arguments_are_equal_work() -> None:
-    few, many = (msgspec.structs.replace(walked(UNKNOWN, load(times=50.0)), warps=warps) for warps in (64, 256))
-    assert scale_of(many, few) == 0.25
-    assert scale_of(few, many) == 4.0
-    written = [msgspec.structs.replace(walked(load(times=1.0), STORE), warps=warps) for warps in (64, 256)]
-    assert scale_of(*written) == 1.0  # each warp writes as much: more warps are more work
-
-
-def test_what_waits_in_memory_is_no_work() -> None:
-    """A value stored for the second pass of a thread is not a second result."""
-    both = load(op="global_store", times=2.0)
-    assert scale_of(walked(STORE), walked(msgspec.structs.replace(both, scratch=both.distinct / 2))) == 1.0
-    assert scale_of(walked(STORE), walked(both)) == 0.5
+def test_figures_are_scaled_to_the_work_that_a_warp_writes_or_reads() -> None:
+    """What waits in memory for a second pass is no result, and a double is one element as a float is."""
+    two, data = load(op="global_store", times=2.0), walked(UNKNOWN, load(times=50.0))
+    written, double = walked(load(times=1.0), STORE), load(sectors=8.0, op="global_store", times=1, size=8)
+    for before, after, scale in (
+        (walked(STORE), walked(two), 0.5),
+        (walked(load(times=1.0)), walked(load(times=2.0)), 0.5),
+        (walked(STORE), walked(msgspec.structs.replace(two, scratch=two.distinct / 2)), 1.0),
+        (walked(STORE), dry({"fp64": 100.0}, double), 1.0),
+        # where data decide about addresses equal arguments are equal work
+        (walked(load(times=128.0), STORE), walked(load(times=50.0), STORE, UNKNOWN), 1.0),
+        (of_warps(data, 256), of_warps(data, 64), 0.25),
+        (of_warps(written, 64), of_warps(written, 256), 1.0),
+    ):  # fmt: skip
+        assert scale_of(before, after) == scale
 
 
 def test_a_load_on_a_side_that_data_decide_is_one_of_half_a_warp() -> None:
@@ -66,11 +62,6 @@ def test_without_a_gpu_a_grid_is_spread_over_the_sms_of_a_typical_one() -> None:
     assert resident_warps(side(record("a"), grid=(132, 1, 1), sm_count=66), 16.0) == 4.0
     assert resident_warps(side(record("a"), grid=(10**6, 1, 1)), 16.0) == 16.0
     assert resident_warps(side(record("a")), 16.0) == 16.0
-
-
-def test_a_double_is_one_element_as_a_float_is() -> None:
-    double = load(sectors=8.0, op="global_store", times=1, size=8)
-    assert scale_of(walked(STORE), dry({"fp64": 100.0}, double)) == 1.0
 
 
 # --- causes that the machine code proves --------------------------------------------------------------

@@ -8,7 +8,6 @@ from advise_samples import dry, load, record, side
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.advise import cost
 from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.usage_from_counters import STALL
 
@@ -35,12 +34,6 @@ NOISY = {
     STALL.format("long_scoreboard"): 30.0, STALL.format("wait"): 3.0, STALL.format("barrier"): 1.0,
     STALL.format("short_scoreboard"): 2.0, STALL.format("lg_throttle"): 1.0,
 }  # fmt: skip
-COUNTED = {**EXACT, **NEAR, **NOISY}
-
-
-def first(before, after) -> str:  # type: ignore[no-untyped-def]
-    found = advise(before, after)
-    return found[0].cause if found else ""
 
 
 def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
@@ -60,18 +53,9 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
 
 def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
     full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
-    assert first(full, few) == "exposed latency"
+    assert advise(full, few)[0].cause == "exposed latency"
     assert advise(few, full) == ()
     assert advise(full, full) == ()
-
-
-def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
-    """A thread that does four elements executes more instructions than one that does a single one."""
-    one = static("a", load(times=1), load(op="global_store", times=1),
-                 executed={"fp32": 10.0, "global_load": 1.0, "global_store": 1.0})  # fmt: skip
-    four = static("b", load(times=4), load(op="global_store", times=4),
-                  executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
-    assert advise(one, four) == ()
 
 
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
@@ -90,14 +74,6 @@ def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[n
     return side(record(code, **figures), estimate=dry(), counters=counters)
 
 
-def test_counters_name_the_cause_first() -> None:
-    slower = {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
-              "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
-              "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}  # fmt: skip
-    found = advise(counted("a", COUNTED), counted("b", {**COUNTED, **slower}))
-    assert (found[0].cause, found[0].counted, found[0].gain > 0.2) == ("bank conflicts", True, True)
-
-
 noise = st.floats(0.9, 1.1)
 small = st.floats(0.985, 1.015)
 
@@ -114,12 +90,3 @@ def again(draw: st.DrawFn) -> dict[str, float]:
 def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
     assert advise(counted("a", before), counted("a", after)) == ()
     assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
-
-
-def test_the_dearest_part_sets_the_pace() -> None:
-    assert cost.whole({"a": 100.0}) == pytest.approx(100)
-    assert cost.whole({"a": 100.0, "b": 50.0}) == pytest.approx(101.5, abs=0.1)
-    assert cost.whole({"a": 100.0, "b": 100.0}) == pytest.approx(119, abs=0.5)
-    rest = cost.rest_of(120.0, {"a": 100.0})
-    assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
-    assert cost.rest_of(90.0, {"a": 100.0}) == 0

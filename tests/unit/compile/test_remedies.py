@@ -60,14 +60,6 @@ def test_a_header_of_pytorch_says_where_those_are() -> None:
         assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
 
 
-def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
-    host = "void clock_of() { struct timeval now;\ngettimeofday(&now, 0); cudaFree(0); }\n"
-    told = refused(WORK.format(1) + host)
-    assert told.startswith('whole.cu:2: incomplete type "timeval" is not allowed')
-    assert "Line 3 of whole.cu is code of the host, which NVRTC does not compile." in told
-    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
-
-
 def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path: Path) -> None:
     (tmp_path / "host.h").write_text("#include <vector>\nstd::vector<int> all();\n")
     text = '#include "host.h"\n' + WORK.format(1)
