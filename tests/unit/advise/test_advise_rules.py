@@ -165,25 +165,6 @@ def test_a_stack_that_is_written_alone_is_an_address_taken() -> None:
         assert found.cause == cause
 
 
-def test_lost_vectorisation_answers_for_addresses_and_loops_but_not_for_integers_that_are_the_work() -> None:
-    narrow = copy(issued=45.0, classes={"global_load": 4.0, "global_store": 1.0, "integer": 40.0})
-    found = memory.lost_vectorisation(case(WIDE.replace(issued=10.0, classes={"integer": 8.75}), narrow))
-    assert found is not None
-    assert found.without.classes["integer"] == pytest.approx(10)  # as many for each of the wide ones
-    aligned = narrow.replace(issued=4005.0, classes={**narrow.classes, "integer": 4000.0})
-    found = memory.lost_vectorisation(case(WIDE.replace(classes={"integer": 100.0}), aligned))
-    assert found is not None
-    assert found.without.classes["integer"] == pytest.approx(4000 - 3.75 * memory.MOST_OVERHEAD)
-
-
-def test_divergence_takes_the_waits_of_both_sides_of_a_branch_with_it() -> None:
-    now = copy(load_lanes=16.0, lanes=16.0)
-    found, alone = compute.divergence(case(copy(load_lanes=32.0), now)), compute.divergence(case(now=now))
-    assert found is not None
-    assert alone is not None
-    assert (alone.without.alone or 0) - (found.without.alone or 0) == pytest.approx(350)
-
-
 # --- in which order ------------------------------------------------------------------------------
 
 STORE = load(op="global_store", times=1)

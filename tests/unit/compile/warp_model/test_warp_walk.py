@@ -112,12 +112,6 @@ def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
     assert run.executed["fp32"] > 1
 
 
-def test_a_phase_of_a_barrier_is_over_when_it_is_asked_for() -> None:
-    ask = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R4+URZ], R2"
-    run = walked(ask, "@!P0 BRA 5", ADD, "STG.E [R2], R1", "EXIT", ask, "@!P0 BRA 5", "BRA 2")
-    assert run.executed["barrier"] == run.executed["fp32"] == run.executed["global_store"] == 1
-
-
 def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
                  "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", "FMUL R1, R1, R1", "EXIT")  # fmt: skip
