@@ -69,7 +69,6 @@ TREES = [
     (f"MOV R0, {start}", ADD, shift, f"ISETP.{compared}, PT", "@P0 BRA 1", "EXIT")
     for start, shift, compared in (
         ("0x1", "IMAD.SHL.U32 R0, R0, 0x2, RZ", "LT.AND P0, PT, R0, 0x20"),
-        ("0x1", "SHF.L.U32 R0, R0, 0x2, RZ", "LT.AND P0, PT, R0, 0x100"),
         ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "NE.AND P0, PT, R0, RZ"),
         ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "NE.AND P0, PT, RZ, R0"),
     )
@@ -86,11 +85,7 @@ ROUNDS = {
         4, [("S2R R0, SR_TID.X", BOUND, "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]", "UIMAD UR4, UR4, UR5, URZ",
              ADD, "IADD3 R0, R0, UR4, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")]),
     "doubles": (5, TREES[:1]),
-    "quadruples": (4, TREES[1:2]),
-    "halves": (8, TREES[2:]),
-    "halves, and is known by a copy of what it was": (
-        8, [("MOV R0, 0x80", ADD, "MOV R5, R0", "SHF.R.U32.HI R0, RZ, 0x1, R5", "ISETP.GT.U32.AND P0, PT, R5, 0x1, PT",
-             "@P0 BRA 1", "EXIT")]),
+    "halves": (8, TREES[1:]),
     "is shifted for an address, and counts evenly": (
         16, [("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", ADD, "IADD3 R0, R0, 0x4, RZ",
               "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")]),
