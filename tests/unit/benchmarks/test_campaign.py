@@ -13,7 +13,7 @@ import pytest
 from loaded_scripts import load_script
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest")
+FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest", ROOT / "tests" / "plugin")
 """Of the simulated machine."""
 
 
