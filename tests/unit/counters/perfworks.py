@@ -41,11 +41,9 @@ class PerfWorks:
     """One chip's metrics."""
 
     def __init__(self, chip: str) -> None:
-        spec = importlib.util.find_spec(
-            "ncu_report"
-        )  # not imported: at the end of Python that module warns and crashes
-        assert spec is not None and spec.origin is not None
-        self._library = ctypes.CDLL(str(Path(spec.origin).parent / "libnvperf_host.so"))
+        spec = importlib.util.find_spec("ncu_report")
+        assert spec is not None, "pip install ncu-report"  # not imported: at the end of Python the module crashes
+        self._library = ctypes.CDLL(str(Path(str(spec.origin)).parent / "libnvperf_host.so"))
         self._chip = chip.encode()
         self._call("NVPW_InitializeHost")
         (size,) = self._call(
