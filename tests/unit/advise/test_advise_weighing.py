@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.advise.advisor import advise, proven_causes
 from pytest_gpuperf.advise.comparison import Side, change
-from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
+from pytest_gpuperf.advise.usage_from_code import scale_of
 from pytest_gpuperf.advise.usage_from_counters import STALL
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -52,13 +52,6 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     assert 0.5 < advice.gain < 1
     timed = (msgspec.structs.replace(one, time_ns=time) for one, time in ((before, 100.0), (after, 110.0)))
     assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
-
-
-def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
-    full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
-    assert advise(full, few)[0].cause == "exposed latency"
-    assert advise(few, full) == ()
-    assert advise(full, full) == ()
 
 
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
@@ -131,22 +124,6 @@ def test_figures_are_scaled_to_the_work_that_a_warp_writes_or_reads() -> None:
         (of_warps(written, 64), of_warps(written, 256), 1.0),
     ):  # fmt: skip
         assert scale_of(before, after) == scale
-
-
-def test_a_load_on_a_side_that_data_decide_is_one_of_half_a_warp() -> None:
-    """Executed twice, once on each side; together they ask for what one would."""
-    sides = static_usage(side(record("a")), dry({"global_load": 2.0}, load(times=1.0)))
-    assert sides.load_lanes == 16
-    assert static_usage(side(record("a")), dry({"global_load": 2.0}, load(times=2.0))).load_lanes == 32
-    assert static_usage(side(record("a")), dry({"fp32": 2.0})).load_lanes is None
-
-
-def test_without_a_gpu_a_grid_is_spread_over_the_sms_of_a_typical_one() -> None:
-    small = side(record("a"), grid=(132, 1, 1))
-    assert resident_warps(small, 16.0) == 2.0  # a block of 8 warps for each of 132 SMs
-    assert resident_warps(side(record("a"), grid=(132, 1, 1), sm_count=66), 16.0) == 4.0
-    assert resident_warps(side(record("a"), grid=(10**6, 1, 1)), 16.0) == 16.0
-    assert resident_warps(side(record("a")), 16.0) == 16.0
 
 
 # --- causes that the machine code proves --------------------------------------------------------------

@@ -41,18 +41,6 @@ extern "C" __global__ void axpy_rolled(float a, const float* __restrict__ x, flo
     #pragma unroll 1
     for (int i = INDEX; i < n; i += stride) y[i] = a * x[i] + y[i];
 }
-extern "C" __global__ void again(const float* in, float* out) {
-    for (int k = 0; k < 10; ++k) out[INDEX] += in[INDEX];
-}
-extern "C" __global__ void two_passes(const float* in, float* out, float* scratch, int n, int pitch) {
-    float largest = 0.0f;
-    for (int i = 0; i < n; ++i) {
-        float value = in[i * pitch + INDEX];
-        scratch[i * pitch + INDEX] = value;
-        largest = fmaxf(largest, value);
-    }
-    for (int i = 0; i < n; ++i) out[i * pitch + INDEX] = largest - scratch[i * pitch + INDEX];
-}
 """
 ARCHS = ("sm_80", "sm_90", "sm_120")
 
@@ -102,12 +90,3 @@ def test_accesses_have_their_sectors_turns_and_bytes(runs: dict[str, WarpEstimat
         assert {name: getattr(found, name) for name in figures} == figures, kernel
     unknown = [a for a in runs["gathered"].accesses if a.op == "global_load" and a.sectors is None]
     assert len(unknown) == 1  # data decide about its addresses
-
-
-def test_what_is_stored_to_be_read_again_is_scratch_unless_it_is_written_last(runs: dict[str, WarpEstimate]) -> None:
-    """One store of the result and one of scratch, which look alike, for each of the elements."""
-    written = only(runs["two_passes"], "global_store")
-    assert written.scratch == written.distinct / 2
-    assert {a.scratch for a in runs["again"].accesses} == {0}
-    stores = [a for a in runs["again"].accesses if a.op == "global_store"]
-    assert (sum(a.times for a in stores), sum(a.distinct for a in stores)) == (10, 128)
