@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,11 +12,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.device_errors import LoadError, UnseenMemory
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.discovery import Nvml
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call, has_persisting_l2, launch_extended
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
@@ -90,12 +90,10 @@ class CudaDevice:
         self.errors = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
         """Those of CuPy for what the driver refuses."""
         self._timers: dict[TimerName | None, Timer] = {}
-        self._peaks: dict[str, float] = {}
-        self._loads = itertools.count()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         with scratch_folder("gpuperf-") as folder:  # only this user can enter it
-            path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
+            path = Path(folder) / "kernel.cubin"  # CuPy keeps modules by path: the folder is a new one each time
             path.write_bytes(binary.cubin)
             try:
                 return CudaKernel(self, self.cupy.RawModule(path=str(path)), binary)
@@ -158,7 +156,7 @@ class CudaDevice:
         self.synchronize()
         gc.collect()  # what nobody holds any more is not given back in the middle
         if not self._held_by(lambda: self.cupy.cuda.alloc(1)):
-            raise UnseenMemory(
+            raise BadArgument(
                 "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
                 "has put another allocator in its place: measure without it, or leave memory out of measure="
             )
@@ -192,11 +190,8 @@ class CudaDevice:
                 torch.empty_cache()
 
     def peak(self, name: str) -> float:
-        """Measured at first use, under the lock."""
-        if name not in self._peaks:
-            with self.lock(), self.current():
-                self._peaks[name] = measure_peak(self, name)
-        return self._peaks[name]
+        with self.lock(), self.current():
+            return measure_peak(self, name)
 
     def to_host(self, array: Any) -> Any:
         return self.cupy.asnumpy(self.cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)

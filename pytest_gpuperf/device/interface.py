@@ -166,7 +166,7 @@ class Device(Protocol):
         """The most bytes that one call of ``run`` held beyond what was held before it, arrays that it returns included.
 
         As CuPy's and PyTorch's allocators give them out, so exact; waits for what was enqueued.  Raises
-        ``UnseenMemory`` where an allocator of the user's tells nobody.
+        ``BadArgument`` where an allocator of the user's tells nobody.
         """
 
     def release_unused(self) -> None:
@@ -178,7 +178,7 @@ class Device(Protocol):
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:
-        """A measured ceiling: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s; measured once."""
+        """Measure a ceiling, under the lock: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s."""
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""

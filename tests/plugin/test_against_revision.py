@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, SIMULATED, Suite, hog_test
+from suite_under_test import HOG, SIMULATED, Suite, hog_test, sections
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -56,7 +56,7 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
 # --- by machine code ---------------------------------------------------------------------------------
 
 
-def test_the_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
+def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
     project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project.path)
@@ -75,7 +75,7 @@ def test_the_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
     assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
 
 
-def test_a_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> None:
+def test_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> None:
     fast = (project.path / "work.cu").read_text().replace("extern", "// with double\nextern")
     project.write("work.cu", fast.replace("1.5f", "1.5"))
     commit(project.path)
@@ -88,7 +88,7 @@ def test_a_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> N
     result.stdout.no_fnmatch_line("*baseline is stale*")
 
 
-def test_a_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checkouts of a cache folder in the project are none of its tests."""
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(project.path / "cache"))
     project.write(".gitignore", "__pycache__\n.gpuperf\ncache\n")
@@ -110,7 +110,7 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     assert result.stdout.str().count("comparing with") == 1
 
 
-def test_a_selection_is_that_of_both_sides(project: Suite) -> None:
+def test_selection_is_that_of_both_sides(project: Suite) -> None:
     project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
     result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024", subprocess=True)
     assert outcome(result) == {"static": 1, "deselected": 1}
@@ -118,7 +118,7 @@ def test_a_selection_is_that_of_both_sides(project: Suite) -> None:
     result.stdout.no_fnmatch_line("*GONE*")
 
 
-def test_a_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) -> None:
+def test_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) -> None:
     name = with_hog(project, "tests")
     project.write("conf/pytest.ini", "[pytest]\n")
     (project.path / "t").symlink_to("tests")
@@ -129,7 +129,7 @@ def test_a_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) ->
     result.stdout.fnmatch_lines(["*WORSE*"])
 
 
-def test_a_path_in_addopts_is_of_its_own_revision(project: Suite) -> None:
+def test_path_in_addopts_is_of_its_own_revision(project: Suite) -> None:
     """What a change leaves out by one is named, as where testpaths leaves it out."""
     name = with_hog(project)
     project.write("test_other.py", hog_test(name="other"))
@@ -160,7 +160,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite) -> Non
     )
 
 
-def test_a_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
+def test_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
     name = with_hog(project)
     commit(project.path)
     project.write(name, hog_test(name="hag"))
@@ -179,7 +179,7 @@ def test_a_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
     red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
 
 
-def test_a_renamed_kernel_is_the_same_and_tests_that_do_not_reach_theirs_are_missing(project: Suite) -> None:
+def test_renamed_kernel_is_the_same_and_tests_that_do_not_reach_theirs_are_missing(project: Suite) -> None:
     project.edit("other.cu", "void other(", "void another(")
     project.edit("test_suite.py", 'cuda_kernel("other.cu", "other")', 'cuda_kernel("other.cu", "another")')
     project.edit(
@@ -233,16 +233,18 @@ def test_what_could_not_run_there_is_not_comparable(project: Suite) -> None:
     assert [words for _, words in THERE.values() if words not in said] == []
 
 
+ENDED = "the other process has ended (pytest exit status"
+EXITS = "def pytest_itemcollected():\n    import pytest\n    pytest.exit('enough', returncode=0)\n"
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 BROKEN = "raise RuntimeError('not today')\n"
 
 
 @pytest.mark.parametrize(
     ("conftest", "said"),
-    [(KILLED, "the other process has ended (pytest exit status -9)*"), (BROKEN, "*not today*")],
-    ids=["killed", "broken"],
+    [(EXITS, f"{ENDED} 0)*"), (KILLED, f"{ENDED} -9)*"), (BROKEN, "*not today*")],
+    ids=["exit", "killed", "broken"],
 )
-def test_a_process_that_comes_to_no_test_is_an_error_of_the_run(project: Suite, conftest: str, said: str) -> None:
+def test_process_that_comes_to_no_test_is_an_error_of_the_run(project: Suite, conftest: str, said: str) -> None:
     project.write("conftest.py", conftest)
     commit(project.path)
     project.write("conftest.py", "")
@@ -252,7 +254,7 @@ def test_a_process_that_comes_to_no_test_is_an_error_of_the_run(project: Suite, 
     result.stderr.fnmatch_lines([f"*{said}"])
 
 
-def test_an_unknown_revision_is_a_usage_error(project: Suite) -> None:
+def test_unknown_revision_is_a_usage_error(project: Suite) -> None:
     result = project.run(*STATIC, "--gpuperf-against=nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--gpuperf-against=nowhere: git knows no revision 'nowhere'*"])
@@ -262,52 +264,12 @@ def test_an_unknown_revision_is_a_usage_error(project: Suite) -> None:
 
 ROUNDS = """
 def test_rounds(cuda_kernel, gpu, gpuperf):
-    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
     a = gpu.random(1024, seed=1)
     b = gpu.empty_like(a)
-    result = gpuperf(first.launch(grid=8, block=256, args=(a, b, 1024)), name="first")
+    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
     assert result.interval_ns[0] <= result.time_ns <= result.interval_ns[1] and result.time_ns > 0
 """
-BEHIND_A_TIME = f"""{ROUNDS}
-    second = cuda_kernel("work.cu", "work", options=["-DSTEPS=STEPS"])
-    gpuperf(second.launch(grid=8, block=256, args=(a, b, 1024)), name="second")
-"""
-
-
-def test_unchanged_code_is_not_paired_and_has_a_time_for_what_looks_at_it(gpu_project: Suite) -> None:
-    gpu_project.write("test_rounds.py", ROUNDS)
-    commit(gpu_project.path)
-    result = gpu_project.run(*ON_GPU, subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 4})
-    result.stdout.fnmatch_lines(["* 4 UNCHANGED*"])
-    result.stdout.no_fnmatch_line("*no time baseline*")
-
-
-def test_changed_code_is_the_same_or_slower_or_of_other_arguments(gpu_project: Suite) -> None:
-    gpu_project.edit("test_suite.py", "STEPS=100", "STEPS=105")
-    gpu_project.edit("test_suite.py", "gpuperf, size):\n", "gpuperf, size):\n    size = min(size, 1500)\n")
-    gpu_project.edit("other.cu", "2.0f", "4.0f")
-    result = gpu_project.run(*ON_GPU, subprocess=True)
-    assert (result.ret, outcome(result)) == (1, {"failed": 2, "passed": 1})
-    result.stdout.fnmatch_lines_random(
-        ["*SLOWER*", "*in two processes*", "*doubling*SAME*", "*Compared with *", "*NOT-COMPARABLE*",
-         "*argument 1 was float32?2048? and is float32?1500?*"]
-    )  # fmt: skip
-    slower, _, _ = result.stdout.str().partition("NOT-COMPARABLE")
-    assert "--update-baselines" not in slower
-
-
-def test_a_launch_behind_a_time_is_compared_too(gpu_project: Suite) -> None:
-    """The other side ends a test where it reads a time, and runs it again for what is missing."""
-    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=300"))
-    commit(gpu_project.path)
-    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
-    result = gpu_project.run(*ON_GPU, "test_rounds.py", subprocess=True)
-    assert result.ret == 1, result.stdout.str()
-    result.stdout.fnmatch_lines(["second  SLOWER*"])
-    result.stdout.no_fnmatch_line("*NEW*")
-
-
 IN_TURN = """
 import os, time
 from pathlib import Path
@@ -326,14 +288,53 @@ def test_turns(cuda_kernel, gpu, gpuperf, request):
 """
 
 
-def test_the_revision_is_done_with_the_gpu_when_a_test_here_takes_it(
+def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
     gpu_project: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The revision is done with the GPU when a test here takes it."""
     monkeypatch.setenv("ENDED", str(gpu_project.path.parent / f"{gpu_project.path.name}-ended"))
+    gpu_project.write("test_rounds.py", ROUNDS)
     gpu_project.write("test_turns.py", IN_TURN)
     commit(gpu_project.path)
-    result = gpu_project.run(*ON_GPU, "test_turns.py", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 1}), result.stdout.str()
+    result = gpu_project.run(*ON_GPU, subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 5}), result.stdout.str()
+    result.stdout.fnmatch_lines(["5 workloads: 5 UNCHANGED"])
+    result.stdout.no_fnmatch_line("*no time baseline*")
+
+
+BEHIND_A_TIME = """
+def test_rounds(cuda_kernel, gpu, gpuperf):
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    assert gpuperf(first.launch(grid=8, block=256, args=(a, b, 1024)), name="first").time_ns > 0
+    second = cuda_kernel("work.cu", "work", options=["-DSTEPS=STEPS"])
+    gpuperf(second.launch(grid=8, block=256, args=(a, b, 1024)), name="second")
+"""
+OTHER_ARGUMENTS = """
+def test_arguments(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a = gpu.random(SIZE, seed=1)
+    gpuperf(kernel.launch(grid=4, block=256, args=(a, gpu.empty_like(a), SIZE)))
+"""
+
+
+def test_changed_code_is_paired(gpu_project: Suite) -> None:
+    """Behind a time, too: the other side ends a test where it reads one, and runs it again for what is missing."""
+    gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=300"))
+    gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "1024"))
+    commit(gpu_project.path)
+    gpu_project.change_code()
+    gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
+    gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "512"))
+    result = gpu_project.run(*ON_GPU, "--gpuperf-open=fail", subprocess=True)
+    assert (result.ret, outcome(result)) == (1, {"passed": 3, "failed": 2}), result.stdout.str()
+    result.stdout.fnmatch_lines(["6 workloads: 1 SLOWER, 1 NOT-COMPARABLE, 3 SAME, 1 UNCHANGED"])
+    said = sections(result)
+    for words in ("second  SLOWER", "in two processes", "Compared with "):
+        assert words in said["rounds"]
+    assert "--update-baselines" not in said["rounds"].partition("\n=")[0]
+    assert "argument 1 was float32[1024] and is float32[512]" in said["arguments"]
 
 
 # --- kills --------------------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ def test_hangs(cuda_kernel):
 """
 
 
-def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, hanging = (project.path.parent / f"{project.path.name}-{name}" for name in ("cache", "hanging"))
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
     monkeypatch.setenv("HANGING", str(hanging))

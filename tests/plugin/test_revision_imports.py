@@ -49,9 +49,7 @@ def refused(project: Suite, said: str) -> None:
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", f"*used a file that is not its own: {said}"])
 
 
-def test_an_editable_installation_leads_each_side_to_its_own_code(
-    project: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_editable_installation_leads_each_side_to_its_own_code(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a path file in a folder that counts as one of installed packages."""
     start = project.path.with_name(f"{project.path.name}-start")
     (start / "installed").mkdir(parents=True)
@@ -64,13 +62,13 @@ def test_an_editable_installation_leads_each_side_to_its_own_code(
     result.stdout.fnmatch_lines(["*SAME*"])  # of other machine code: each has compiled its own number of steps
 
 
-def test_a_module_of_the_working_tree_is_refused(project: Suite) -> None:
+def test_module_of_the_working_tree_is_refused(project: Suite) -> None:
     project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(project.path / 'code')!r})\n")
     changed(project)
     refused(project, "*/code/whole/numbers.py, of another working tree, was imported and differs*--gpuperf-against-py*")
 
 
-def test_a_module_of_a_third_worktree_is_refused_here_too(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_of_a_third_worktree_is_refused_here_too(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(project.path)
     other = project.path.with_name(f"{project.path.name}-other")
     git(project.path, "worktree", "add", "-q", "--detach", str(other))
@@ -79,7 +77,7 @@ def test_a_module_of_a_third_worktree_is_refused_here_too(project: Suite, monkey
     refused(project, "*of another working tree, was imported and differs from code/whole/numbers.py of*")
 
 
-def test_a_template_of_the_working_tree_is_refused(project: Suite) -> None:
+def test_template_of_the_working_tree_is_refused(project: Suite) -> None:
     """Its content decides, whatever it is called."""
     text = (project.path / "other.cu").read_text()
     project.write("other.cu.j2", text)
@@ -90,7 +88,7 @@ def test_a_template_of_the_working_tree_is_refused(project: Suite) -> None:
     refused(project, "*/other.cu.j2, of another working tree, was read and differs from other.cu.j2 of this side*")
 
 
-def test_a_header_of_the_working_tree_is_refused(project: Suite) -> None:
+def test_header_of_the_working_tree_is_refused(project: Suite) -> None:
     """By an absolute path of ``-I``, both sides would compile it."""
     project.write("code/factor.cuh", "#define FACTOR 1.5f\n")
     project.write(
@@ -103,7 +101,7 @@ def test_a_header_of_the_working_tree_is_refused(project: Suite) -> None:
     refused(project, "*/code/factor.cuh, of another working tree, was read and differs*")
 
 
-def test_a_shared_library_of_the_working_tree_is_refused(project: Suite) -> None:
+def test_shared_library_of_the_working_tree_is_refused(project: Suite) -> None:
     """Git ignores what was built: the worktree has none of its own."""
     maps = Path("/proc/self/maps").read_text().split()
     shutil.copy(next(word for word in maps if "/libm" in word), project.path / "libkern.so")

@@ -51,7 +51,6 @@ def barriers(before: float, after: float) -> dict[str, Side]:
 
 FOUR = copy(classes={**COPY.classes, "barrier": 4.0}, waits={**COPY.waits, "barrier": 120.0})
 NINE = copy(classes={**COPY.classes, "barrier": 9.0}, waits={**COPY.waits, "barrier": 270.0})
-TREE = TILE.replace(classes={"barrier": 9.0}, shared_requests=9.0, shared_turns=9.0, shared_ideal=9.0, issued=150.0)
 WAITS = {"global_load": 2400.0, "fp32": 60.0}
 ONE_SIDE = copy(waits=WAITS, alone=2700.0, load_lanes=20.0)
 
@@ -86,34 +85,25 @@ SPEAKS: list[Row] = [
      "instructions 100 -> 200 per warp", False, {"issued": 100}),
     (compute.instruction_growth, case(SPLIT, LONGER), "instructions 100 -> 400 per warp", False, {}),
     (waiting.launch_configuration, case(now=copy(warps=8.0, limit=8.0), **BLOCKS), "block 64x1x1 -> 32x1x1", True, {}),
-    (waiting.launch_configuration, case(now=copy(global_sectors=40.0), before=BLOCKS["before"],
-                                        after=side(record("a", block=32))), "block 64x1x1 -> 32x1x1", False, {}),
     (waiting.occupancy_lost, case(now=copy(warps=3.0, limit=3.0), **FEWER),
      "occupancy 100 -> 18.8 % (limited by registers)", True, {"warps": 16}),
     (waiting.barrier_stalls, case(FOUR, NINE, **barriers(4, 9)), "barriers and fences 4 -> 9 per warp", False,
      {"alone": 850}),
-    (waiting.barrier_stalls, case(TILE.replace(classes={"barrier": 4.0}), TREE, **barriers(4, 9)),
-     "barriers and fences 4 -> 9 per warp", False, {"issued": 100, "shared_turns": 4}),  # with the steps of a tree
     (waiting.exposed_latency, case(now=copy(waits=WAITS, alone=2700.0)),
      "cycles that a warp waits for each global load 175 -> 600", False, {"alone": 1000}),
-    (waiting.exposed_latency, case(copy(load_lanes=32.0), ONE_SIDE.replace(lanes=32 / waiting.SECTOR_GROWTH / BELOW)),
-     "cycles that a warp waits for each global load 175 -> 600", False, {}),
     (waiting.exposed_latency, case(now=copy(warps=2.0)), "resident warps per scheduler 16 -> 2", False, {"warps": 16}),
 ]  # fmt: skip
 SILENT: list[tuple[Rule, Case]] = [
-    (memory.register_spilling, case(before=SPILLED, after=SPILLED)),
     (memory.register_spilling, case(**UNCOUNTED)),
     (memory.stack, case(now=LOCAL, **UNCOUNTED)),
     (memory.stack, case(**STACK)),  # a stack that nobody touches
     (memory.stack, case(now=LOCAL, after=side(record("b", stack_bytes=16, spill_store_bytes=16)))),
     (memory.uncoalesced, case(now=copy(global_sectors=20.0 * memory.SECTOR_GROWTH * BELOW))),
-    (memory.uncoalesced, case(now=copy(global_sectors=80.0, global_ideal=80.0))),  # 16 bytes per lane take as many
     (memory.bank_conflicts, case(TILE, TILE.replace(shared_turns=4.0 * memory.CONFLICT_GROWTH * BELOW))),
     (memory.bank_conflicts, case(TILE, TILE.replace(shared_turns=16.0, shared_ideal=16.0))),
     (memory.redundant_traffic, case(now=copy(global_bytes=640.0 * memory.TRAFFIC_GROWTH * BELOW))),
     (memory.lost_vectorisation, case(copy(global_width=4.0 * memory.WIDTH_LOSS * BELOW), COPY)),
     (memory.cache_hit_loss, case(copy(dram_bytes=1e3), copy(dram_bytes=1e3 * memory.HIT_LOSS * BELOW), counted=True)),
-    (compute.lost_tensor_cores, case(TENSOR, copy(classes={}))),  # less of everything
     (compute.lost_tensor_cores, case(TENSOR, copy(classes={"tensor": 32 / compute.TENSOR_LOSS / BELOW, "fp32": 9.0}))),
     (compute.double_precision, case(classes(fp64=20.0), classes(fp64=20.0 * compute.FP64_GROWTH))),
     (compute.division, case(copy(divisions=2.0), copy(divisions=2.0 * compute.DIVISION_GROWTH * BELOW))),
@@ -121,19 +111,14 @@ SILENT: list[tuple[Rule, Case]] = [
     (compute.divergence, case(SPLIT, LONGER)),
     (compute.instruction_growth, case(now=copy(issued=100.0 * compute.INSTRUCTION_GROWTH * BELOW))),
     (compute.instruction_growth, case(now=classes(local_load=50.0, local_store=50.0).replace(issued=200.0))),
-    (compute.instruction_growth, case(now=copy(issued=200.0, lanes=16.0))),
-    (waiting.launch_configuration, case(**BLOCKS)),  # as many warps as before
-    (waiting.launch_configuration, case(now=copy(warps=8.0, limit=8.0), before=SPILLED, after=SPILLED)),
     (waiting.launch_configuration, case(now=copy(warps=8.0, limit=8.0), before=BLOCKS["before"],
                                         after=side(record("a", block=32, warps=32, registers=64)))),
     (waiting.occupancy_lost, case(now=copy(warps=16.0 / BOUND, limit=16.0 / BOUND))),
-    (waiting.barrier_stalls, case(FOUR, FOUR, **barriers(4, 9))),
     (waiting.barrier_stalls, case(FOUR, NINE, **barriers(4, 4))),  # more warps
     (waiting.barrier_stalls, case(FOUR, copy(classes={"barrier": 4 * waiting.BARRIER_GROWTH * BELOW}),
                                   **barriers(4, 9))),
     (waiting.exposed_latency, case(now=copy(waits={name: cycles * waiting.WAIT_GROWTH * BELOW
                                                    for name, cycles in COPY.waits.items()}))),
-    (waiting.exposed_latency, case(now=classes(global_load=8.0).replace(waits={"global_load": 1400.0, "fp32": 60.0}))),
     (waiting.exposed_latency, case(copy(load_lanes=32.0), ONE_SIDE.replace(lanes=25.0))),  # that of a branch's sides
     (waiting.exposed_latency, case(now=copy(warps=16.0 / waiting.WARP_LOSS / BELOW))),
 ]  # fmt: skip
@@ -165,25 +150,6 @@ def test_a_stack_that_is_written_alone_is_an_address_taken() -> None:
         assert found.cause == cause
 
 
-def test_lost_vectorisation_answers_for_addresses_and_loops_but_not_for_integers_that_are_the_work() -> None:
-    narrow = copy(issued=45.0, classes={"global_load": 4.0, "global_store": 1.0, "integer": 40.0})
-    found = memory.lost_vectorisation(case(WIDE.replace(issued=10.0, classes={"integer": 8.75}), narrow))
-    assert found is not None
-    assert found.without.classes["integer"] == pytest.approx(10)  # as many for each of the wide ones
-    aligned = narrow.replace(issued=4005.0, classes={**narrow.classes, "integer": 4000.0})
-    found = memory.lost_vectorisation(case(WIDE.replace(classes={"integer": 100.0}), aligned))
-    assert found is not None
-    assert found.without.classes["integer"] == pytest.approx(4000 - 3.75 * memory.MOST_OVERHEAD)
-
-
-def test_divergence_takes_the_waits_of_both_sides_of_a_branch_with_it() -> None:
-    now = copy(load_lanes=16.0, lanes=16.0)
-    found, alone = compute.divergence(case(copy(load_lanes=32.0), now)), compute.divergence(case(now=now))
-    assert found is not None
-    assert alone is not None
-    assert (alone.without.alone or 0) - (found.without.alone or 0) == pytest.approx(350)
-
-
 # --- in which order ------------------------------------------------------------------------------
 
 STORE = load(op="global_store", times=1)
@@ -197,14 +163,3 @@ def test_the_cause_of_a_stack_comes_before_a_dearer_one_of_nothing_that_gates() 
     assert (first.cause, first.gates) == ("stack from run-time indexing", True)
     assert (second.cause, second.gates) == ("uncoalesced access", False)
     assert first.gain < LEAST_GAIN < second.gain
-
-
-def test_occupancy_that_costs_nothing_is_named_behind_what_does() -> None:
-    """Thousands of instructions between two loads hide their latency with half of the warps as well."""
-    executed = {"fp32": 50000.0, "global_load": 4.0, "global_store": 1.0}
-    before = side(record("a"), estimate=dry(executed, load(), STORE))
-    more = {**executed, "integer": 30000.0}
-    after = side(record("b", warps=32, registers=64, limiter="registers"), estimate=dry(more, load(), STORE))
-    found = advise(before, after)
-    assert [(one.cause, one.gates) for one in found] == [("instruction growth", False), ("occupancy lost", True)]
-    assert found[1].gain < LEAST_GAIN

@@ -1,4 +1,4 @@
-"""Which cause is named first, what it would gain, and when nothing is named."""
+"""Which cause is named first, what it would gain, of what work its figures are, and when nothing is named."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from advise_samples import dry, load, record, side
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.advisor import advise, proven_causes
+from pytest_gpuperf.advise.comparison import Side, change
+from pytest_gpuperf.advise.usage_from_code import scale_of
 from pytest_gpuperf.advise.usage_from_counters import STALL
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -35,12 +37,6 @@ NOISY = {
     STALL.format("long_scoreboard"): 30.0, STALL.format("wait"): 3.0, STALL.format("barrier"): 1.0,
     STALL.format("short_scoreboard"): 2.0, STALL.format("lg_throttle"): 1.0,
 }  # fmt: skip
-COUNTED = {**EXACT, **NEAR, **NOISY}
-
-
-def first(before, after) -> str:  # type: ignore[no-untyped-def]
-    found = advise(before, after)
-    return found[0].cause if found else ""
 
 
 def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
@@ -58,22 +54,6 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
 
 
-def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
-    full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
-    assert first(full, few) == "exposed latency"
-    assert advise(few, full) == ()
-    assert advise(full, full) == ()
-
-
-def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
-    """A thread that does four elements executes more instructions than one that does a single one."""
-    one = static("a", load(times=1), load(op="global_store", times=1),
-                 executed={"fp32": 10.0, "global_load": 1.0, "global_store": 1.0})  # fmt: skip
-    four = static("b", load(times=4), load(op="global_store", times=4),
-                  executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
-    assert advise(one, four) == ()
-
-
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     """From scattered stores to a tile with conflicts is a gain, and the conflicts are worth a word nevertheless."""
     turns = load(op="shared_load", times=4.0), load(op="shared_store", times=4.0)
@@ -88,14 +68,6 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
 
 def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
     return side(record(code, **figures), estimate=dry(), counters=counters)
-
-
-def test_counters_name_the_cause_first() -> None:
-    slower = {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
-              "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
-              "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}  # fmt: skip
-    found = advise(counted("a", COUNTED), counted("b", {**COUNTED, **slower}))
-    assert (found[0].cause, found[0].counted, found[0].gain > 0.2) == ("bank conflicts", True, True)
 
 
 noise = st.floats(0.9, 1.1)
@@ -116,10 +88,61 @@ def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], afte
     assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
 
 
-def test_the_dearest_part_sets_the_pace() -> None:
-    assert cost.whole({"a": 100.0}) == pytest.approx(100)
-    assert cost.whole({"a": 100.0, "b": 50.0}) == pytest.approx(101.5, abs=0.1)
-    assert cost.whole({"a": 100.0, "b": 100.0}) == pytest.approx(119, abs=0.5)
-    rest = cost.rest_of(120.0, {"a": 100.0})
-    assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
-    assert cost.rest_of(90.0, {"a": 100.0}) == 0
+STORE = load(op="global_store", times=1.0)
+UNKNOWN = Access(op="global_load", bytes=4, times=78.0)
+"""Through a pointer that was spilled: nothing tells where it leads."""
+
+
+def test_whole_numbers_keep_every_digit() -> None:
+    for before, after, text in (
+        (4096, 4224, "4096 -> 4224"), (64.0, 2928.0, "64 -> 2928"), (4.923, 242.34, "4.92 -> 242"),
+        (12.5, 16383.6, "12.5 -> 16384"), (0, 1_234_567, "0 -> 1.23 M"),
+    ):  # fmt: skip
+        assert str(change("it", before, after)) == f"it {text}"
+
+
+def walked(*accesses: Access) -> WarpEstimate:
+    return dry({"fp32": 20.0, "local_load": 564.0}, *accesses)
+
+
+def of_warps(run: WarpEstimate, warps: int) -> WarpEstimate:
+    return msgspec.structs.replace(run, warps=warps)
+
+
+def test_figures_are_scaled_to_the_work_that_a_warp_writes_or_reads() -> None:
+    """What waits in memory for a second pass is no result, and a double is one element as a float is."""
+    two, data = load(op="global_store", times=2.0), walked(UNKNOWN, load(times=50.0))
+    written, double = walked(load(times=1.0), STORE), load(sectors=8.0, op="global_store", times=1, size=8)
+    for before, after, scale in (
+        (walked(STORE), walked(two), 0.5),
+        (walked(load(times=1.0)), walked(load(times=2.0)), 0.5),
+        (walked(STORE), walked(msgspec.structs.replace(two, scratch=two.distinct / 2)), 1.0),
+        (walked(STORE), dry({"fp64": 100.0}, double), 1.0),
+        # where data decide about addresses equal arguments are equal work
+        (walked(load(times=128.0), STORE), walked(load(times=50.0), STORE, UNKNOWN), 1.0),
+        (of_warps(data, 256), of_warps(data, 64), 0.25),
+        (of_warps(written, 64), of_warps(written, 256), 1.0),
+    ):  # fmt: skip
+        assert scale_of(before, after) == scale
+
+
+# --- causes that the machine code proves --------------------------------------------------------------
+
+
+def tile(turns: float) -> tuple[Access, Access]:
+    """A store to shared memory and the load behind it, with so many passes each."""
+    accesses = load(op="shared_load", times=8.0), load(op="shared_store", times=8.0)
+    store, read = (msgspec.structs.replace(one, turns=turns, sectors=None) for one in accesses)
+    return store, read
+
+
+def launched(code: str, turns: float, integers: float) -> Side:
+    executed = {"integer": integers, "global_load": 4.0, "global_store": 1.0, "shared_load": 8.0, "shared_store": 8.0}
+    accesses = load(), *tile(turns), load(op="global_store", times=1.0)
+    return side(record(code), estimate=dry(executed, *accesses, launched=True))
+
+
+def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
+    for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
+        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
+        assert [one.what for one in proven] == ["passes per shared-memory access"] * found

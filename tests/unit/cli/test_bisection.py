@@ -159,7 +159,7 @@ def test_ends_that_cannot_be_are_told(searched: Searched, trials: list[Trial], a
     ("good", "named", "folder", "said"),
     [
         ("HEAD", "test_hog.py", ".", "is no ancestor of the bad end"),
-        ("side", "test_hog.py", ".", "is no ancestor of the bad end"),
+        ("side", "test_hog.py", ".", "(git merge-base "),
         ("nowhere", "test_hog.py", ".", "git knows no revision"),
         ("", "../test_hog.py", ".", "/test_hog.py lies outside of the repository"),
         ("", "test_hog.py", "..", "Start in the repository that the tests belong to"),

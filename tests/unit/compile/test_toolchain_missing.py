@@ -32,10 +32,9 @@ def fresh() -> object:
         function.cache_clear()
 
 
-def pathfinder(monkeypatch: pytest.MonkeyPatch, binary: str | None, headers: str | None = None) -> None:
+def pathfinder(monkeypatch: pytest.MonkeyPatch, binary: str | None) -> None:
     fake = ModuleType("cuda.pathfinder")
     fake.find_nvidia_binary_utility = lambda _name: binary  # type: ignore[attr-defined]
-    fake.find_nvidia_header_directory = lambda _name: headers  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", fake)
 
 
@@ -125,13 +124,6 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
             ((found,),) = sass.disassemble(arch, {"k": bytes(16)}).values()
             assert found.opcode == opcode
     assert asked.read_text().splitlines() == ["NOP SM90", "NOP SM80", "EXIT SM90", "EXIT SM80"]
-
-
-def test_headers_are_taken_from_folders_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for folder, found in ((tmp_path, (tmp_path,)), (tmp_path / "gone", ())):
-        toolkit_folders.cache_clear()
-        pathfinder(monkeypatch, None, str(folder))
-        assert toolkit_folders() == found
 
 
 def test_an_assembler_whose_log_lacks_a_kernel_is_asked_again_and_then_an_error(

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.machine_code.sass import Instruction
-from pytest_gpuperf.compile.warp_model.arithmetic import Value
 from pytest_gpuperf.compile.warp_model.decode import decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine
@@ -114,12 +113,6 @@ def test_comparisons_of_two_words_agree_with_those_of_one_instruction(a: int, b:
 def test_minimum_and_maximum(a: int, b: int) -> None:
     on = run(machine(R2=a, R3=b), ("IMNMX", "R4, R2, R3, PT"), ("VIMNMX.U32", "R5, R2, R3, !PT"))
     assert (signed(number(on, "R4")), number(on, "R5")) == (min(signed(a), signed(b)), max(a, b))
-
-
-def test_a_constant_may_be_moved_by_the_half_precision_unit() -> None:
-    on = run(machine(), ("HFMA2.MMA", "R5, -RZ, RZ, 1.875, 0"), ("HFMA2", "R6, R7, R8, 1, 2"))
-    assert number(on, "R5") == 0x3F800000
-    assert on.register("R6") == Value(None)
 
 
 def test_what_comes_from_memory_or_floating_point_is_unknown() -> None:

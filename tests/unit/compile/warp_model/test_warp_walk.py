@@ -86,9 +86,6 @@ ROUNDS = {
              ADD, "IADD3 R0, R0, UR4, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")]),
     "doubles": (5, TREES[:1]),
     "halves": (8, TREES[1:]),
-    "is shifted for an address, and counts evenly": (
-        16, [("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", ADD, "IADD3 R0, R0, 0x4, RZ",
-              "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")]),
     "data end it": (
         16, [("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", ADD, "IADD3 R0, R0, 0x1, RZ",
               "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2", "EXIT")]),
@@ -112,24 +109,11 @@ def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
     assert run.executed["fp32"] > 1
 
 
-def test_a_phase_of_a_barrier_is_over_when_it_is_asked_for() -> None:
-    ask = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R4+URZ], R2"
-    run = walked(ask, "@!P0 BRA 5", ADD, "STG.E [R2], R1", "EXIT", ask, "@!P0 BRA 5", "BRA 2")
-    assert run.executed["barrier"] == run.executed["fp32"] == run.executed["global_store"] == 1
-
-
 def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
                  "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", "FMUL R1, R1, R1", "EXIT")  # fmt: skip
     assert run.executed["fp32"] == 3
     assert run.lanes == pytest.approx((5 * 32 + 4 * 16) / 9, abs=0.01)
-
-
-def test_threads_are_taken_to_be_within_the_bounds_of_arguments() -> None:
-    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "IMAD R0, R0, 0x10000, RZ",
-                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@P0 EXIT", "FADD R1, R1, R1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] == 1
-    assert run.lanes == 32
 
 
 def test_lanes_that_leave_for_good_take_no_part_any_more() -> None:

@@ -11,7 +11,6 @@ machine.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import tempfile
@@ -28,7 +27,6 @@ from triton.compiler import ASTSource
 
 HERE = Path(__file__).parent
 TARGET = GPUTarget("cuda", 90, 32)
-"""The version that gets every kernel; the others show what differs between versions."""
 ABOUT_THIS_MACHINE = {"extern_libs", "hash"}
 
 
@@ -95,7 +93,7 @@ def keep(
             "arg_names": src.fn.arg_names,
             "signature": src.signature,
             "constants": list(src.constants.items()),
-            "attrs": list(src.attrs.items()) if isinstance(src.attrs, dict) else vars(src.attrs),
+            "attrs": list(src.attrs.items()),
             "hash": src.hash(),
         },
     }
@@ -108,8 +106,6 @@ def keep(
 def source_of(
     function: Any, signature: dict[str, str], constants: dict[str, int], multiples: tuple[str, ...]
 ) -> ASTSource:
-    if "constexprs" not in inspect.signature(ASTSource).parameters:
-        return ASTSource(fn=function, signature=signature, constants=constants)
     attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
     declared = {**signature, **dict.fromkeys(constants, "constexpr")}
     return ASTSource(fn=function, signature=declared, constexprs=constants, attrs=attributes)
