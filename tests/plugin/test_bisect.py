@@ -76,29 +76,25 @@ def test_flag_that_a_commit_s_pytest_refuses_is_named(history: History, capsys: 
     assert "cannot be judged against the good one" in err
 
 
-TIMED = """
-import os
-
+ON_A_GPU = """
 def test_work(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS={steps}"])
     a = gpu.random(1024, seed=1)
-    b = gpu.empty_like(a)
-    {ends}
-    gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
+    gpuperf(kernel.launch(grid=8, block=256, args=(a, gpu.empty_like(a), 1024)))
 """
 """Its kernel takes longer by its steps, and has no machine code that is worse."""
 
 
-def test_times_go_on_deciding_after_a_commit_that_took_none(
+def test_times_decide_where_there_is_a_gpu(
     history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (history.folder / "conftest.py").write_text(SIMULATED)
-    for number, (steps, ends) in enumerate([(100, ""), (100, "os._exit(3)"), (100, ""), (200, "")]):
-        (history.folder / "work.cu").write_text(KERNEL.replace("1.5f", f"1.{number + 1}f"))
-        (history.folder / "test_work.py").write_text(TIMED.format(steps=steps, ends=ends))
-        history.commits.append(commit(history.folder, f"State {number}"))
+    (history.folder / "work.cu").write_text(KERNEL)
+    for steps in (100, 200):
+        (history.folder / "test_work.py").write_text(ON_A_GPU.format(steps=steps))
+        history.commits.append(commit(history.folder, f"With {steps} steps"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     status, out, err = bisected(capsys, "--good", history.commits[0], "test_work.py")
     assert (status, err) == (0, "")
-    assert "State 3) made it slower" in out
-    assert f"{history.commits[1][:12]}  undecided" in out
+    assert "With 200 steps) made it slower" in out
+    assert "SLOWER x1." in out
