@@ -117,7 +117,7 @@ def test_a_submodule_is_at_its_commit_of_then_without_what_a_run_left(repository
 
 def test_a_submodule_without_its_commit_of_then_is_an_error(repository: Path, library: Path) -> None:
     git(library, "checkout", "-q", "--orphan", "island")
-    commit(library)
+    commit(library, "Of another history")
     git(library, "branch", "-q", "-D", "main")
     git(library, "remote", "remove", "origin")
     git(library, "reflog", "expire", "--expire=now", "--all")
