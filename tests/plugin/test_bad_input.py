@@ -36,20 +36,6 @@ def test_kernel_that_cannot_be_had_says_why(suite):
     assert_refused(suite, KERNELS)
 
 
-BODIES = (
-    "def later():\n    yield", "async def later(): ...", "async def later():\n    yield",
-    "class Later:\n    def __call__(self):\n        yield\nlater = Later()",
-)  # fmt: skip
-CALLS = {"later": "the workload", "print, check=later": "check=", "print, reset=later": "reset="}
-
-
-def test_function_whose_body_a_call_does_not_run_is_refused(suite):
-    assert_refused(suite, {
-        f"{body}\ngpuperf({call})": f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or"
-        for body in BODIES for call, what in CALLS.items()
-    })  # fmt: skip
-
-
 LAUNCHES = {
     "kernel.launch(grid=1, block=32, args=(a, a))": "3 arguments",
     "kernel.launch(grid=1, block=32, args=(a, a, a))": "argument 3",
