@@ -1,6 +1,9 @@
-"""Which cause is named first, what it would gain, of what work its figures are, and when nothing is named."""
+"""Which cause is named first, what it would gain, of what work its figures are, and which causes the manual has."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,6 +11,7 @@ from advise_samples import dry, load, record, side
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.advisor import advise, proven_causes
 from pytest_gpuperf.advise.comparison import Side, change
 from pytest_gpuperf.advise.usage_from_code import scale_of
@@ -146,3 +150,24 @@ def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
     for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
         proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
         assert [one.what for one in proven] == ["passes per shared-memory access"] * found
+
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8")
+CAUSES = list(causes.BY_KEY.values())
+
+
+def test_the_manual_has_every_cause_with_remedy_and_example_and_no_other() -> None:
+    for cause in CAUSES:
+        example = f"[{cause.family}](../../example_suite/kernels/{cause.family}.cu)"
+        assert f"| {cause.key} | {cause.says} | {cause.remedy} | {example} | " in TEXT
+        assert (ROOT / "example_suite" / "kernels" / f"{cause.family}.cu").is_file()
+    rows = [line for line in TEXT.splitlines() if "](../../example_suite/kernels/" in line and line.startswith("| ")]
+    assert len(rows) == len(CAUSES) > 10
+
+
+def test_every_cause_that_a_rule_names_has_words() -> None:
+    rules = [path.read_text(encoding="utf-8") for path in (ROOT / "pytest_gpuperf" / "advise").glob("*_rules.py")]
+    named = {name for text in rules for name in re.findall(r'Finding\("([^"]+)"', text)}
+    assert len(named) > 10
+    assert named <= causes.BY_KEY.keys()

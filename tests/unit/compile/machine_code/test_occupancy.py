@@ -65,10 +65,5 @@ def test_no_launch_exceeds_what_an_sm_holds(arch: str, registers: int, shared: i
     assert found.blocks_per_sm * shared <= limits.shared_bytes_per_sm
     assert found.blocks_per_sm * threads * registers <= 65536
     assert (found.limiter == "launch") == (found.blocks_per_sm == 0)
-
-
-@given(archs, registers, shared, threads)
-def test_taking_more_never_raises_occupancy(arch: str, registers: int, shared: int, threads: int) -> None:
-    found = occupancy_of(registers, shared, threads, arch)
     assert occupancy_of(registers + 8, shared, threads, arch).blocks_per_sm <= found.blocks_per_sm
     assert occupancy_of(registers, shared + 1024, threads, arch).blocks_per_sm <= found.blocks_per_sm
