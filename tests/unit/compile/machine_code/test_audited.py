@@ -140,17 +140,6 @@ def test_figures_are_those_of_the_compiler_for_every_architecture(
                 assert made.opcodes["local_store"] > 0
 
 
-def test_an_architecture_that_is_older_than_the_limits_has_figures_and_no_occupancy(tmp_path: Path) -> None:
-    cubin = bytearray(cubin_of(TEXT, "plain", "sm_90", "-DN=1"))
-    assert cubin[49] == 90  # the second byte of the flags
-    cubin[49] = 70
-    path = tmp_path / "old.cubin"
-    path.write_bytes(cubin)
-    (kernel,) = kernels_of(path, tmp_path)["plain", "sm_70"]
-    assert kernel.record.profile.registers > 0
-    assert (kernel.record.block, kernel.record.occupancy) == (None, None)
-
-
 STAGED = """
 __device__ float large[1 << 20];
 extern "C" __global__ void __launch_bounds__(256) staged(float* a)

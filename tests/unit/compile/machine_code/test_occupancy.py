@@ -36,12 +36,10 @@ def test_textbook_cases(
     assert (found.blocks_per_sm, found.fraction, found.limiter) == (blocks, pytest.approx(fraction), limiter)
 
 
-@pytest.mark.parametrize(
-    ("registers", "shared_bytes", "block"), [(65, 0, 1024), (32, 227 * 1024 + 1, 128), (32, 0, 1025), (256, 0, 32)]
-)
-def test_a_launch_that_cannot_run_has_no_occupancy(registers: int, shared_bytes: int, block: int) -> None:
-    found = occupancy_of(registers, shared_bytes, block, "sm_90")
-    assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, "launch")
+def test_a_launch_that_cannot_run_has_no_occupancy() -> None:
+    for registers, shared_bytes, block in ((65, 0, 1024), (32, 227 * 1024 + 1, 128), (32, 0, 1025), (256, 0, 32)):
+        found = occupancy_of(registers, shared_bytes, block, "sm_90")
+        assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, "launch")
 
 
 def test_an_unknown_architecture_lists_those_known_and_figures_no_launch_can_have_are_refused() -> None:
