@@ -6,6 +6,7 @@ import importlib
 import random
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,22 +26,31 @@ COMPARISONS = 200
 KEY = Key(module="a", test="b", workload="c")
 
 
-@pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-    return importlib.import_module("causes")
+@pytest.fixture(scope="module")
+def report() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+        yield importlib.import_module("causes")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def suite(report: ModuleType) -> Any:
+    """One for all tests: its estimates take seconds."""
     return report.Suite()
 
 
+@pytest.fixture
+def command(report: ModuleType, suite: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """``report`` with that suite."""
+    monkeypatch.setattr(report, "Suite", lambda baselines: {report.BASELINES: suite}[baselines])
+    return report
+
+
 def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
-    report: ModuleType, tmp_path: Path
+    command: ModuleType, tmp_path: Path
 ) -> None:
     made = tmp_path / "causes.md"
-    assert report.main(["--output", str(made)]) == 0
+    assert command.main(["--output", str(made)]) == 0
     page = made.read_text(encoding="utf-8")
     assert page == (ROOT / "docs/results/causes.md").read_text(encoding="utf-8")
     manual = " ".join((ROOT / "docs/explanation/why-slower.md").read_text(encoding="utf-8").split())
@@ -52,11 +62,11 @@ def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
 
 
 def test_fewer_right_causes_than_promised_are_an_error(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "PROMISED_STATIC", 0.99)
+    monkeypatch.setattr(command, "PROMISED_STATIC", 0.99)
     made = tmp_path / "causes.md"
-    assert report.main(["--output", str(made)]) == 1
+    assert command.main(["--output", str(made)]) == 1
     assert "fewer causes are right than 99%" in capsys.readouterr().err
     assert "| transpose32 |" in made.read_text(encoding="utf-8")
 
