@@ -194,7 +194,7 @@ def test_no_name_leaves_its_place(name: str) -> None:
     assert {tag: hostile.seen.count(tag) for tag in allowed} == {tag: plain.seen.count(tag) for tag in allowed}
 
 
-@pytest.mark.parametrize("times", [4, 400])
+@pytest.mark.parametrize("times", [4, 100])
 def test_many_hostile_names_are_whole_tables_and_whole_sections(times: int) -> None:
     document = a_red_run((*HOSTILE, *LONG), times=times)
     assert len(document.rows) == times * (len(HOSTILE) + len(LONG)) + 1
