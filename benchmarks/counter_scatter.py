@@ -2,21 +2,16 @@
 
     pytest --gpuperf-ncu --gpuperf-report=1.json example_suite          # as often as you like, on any GPU of a model
     python benchmarks/counter_scatter.py 1.json 2.json ... > docs/results/counters.md
-    python benchmarks/counter_scatter.py FILE... --record tests/replays/counters/nvidia-h200.json --ncu VERSION
 
-Every workload is compared with the first one of the same test, machine code, launch and arguments.  ``--record`` keeps
-the counters for the textbook: the metrics of ``example_suite/counters.py``, counted with
-``--gpuperf-ncu=$(python example_suite/hopper_metrics.py)``.  Exit status 1 if an exact counter differs, or another one
-by more than its band.
+Every workload is compared with the first one of the same test, machine code, launch and arguments.  Exit status 1 if an
+exact counter differs, or another one by more than its band.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,7 +20,6 @@ from typing import Any
 from pytest_gpuperf.counters.catalogue import METRICS, TRAFFIC
 from pytest_gpuperf.judge.counters import Metric
 
-ROOT = Path(__file__).resolve().parents[1]
 HEADER = """\
 # Counters of equal code
 
@@ -112,35 +106,11 @@ def page(files: int, counted: Sequence[Counted], found: dict[str, Scatter], numb
     return text
 
 
-def recording(counted: Sequence[Counted], ncu: str, metrics: Sequence[str]) -> str:
-    """A line for each test: figures of its workloads in the order of ``metrics``; ``null`` where ncu had no value."""
-    tests: dict[str, dict[str, list[float | None]]] = {}
-    for test, name, work, _ in counted:
-        tests.setdefault(test, {})[name] = [rounded(work["counters"].get(metric)) for metric in metrics]
-    head = json.dumps({"gpu": counted[0][3]["slug"], "ncu": ncu, "metrics": metrics}, indent=1).removesuffix("\n}")
-    lines = ",\n".join(f"  {json.dumps(test)}: {json.dumps(tests[test])}" for test in sorted(tests))
-    return f'{head},\n "workloads": {{\n{lines}\n }}\n}}\n'
-
-
-def rounded(value: float | None) -> float | None:
-    """Counts as they are; other figures to six significant digits."""
-    if value is None or not math.isfinite(value):
-        return None
-    return int(value) if float(value).is_integer() else float(f"{value:.6g}")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="JSON reports of runs that counted")
-    parser.add_argument("--record", type=Path, metavar="JSON", help="write the counters there, and compare nothing")
-    parser.add_argument("--ncu", default="", metavar="VERSION", help="of the ncu that counted, for --record")
     options = parser.parse_args(arguments)
     counted = [one for file in options.files for one in counted_in(file)]
-    if options.record:
-        sys.path.insert(0, str(ROOT / "example_suite"))
-        metrics = sorted(importlib.import_module("counters").METRICS)
-        options.record.write_text(recording(counted, options.ncu, metrics), encoding="utf-8")
-        return 0
     found, number = scatter_of(counted)
     print(page(len(options.files), counted, found, number), end="")
     beyond = [line for one in found.values() for line in one.beyond]

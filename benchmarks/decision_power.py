@@ -4,9 +4,8 @@
     python benchmarks/decision_power.py --old ../old --output docs/results/decision.md
 
 Exit status 1 if equal kernels were slower, equal callables more often than the error rate allows, or 1 % more was
-found .02 less often than before.  Two minutes, without a GPU.
-Blocks of equal kernels are drawn from recorded ones in pieces of eight, with fresh coins; those are from
-``tests/replays``, or from what ``paired_campaign.py kernels`` leaves in its folder.  Other blocks are normal.
+found .02 less often than before.  Two minutes, without a GPU.  Blocks of equal kernels are drawn in pieces of eight,
+with fresh coins, from ``tests/replays`` or from the folder of ``paired_campaign.py kernels``.  Other blocks are normal.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
@@ -136,14 +134,19 @@ def blocks_table(noises: dict[str, Noise], runs: int, old: Path | None) -> tuple
     with tempfile.TemporaryDirectory() as folder:
         files = [f"{folder}/{number}.npy" for number in range(len(cells))]
         ours = [_judged(noises[name], effect, alphas, runs, files[at]) for at, (name, effect) in enumerate(cells)]
-        older = iter(_old(old, files, alphas) if old else [["", ""]] * (2 * len(TESTS) * len(cells)))
+        older = iter([["", ""]] * (2 * len(TESTS) * len(cells)))
+        if old:
+            asked = json.dumps({"files": files, "tests": TESTS, "alphas": alphas})
+            code = f"import sys; sys.path.insert(0, {str(old.resolve())!r})\n{OLD}"
+            older = iter(json.loads(subprocess.check_output([sys.executable, "-c", code], input=asked, text=True)))
     for (name, effect), mine in zip(cells, ours, strict=True):
         theirs = [next(older) for _ in range(2 * len(TESTS))]
         for at, (tests, alpha) in enumerate(zip(TESTS, alphas, strict=True)):
             (found, blocks), was, alike = mine[at], theirs[at], theirs[at + len(TESTS)]
             allowed = 0.0 if not effect else runs * alpha + 4 * math.sqrt(runs * alpha)
             broken |= found > allowed if effect < LIMITS.detect else found < (was[0] or 0) - 0.02 * runs
-            rows.append(_row(name, f"+{100 * effect:g} %", tests, found, was[0], alike[0], blocks, was[1], alike[1]))
+            columns = (tests, found, was[0], alike[0], blocks, was[1], alike[1])
+            rows.append(f"| {name} | +{100 * effect:g} % | {' | '.join(map(str, columns))} |")
     return rows, broken
 
 
@@ -160,18 +163,10 @@ def _judged(noise: Noise, effect: float, alphas: Sequence[float], runs: int, fil
     return [(int((codes == SLOWER).sum()), int(np.median(stops))) for codes, stops in np.concatenate(found, axis=2)]
 
 
-def _old(path: Path, files: Sequence[str], alphas: Sequence[float]) -> Any:
-    """SLOWER and median blocks by the package in ``path``: at its own shares, then at ``alphas``, file by file."""
-    asked = json.dumps({"files": files, "tests": TESTS, "alphas": alphas})
-    code = f"import sys; sys.path.insert(0, {str(path.resolve())!r})\n{OLD}"
-    return json.loads(subprocess.check_output([sys.executable, "-c", code], input=asked, text=True))
-
-
 def by_prior(rng: np.random.Generator, rows: int) -> Values:
     """Deviation of each callable's processes, as the prior has it."""
-    return np.asarray(
-        judge.PROCESS_DEVIATION * np.sqrt(judge.PROCESS_FREEDOM / rng.chisquare(judge.PROCESS_FREEDOM, rows))
-    )
+    freedom = judge.PROCESS_FREEDOM
+    return np.asarray(judge.PROCESS_DEVIATION * np.sqrt(freedom / rng.chisquare(freedom, rows)))
 
 
 def as_measured(rng: np.random.Generator, rows: int) -> Values:
@@ -220,13 +215,10 @@ def callables_table(runs: int) -> tuple[list[str], bool]:
             for tests in TESTS:
                 found = callables(spread(np.random.default_rng(1), count), effect, tests)
                 broken |= not effect and found["SLOWER"] > math.ceil(count * share(tests, 1))
-                counts = (found[key] for key in ("SLOWER", "passed", "undecided"))
-                rows.append(_row(name, f"+{100 * effect:g} %", tests, count, *counts, f"{found['pairs'] / count:.2f}"))
+                counts = " | ".join(str(found[key]) for key in ("SLOWER", "passed", "undecided"))
+                pairs = f"{found['pairs'] / count:.2f}"
+                rows.append(f"| {name} | +{100 * effect:g} % | {tests} | {count} | {counts} | {pairs} |")
     return rows, broken
-
-
-def _row(*columns: object) -> str:
-    return f"| {' | '.join(map(str, columns))} |"
 
 
 PAGE = """\

@@ -1,11 +1,11 @@
 """Kernels that break the GPU, never end or find no memory, each followed by ten healthy tests.
 
-    python benchmarks/faults.py [--output docs/results/faults.md]
+    python benchmarks/faults.py > faults.md
 
 Needs a GPU.  Each case is a run of its own, with one worker of pytest-xdist and without: a healthy test, the culprit,
-ten tests of one copy kernel.  These must pass with the time that it has before the culprit; without a worker they may
-be skipped as not measured, and an endless kernel ends the run.  Exit status 1 if a test fails for another's error, a
-culprit passes, a time is off by more than ``TIME_OFF``, or a run does not end, or ends well.
+ten tests of one copy kernel.  These must pass with the time before the culprit; without a worker they may be skipped as
+not measured, and an endless kernel ends the run.  Exit status 1 if a test fails for another's error, a culprit passes,
+a time is off by more than ``TIME_OFF``, or a run does not end, or ends well.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from xml.etree import ElementTree
 
-AFTER = 10
-TIMEOUT_S = 5
-"""For an endless kernel."""
-LIMIT_S = 180.0
-"""For a run; beyond it, it hangs."""
+AFTER, ENDS = 10, ("failure", "error", "skipped")
+TIMEOUT_S, LIMIT_S = 5, 180.0
+"""For an endless kernel, and for a run; beyond it, it hangs."""
 TIME_OFF = 0.03
 """Of a healthy test's time against that before the culprit: other addresses and another process make 1 to 2 %."""
 
@@ -112,119 +109,69 @@ CASES = {
 }
 
 
-class Seen(NamedTuple):
-    """How a run ended."""
+SAYS = ("after this test the GPU was lost", "a kernel faulted on the GPU", "nothing came back from the GPU",
+        "Out of memory allocating")  # fmt: skip
+PAGE = f"""\
+# Kernels that break the GPU
 
-    case: str
-    workers: int
-    status: int | None
-    culprit: str
-    """Outcome of the culprit's test."""
-    words: str
-    passed: int
-    """Of the tests after it."""
-    skipped: int
-    """Of them, those not measured."""
-    off: float
-    """Largest difference of the times of those that passed from that before the culprit."""
-    seconds: float
+Each case is one run on a GPU: a healthy test, the culprit, and {AFTER} tests of one copy of 64 MiB, by
+`python benchmarks/faults.py`. The last column is the largest difference of the times of those that passed from the time
+before the culprit.
 
-    @property
-    def well(self) -> bool:
-        if not self.workers and self.culprit == "ended the run":
-            return self.status not in (0, None) and bool(self.words)
-        settled = self.passed + (0 if self.workers else self.skipped)
-        return self.status == 1 and self.culprit == "failed" and settled == AFTER and self.off <= TIME_OFF
+| case | workers | run | exit status | the culprit | message | passed after it | not measured | their times |
+|---|---|---|---|---|---|---|---|---|"""
 
 
-def run(case: str, culprit: str, workers: int) -> Seen:
+def outcomes_in(folder: Path) -> dict[str, str]:
+    """Of each test, from JUnit's XML; empty where pytest left none."""
+    if not (folder / "junit.xml").exists():
+        return {}
+    cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
+    return {case.attrib["name"]: next((child.tag for child in case if child.tag in ENDS), "passed") for case in cases}
+
+
+def run(case: str, workers: int) -> tuple[str, bool]:
+    """A row of the table, and whether the run ended as it should."""
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         folder = Path(name)
         (folder / "faults.cu").write_text(SOURCE, encoding="utf-8")
-        (folder / "test_faults.py").write_text(TESTS.format(culprit=culprit, after=AFTER), encoding="utf-8")
-        (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+        (folder / "test_faults.py").write_text(TESTS.format(culprit=CASES[case], after=AFTER), encoding="utf-8")
         command = [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-report=report.json",
-            f"--gpuperf-kernel-timeout={TIMEOUT_S}", "-n", str(workers),
+            "--junitxml=junit.xml", f"--gpuperf-kernel-timeout={TIMEOUT_S}", "-n", str(workers),
         ]  # fmt: skip
         began = time.perf_counter()
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
                                   env={**os.environ, "CI": ""})  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Seen(case, workers, None, "hangs", "", 0, 0, 1.0, LIMIT_S)
-        seconds = time.perf_counter() - began
-        said = done.stdout + done.stderr
-        print(said[-4000:], flush=True)
-        words = next((line for line in said.splitlines() if any(one in line for one in SAYS)), "")
-        if not (folder / "outcomes.txt").exists():
-            return Seen(case, workers, done.returncode, "ended the run", words, 0, 0, 0.0, seconds)
-        outcomes = dict(line.split("\t") for line in (folder / "outcomes.txt").read_text(encoding="utf-8").splitlines())
-        tests = json.loads((folder / "report.json").read_text(encoding="utf-8"))["tests"]
+            return f"| {case} | {workers} | {LIMIT_S:.0f} s | | hangs | | | | |", False
+        seconds, printed, outcomes = time.perf_counter() - began, done.stdout + done.stderr, outcomes_in(folder)
+        report = folder / "report.json"
+        tests = json.loads(report.read_text(encoding="utf-8"))["tests"] if report.exists() else []
+    print(printed[-4000:], file=sys.stderr, flush=True)
+    message = next((line for line in printed.splitlines() if any(one in line for one in SAYS)), "")
     times = {
         one["test"]: statistics.fmean(rounds["midmean"] for rounds in work["time"]["rounds"])
         for one in tests for work in one.get("workloads", ()) if work.get("time")
     }  # fmt: skip
-    ends = [outcomes.get(f"test_after[{number}]") for number in range(AFTER)]
-    off = [abs(times.get(f"test_after[{number}]", float("inf")) / times.get("test_before", float("nan")) - 1)
-           for number, end in enumerate(ends) if end == "passed"]  # fmt: skip
-    culprits = outcomes.get("test_culprit", "none")
-    return Seen(case, workers, done.returncode, culprits, words, ends.count("passed"), ends.count("skipped"),
-                max(off, default=0.0), seconds)  # fmt: skip
+    after = [name for name in outcomes if name.startswith("test_after")]
+    passed, skipped = ([name for name in after if outcomes[name] == end] for end in ("passed", "skipped"))
+    off = max((abs(times.get(name, 9e9) / times.get("test_before", 1) - 1) for name in passed), default=0.0)
+    culprit = outcomes.get("test_culprit", "ended the run")
+    settled = len(passed) + (0 if workers else len(skipped))
+    well = done.returncode == 1 and culprit == "failure" and settled == AFTER and off <= TIME_OFF
+    if not workers and culprit == "ended the run":
+        well = done.returncode != 0 and bool(message)
+    return (f"| {case} | {workers} | {seconds:.1f} s | {done.returncode} | {culprit} | {message} | "
+            f"{len(passed)} of {AFTER} | {len(skipped)} | {100 * off:.2f} % |", well)  # fmt: skip
 
 
-SAYS = (
-    "after this test the GPU was lost",
-    "a kernel faulted on the GPU",
-    "nothing came back from the GPU",
-    "Out of memory allocating",
-)
-CONFTEST = """
-import pathlib
-
-def pytest_sessionfinish(session):
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if hasattr(session.config, "workerinput"):
-        return
-    ends = {}
-    for kind in ("passed", "failed", "error", "skipped"):
-        for report in reporter.stats.get(kind, []):
-            ends[report.nodeid.rpartition("::")[2]] = kind
-    lines = [f"{name}\\t{kind}\\n" for name, kind in ends.items()]
-    pathlib.Path("outcomes.txt").write_text("".join(lines), encoding="utf-8")
-"""
-
-
-def table(rows: Sequence[Seen]) -> str:
-    lines = [
-        "# Kernels that break the GPU",
-        "",
-        f"Each case is one run on a GPU: a healthy test, the culprit, and {AFTER} tests of one copy of 64 MiB, by",
-        "`python benchmarks/faults.py`. The last column is the largest difference of the times of those that passed",
-        "from the time before the culprit.",
-        "",
-        "| case | workers | run | exit status | the culprit | it says | passed after it | not measured | their times |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for one in rows:
-        lines.append(
-            f"| {one.case} | {one.workers} | {one.seconds:.1f} s | {one.status} | {one.culprit} | {one.words} "
-            f"| {one.passed} of {AFTER} | {one.skipped} | {one.off:.2%} |"
-        )
-    lines = [line.replace("%", " %") for line in lines]
-    return "\n".join(lines) + "\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, metavar="FILE")
-    given = parser.parse_args(arguments)
-    rows = [run(case, culprit, workers) for workers in (1, 0) for case, culprit in CASES.items()]
-    text = table(rows)
-    print(text)
-    if given.output is not None:
-        given.output.write_text(text, encoding="utf-8")
-    return 0 if all(one.well for one in rows) else 1
+def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    found = [run(case, workers) for workers in (1, 0) for case in CASES]
+    print(PAGE, *(row for row, _ in found), sep="\n")
+    return int(not all(well for _, well in found))
 
 
 if __name__ == "__main__":

@@ -57,12 +57,6 @@ def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, cwd=folder / "suite", env={**os.environ, **own}, stdout=log, stderr=log)
 
 
-def lines_of(path: Path) -> list[str]:
-    """The documents in a file: one, or one a line."""
-    text = path.read_text()
-    return [text] if path.suffix == ".json" else list(filter(None, text.splitlines()))
-
-
 def prepare(folder: Path) -> None:
     """A suite with baselines, in a repository, in which one kernel is slower than on record."""
     from suite_under_test import FILES, SIMULATED
@@ -102,8 +96,10 @@ def killed(folder: Path, mode: str, number: signal.Signals, moment_s: float) -> 
         except Timeout:
             yield "lock held"
     files = [path for path in (folder / "suite/baselines").rglob("*") if path.is_file()]
+    documents = [path.read_text() for path in files if path.suffix == ".json"]
+    documents += [line for path in files if path.suffix == ".jsonl" for line in path.read_text().splitlines() if line]
     with contextlib.suppress(ValueError):
-        if [json.loads(line) for path in files if path.suffix in (".json", ".jsonl") for line in lines_of(path)]:
+        if list(map(json.loads, documents)):
             files = [path for path in files if ".part" in path.name]
     yield from ["torn file"] * bool(files)
 

@@ -1,6 +1,6 @@
 """What a workload costs in suites of one to ten thousand, in one module and in a hundred: recorded, and gated.
 
-    python benchmarks/many_workloads.py [--output docs/results/many_workloads.md]
+    python benchmarks/many_workloads.py > docs/results/many_workloads.md
 
 Without a GPU, one kernel at as many grids.  Seconds are those of the processor, which other work on the machine does
 not lengthen by much; the plugin's own are those beyond pytest's for as many empty tests with two fixtures.  Exit
@@ -60,21 +60,6 @@ class Run(NamedTuple):
     peak_mb: float
 
 
-class Costs(NamedTuple):
-    """Of a suite."""
-
-    workloads: int
-    modules: int
-    plain: Run
-    recorded: Run
-    gated: Run
-    json_mb: float
-
-    def own_ms(self, run: Run) -> float:
-        """Milliseconds of the processor per workload beyond pytest's."""
-        return (run.cpu_s - self.plain.cpu_s) / self.workloads * 1e3
-
-
 def run(folder: Path, *flags: str) -> Run:
     """Raises ``CalledProcessError``."""
     environ = {**{key: value for key, value in os.environ.items() if key != "CI"}, "CUDA_VISIBLE_DEVICES": ""}
@@ -86,52 +71,44 @@ def run(folder: Path, *flags: str) -> Run:
     return Run(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024 * 1.048576)
 
 
-def costs(workloads: int, modules: int) -> Costs:
+def costs(workloads: int, modules: int) -> tuple[str, bool]:
+    """A row of the table, and whether a gated workload costs too much."""
     with tempfile.TemporaryDirectory() as name:
         folder, empty = Path(name) / "suite", Path(name) / "empty"
-        for place in (folder, empty):
+        for place, text in ((folder, TEST), (empty, PLAIN)):
             place.mkdir()
             (place / "pytest.ini").write_text("", encoding="utf-8")
+            for number in range(modules):
+                tests = text.format(count=workloads // modules)
+                (place / f"test_module{number}.py").write_text(tests, encoding="utf-8")
         (folder / "scale.cu").write_text(KERNEL, encoding="utf-8")
-        for number in range(modules):
-            count = workloads // modules
-            (folder / f"test_module{number}.py").write_text(TEST.format(count=count), encoding="utf-8")
-            (empty / f"test_module{number}.py").write_text(PLAIN.format(count=count), encoding="utf-8")
         plain = run(empty, "-p", "no:gpuperf")
         recorded = run(folder, "--update-baselines", "--gpuperf-arch=sm_90")
         gated = run(folder, "--gpuperf")
-        size = sum(path.stat().st_size for path in (folder / "baselines").rglob("*.jsonl")) / 1e6
-    return Costs(workloads, modules, plain, recorded, gated, size)
+        json_mb = sum(path.stat().st_size for path in (folder / "baselines").rglob("*.jsonl")) / 1e6
+    own_ms = [(one.cpu_s - plain.cpu_s) / workloads * 1e3 for one in (recorded, gated)]
+    figures = (f"{plain.cpu_s / workloads * 1e3:.2f}", *(f"{ms:.2f}" for ms in own_ms), f"{plain.peak_mb:.0f}",
+               f"{gated.peak_mb:.0f}", f"{json_mb:.1f}")  # fmt: skip
+    large = workloads == max(SUITES)[0]  # the start weighs on small ones
+    too_much = large and (own_ms[1] > MOST_MS or gated.peak_mb > MOST_MB)
+    return f"| {workloads:,} | {modules} | {' | '.join(figures)} |", too_much
 
 
-def page(found: list[Costs]) -> str:
-    rows = [
-        f"| {one.workloads:,} | {one.modules} | {one.plain.cpu_s / one.workloads * 1e3:.2f} "
-        f"| {one.own_ms(one.recorded):.2f} | {one.own_ms(one.gated):.2f} | {one.plain.peak_mb:.0f} "
-        f"| {one.gated.peak_mb:.0f} | {one.json_mb:.1f} |"
-        for one in found
-    ]
-    return "\n".join([
-        "# Many workloads", "",
-        "Workloads of one kernel, no GPU, one process, by `python benchmarks/many_workloads.py`: milliseconds of the",
-        "processor per workload, pytest's for as many empty tests and the plugin's beyond them, and the most memory. A",
-        "start of about a second is in them.", "",
-        "| workloads | modules | pytest, ms | recorded, ms | gated, ms | pytest, MB | gated, MB | JSON, MB |",
-        "|---|---|---|---|---|---|---|---|", *rows, "",
-    ])  # fmt: skip
+PAGE = """\
+# Many workloads
+
+Workloads of one kernel, no GPU, one process, by `python benchmarks/many_workloads.py`. Milliseconds of the processor
+per workload: pytest's for as many empty tests, and the plugin's beyond them. A start of about a second is in them.
+
+| workloads | modules | pytest, ms | recorded, ms | gated, ms | pytest, MB | gated, MB | JSON, MB |
+|---|---|---|---|---|---|---|---|"""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the page there, too")
-    parsed = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     found = [costs(*suite) for suite in SUITES]
-    text = page(found)
-    sys.stdout.write(text)
-    if parsed.output is not None:
-        parsed.output.write_text(text, encoding="utf-8")
-    largest = [one for one in found if one.workloads == max(SUITES)[0]]  # the start weighs on small ones
-    return int(any(one.own_ms(one.gated) > MOST_MS or one.gated.peak_mb > MOST_MB for one in largest))
+    print(PAGE, *(row for row, _ in found), sep="\n")
+    return int(any(too_much for _, too_much in found))
 
 
 if __name__ == "__main__":

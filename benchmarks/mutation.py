@@ -1,13 +1,13 @@
 """How much of a room do its tests hold in place?  The mutation score of its modules, and the mutants that survive.
 
     python -m pip install mutmut==3.8.1
-    python benchmarks/mutation.py judge [--tests PATH...] [--fresh]
+    python benchmarks/mutation.py judge [--tests PATH...]
 
 mutmut changes one expression of a function at a time and runs the tests that reach that function.  A mutant is killed
-when one of them fails or runs out of time; the score is the killed part of all mutants.  What stands outside functions
-or under a decorator is not mutated.  All work is done in ``.mutation/ROOM``; a second call tries again what is new,
-what changed and what survived, ``--fresh`` everything.  To see a mutant:
-``cd .mutation/judge && mutmut show NAME``.  Exit status 1 if the score is below the room's bound.
+when one of them fails or runs out of time; the score is the killed part of all mutants.  Code outside functions or
+under a decorator is not mutated.  All work is done in ``.mutation/ROOM``; a second call tries new, changed and
+surviving mutants.  To see a mutant: ``cd .mutation/judge && mutmut show NAME``.  Exit status 1 if the score is below
+the room's bound.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROOMS = {
 QUICK = {"CI": "true", "GPUPERF_TESTS_COLD": "1"}
 """One Hypothesis seed, and no server of warm processes: each mutant is a session of pytest, and would start one."""
 RUN_MUTMUT = "from mutmut.__main__ import cli; cli()"
-SURVIVED, UNTESTED = 0, 33
-"""Exit codes in mutmut's results: all tests passed; no test calls the function."""
+NOTES = {0: "", 33: " (no test calls it)"}
+"""By exit code in mutmut's results; 0: all tests passed."""
 TIMED_OUT = (24, 36, 152, 255, -24)
 """The tests that reach it ran for fifteen times as long as with the unchanged code, and 15 s more: it does not end."""
 DETECTED = (1, 3, *TIMED_OUT)
@@ -52,12 +52,9 @@ def prepare(folder: Path, room: str, tests: Sequence[str]) -> None:
             link.symlink_to(path)
     others = [path.name for path in entries if path.name not in (PACKAGE, "tests")]
     settings = {
-        "source_paths": [PACKAGE],
-        "only_mutate": [f"{PACKAGE}/{room}/*"],
-        "also_copy": others,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
-        "pytest_add_cli_args_test_selection": list(tests),
-    }
+        "source_paths": [PACKAGE], "only_mutate": [f"{PACKAGE}/{room}/*"], "also_copy": others,
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"], "pytest_add_cli_args_test_selection": list(tests),
+    }  # fmt: skip
     lines = [f"{name}=\n" + "".join(f"    {value}\n" for value in values) for name, values in settings.items()]
     (folder / "setup.cfg").write_text("[mutmut]\n" + "".join(lines), encoding="utf-8")
 
@@ -77,13 +74,6 @@ def results_files(folder: Path) -> Iterable[Path]:
     return sorted((folder / "mutants" / PACKAGE).rglob("*.py.meta"))
 
 
-def run_mutmut(folder: Path, processes: int) -> int:
-    paths = [str(folder / "mutants"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, **QUICK, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-    command = [sys.executable, "-c", RUN_MUTMUT, "run", "--max-children", str(processes)]
-    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
-
-
 def report(folder: Path, room: str, least: float) -> int:
     """Print the score per module and the survivors' names; the exit status."""
     rows, survivors, late = [], [], 0
@@ -99,8 +89,7 @@ def report(folder: Path, room: str, least: float) -> int:
     for name, part, whole in [*rows, ("all", killed, mutants)]:
         print(f"| {name} | {part} | {whole} | {part / max(whole, 1):.1%} |")
     print(f"\n{late} of the killed ran out of time.")
-    notes = {SURVIVED: "", UNTESTED: " (no test calls it)"}
-    print("\n" + "\n".join(f"{name}{notes.get(code, f' (exit code {code})')}" for name, code in survivors))
+    print("", *(f"{name}{NOTES.get(code, f' (exit code {code})')}" for name, code in survivors), sep="\n")
     return 0 if mutants and killed >= least * mutants else 1
 
 
@@ -109,15 +98,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--tests", nargs="+", help="pytest's selection instead of the room's")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--fresh", action="store_true", help="forget all earlier results")
     options = parser.parse_args(arguments)
     tests, least = ROOMS[options.room]
     folder = ROOT / ".mutation" / options.room
-    if options.fresh:
-        shutil.rmtree(folder, ignore_errors=True)
     prepare(folder, options.room, options.tests or tests)
     forget_survivors(folder)
-    return run_mutmut(folder, options.processes) or report(folder, options.room, least)
+    path = os.pathsep.join(filter(None, [str(folder / "mutants"), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", RUN_MUTMUT, "run", "--max-children", str(options.processes)]
+    status = subprocess.call(command, cwd=folder, env={**os.environ, **QUICK, "PYTHONPATH": path})
+    return status or report(folder, options.room, least)
 
 
 if __name__ == "__main__":

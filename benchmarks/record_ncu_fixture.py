@@ -1,6 +1,6 @@
-"""Record a small report of Nsight Compute for the tests of its reader, with ncu's own reading of it beside it.
+"""Record a small report of Nsight Compute for the tests of its reader, and ncu's own reading of it.
 
-    python benchmarks/record_ncu_fixture.py [--to FOLDER] [--set full] [--name nvidia-h200]
+    python benchmarks/record_ncu_fixture.py [--to FOLDER] [--set full]
 
 Needs a GPU, ncu and the right to read counters.  A few kernels of the example suite, on grids small enough for
 the report to stay below 400 KB, are profiled just as ``--gpuperf-ncu`` does it.  The expected figures are
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from pytest_gpuperf.counters.catalogue import chip_of, names_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
@@ -27,6 +28,7 @@ from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 400_000
+FIGURE = re.compile(r"-?\d+(\.\d+)?")
 TESTS = """
 def test_transpose(cuda_kernel, gpu, gpuperf):
     src = gpu.random((64, 32, 32), seed=1)
@@ -65,24 +67,19 @@ def test_two_kernels(cuda_kernel, gpu, gpuperf):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=Path, default=ROOT / "tests" / "unit" / "counters" / "fixtures")
-    parser.add_argument("--set", default="full", help="what to collect, as --gpuperf-ncu takes it")
-    parser.add_argument("--name", help="of the two files; default: the GPU model")
+    parser.add_argument("--set", default="full", help="of metrics, as --gpuperf-ncu takes it")
     given = parser.parse_args()
     ncu = find_ncu()
     with tempfile.TemporaryDirectory(prefix="gpuperf-fixture-") as name:
         folder = Path(name)
         kernels = record(ncu, folder, tuple(given.set.split(",")))
-        met = entries(folder)
-        target = given.to / f"{given.name or met[0].gpu}.ncu-rep"
-        given.to.mkdir(parents=True, exist_ok=True)
+        target = given.to / f"{entries(folder)[0].gpu}.ncu-rep"
         target.write_bytes(without_own_path((folder / REPORT).read_bytes()))
     target.with_suffix(".json").write_text(json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n")
     size = target.stat().st_size
-    print(f"{target}: {size} bytes, {len(kernels)} kernels, {len(kernels[0]['metrics'])} metrics")
-    if size > MOST_BYTES:
-        print(f"more than {MOST_BYTES} bytes: try a smaller --set", file=sys.stderr)
+    print(f"{target}: {size} bytes, at most {MOST_BYTES}, {len(kernels)} kernels, {len(kernels[0]['metrics'])} metrics")
     return int(size > MOST_BYTES)
 
 
@@ -92,13 +89,12 @@ def without_own_path(report: bytes) -> bytes:
     return report.replace(own, (b"/usr/" + b"x" * len(own))[: len(own)])
 
 
-def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, object]]:
-    """Profile the tests, and read the report by ncu itself: one entry per kernel, in the order of launches."""
+def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Profile the tests, and read the report by ncu: an entry for each kernel; the last workload has two."""
     module = folder / "test_fixture.py"
     module.write_text(f"KERNELS = {str(ROOT / 'example_suite' / 'kernels')!r} + '/'\n{TESTS}", encoding="utf-8")
     tests = re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)
-    names = names_of(asked)
-    nodes = tuple(f"test_fixture.py::{test}" for test in tests)
+    nodes, names = tuple(f"test_fixture.py::{test}" for test in tests), names_of(asked)
     write_task(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names), folder / TASK_FILE)
     compute = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"]
     chip = chip_of(f"sm_{subprocess.check_output(compute, text=True).strip().replace('.', '')}")
@@ -109,40 +105,27 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, obj
                           env=environment(folder))  # fmt: skip
     if not (folder / REPORT).exists():
         raise SystemExit(f"ncu left no report (exit status {done.returncode}):\n{(folder / LOG).read_text()}")
-    printed = subprocess.run(
-        [str(ncu.path), "--config-file", "off", "--import", str(folder / REPORT), "--page", "raw", "--csv",
-         "--print-units", "base"], capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    return as_kernels(printed, own, ranges_of(folder))
-
-
-def ranges_of(folder: Path) -> list[int]:
-    """The number of each kernel's range: every workload has one kernel, but for the last, which has two."""
+    reading = [str(ncu.path), "--config-file", "off", "--import", str(folder / REPORT), "--page", "raw", "--csv",
+               "--print-units", "base"]  # fmt: skip
     numbers = [entry.number for entry in entries(folder) if entry.number is not None]
-    return [*numbers, numbers[-1]]
+    return as_kernels(subprocess.check_output(reading, text=True), own, [*numbers, numbers[-1]])
 
 
-def as_kernels(printed: str, names: list[str], ranges: list[int]) -> list[dict[str, object]]:
+def as_kernels(printed: str, names: list[str], ranges: list[int]) -> list[dict[str, Any]]:
     """ncu's table: a line of headings, a line of units, a line per kernel; other output may come before it."""
-    lines = printed.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith('"ID"'))
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))[1:]
+    rows = list(csv.DictReader(io.StringIO(printed[printed.index('"ID"') :])))[1:]
     if len(rows) != len(ranges):
         raise SystemExit(f"ncu prints {len(rows)} kernels, and {len(ranges)} were launched")
     return [
         {
             "kernel": re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip(),
             "range": number,
-            "metrics": {name: figure for name in names if (figure := _figure(row.get(name) or ""))},
+            "metrics": {
+                name: figure for name in names if FIGURE.fullmatch(figure := (row.get(name) or "").replace(",", ""))
+            },
         }
         for row, number in zip(rows, ranges, strict=True)
     ]
-
-
-def _figure(printed: str) -> str:
-    """``12,345.67`` without its commas; empty for words such as ``n/a``."""
-    plain = printed.replace(",", "")
-    return plain if re.fullmatch(r"-?\d+(\.\d+)?", plain) else ""
 
 
 if __name__ == "__main__":

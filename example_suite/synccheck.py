@@ -5,6 +5,7 @@ For kernels that are undefined behaviour: whatever becomes of the process, the t
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ def errors(launch: Any, folder: Path) -> int:
         raise NotLookedAt("there is no compute-sanitizer on this machine; it comes with the CUDA toolkit")
     binary, cubin = launch.binary, folder / "kernel.cubin"
     cubin.write_bytes(binary.cubin)
-    arguments = [str(cubin), binary.symbol, str(launch.threads_per_block), *map(str, launch.block)]
+    arguments = [str(cubin), binary.symbol, str(math.prod(launch.block)), *map(str, launch.block)]
     command = [tool, "--tool", "synccheck", sys.executable, "-c", _LAUNCH, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)

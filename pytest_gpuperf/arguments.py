@@ -28,16 +28,11 @@ def require(call: str, name: str, value: object, *kinds: type) -> None:
         raise refused(call, name, value, " or ".join(_WORDS[kind] for kind in kinds))
 
 
-def plain_text(given: str) -> str:
-    """The same text as Python's own ``str``: records take no type that is derived from it, such as NumPy's."""
-    return str.__str__(given)
-
-
 def one_line(call: str, name: str, given: object) -> str:
     """The argument, which is part of lines in reports and a key of baselines.  Raises ``BadArgument``."""
     if not isinstance(given, str) or not given or not given.isprintable():
         raise refused(call, name, given, "text of one line, printable")
-    return plain_text(given)
+    return str(given)
 
 
 def require_list(call: str, name: str, values: object, *kinds: type) -> None:
@@ -121,5 +116,5 @@ def tolerances(name: str, *given: Collection[str] | Mapping[str, float | None] |
     for one in given:
         require_setting(name, one)
         pairs = one.items() if isinstance(one, Mapping) else [(word, None) for word in one or ()]
-        found |= {plain_text(word): None if tolerance is None else float(tolerance) for word, tolerance in pairs}
+        found |= {str(word): None if tolerance is None else float(tolerance) for word, tolerance in pairs}
     return found

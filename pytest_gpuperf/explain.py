@@ -50,6 +50,7 @@ class Estimates:
 
     def __init__(self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None) -> None:
         """``cubins``, by SHA-256, are of this run."""
+        self.store = store
         self._cubins = cubins
         self._cache = cache
         self._recorded = functools.cache(store.cubin)
@@ -88,24 +89,16 @@ class Estimates:
         return old, new
 
 
-class Explained(NamedTuple):
-    """A workload beside its baseline, on one architecture."""
-
-    before: Side | None
-    """None if nothing is known of a baseline."""
-    after: Side
-    advice: tuple[Advice, ...]
+Explained = tuple[Side | None, Side, tuple[Advice, ...]]
+"""A workload on one architecture: its baseline, if anything is known of one, itself, and causes of what changed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadComparison:
     """A workload, and all that it is compared with."""
 
-    store: BaselineStore
     estimates: Estimates
     work: WorkloadEvidence
-    toolchain: str
-    """Compiler whose baselines are compared with; empty for none."""
     workloads: Collection[WorkloadEvidence]
     """All of its test."""
     facts: DeviceFacts | None
@@ -126,7 +119,11 @@ class WorkloadComparison:
         others it is other work.
         """
         work, new = self.work, self.work.static.get(arch)
-        old = static_baseline(self.store, arch, self.toolchain, work, self.workloads) if self.toolchain else None
+        old = (
+            static_baseline(self.estimates.store, arch, work.toolchain, work, self.workloads)
+            if work.toolchain
+            else None
+        )
         if new is not None and old is not None:
             new = under_recorded_launch(new, old, arch)
         own, before = known_launch(work.identity), None
@@ -148,20 +145,20 @@ class WorkloadComparison:
         """Baseline and candidate on one architecture, and the causes of what changed."""
         work, facts, arch, pair = self.work, self.facts, self.arch, self.compared(self.arch)
         old, red = pair.old, [judgement for judgement in work.judgements if judgement.verdict.is_regression]
-        time = self.store.time(facts.slug, work.key) if facts is not None else None
+        time = self.estimates.store.time(facts.slug, work.key) if facts is not None else None
         timed = (time.identity.code, time.identity.toolchain) if time is not None else None
-        if old is not None and timed is not None and timed != (old.profile.code_hash, self.toolchain):
+        if old is not None and timed is not None and timed != (old.profile.code_hash, work.toolchain):
             # two baselines of different code: the one that was found wanting counts
             old, time = (old, None) if any(judgement.kind == "static" for judgement in red) else (None, time)
         compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
         estimated, estimate = self.estimates.of(pair._replace(old=old))
         after = side_of(arch, pair.new, work.time, facts, estimate, work.counters, compared.after_ns)
         if old is None and time is None:
-            return Explained(None, after, ())
+            return None, after, ()
         before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
         figures = {change.what for judgement in red if judgement.target == arch for change in judgement.changes
                    if change.direction == "worse"}  # fmt: skip
-        return Explained(before, after, advise(before, after, figures))
+        return before, after, advise(before, after, figures)
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:

@@ -118,7 +118,7 @@ class Options:
         False, "--gpuperf-disturbed", "record measurements, too, that other work on the GPU disturbed")
     allow_ci_update: bool = _flag(False, "--gpuperf-allow-ci-update", "let --update-baselines write under CI")
     baselines: Path = _flag(
-        Path(USUAL_FOLDER), "--gpuperf-baselines", "folder of the baselines (default: baselines, beside the ini file)",
+        Path(USUAL_FOLDER), "--gpuperf-baselines", "folder of the baselines (default: baselines, next to the ini file)",
         FOLDER, metavar="DIR", ini="string")
     """Absolute."""
     against: str = _flag(

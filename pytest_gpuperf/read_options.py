@@ -66,7 +66,8 @@ def read_options(config: pytest.Config) -> Options:
         values[field] = _path(config, field, values[field])
     if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
         values["baselines"] = Path(folder)
-    values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
+    reports = values.get("reports", ())
+    values["reports"] = tuple(one if one == GITHUB else str(_path(config, "reports", one)) for one in reports)
     values["undecided"] = values.get("open", "warn")
     values.setdefault("open", "fail" if ci else "warn")
     if values.get("advisory"):
@@ -137,17 +138,6 @@ def _path(config: pytest.Config, field: str, given: str) -> Path:
     """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
     start = config.invocation_params.dir if _by_hand(config, field) else config.rootpath
     return Path(os.path.normpath(start / Path(given).expanduser()))
-
-
-def _report(config: pytest.Config, given: str) -> str:
-    if given == GITHUB:
-        return given
-    name, path = _origin(config, "reports"), _path(config, "reports", given)
-    if not path.parent.is_dir():
-        raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
-    if path.is_dir():
-        raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
-    return str(path)
 
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:

@@ -82,8 +82,8 @@ class SharedFixture:
     """A fixture of a wider scope than one test, set up or being set up."""
 
     name: str
-    file: Path | None
-    """With its function; None of what is no Python function."""
+    file: Path
+    """With its function."""
     below: str
     """How node ids begin of the tests that may use it."""
     record: TestRecord | None = None
@@ -125,18 +125,14 @@ class SharedFixtures:
         running = self._running[-1]
         if running.record is None:
             running.record = new_record(f"{self.item.nodeid.partition('::')[0]}::{running.name}")
-        if running.file is None:
-            return Site(running.record, self.item.path.parent, "the test file")
-        file = f"the file that defines the fixture {running.name}"
-        return Site(running.record, running.file.parent, file)
+        return Site(running.record, running.file.parent, f"the file that defines the fixture {running.name}")
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""
         return [one for one in self._known.values() if one.is_used_by(item)]
 
 
-def _file_of(function: Any) -> Path | None:
+def _file_of(function: Any) -> Path:
+    """Of a function, or of the class of an object that is called as one."""
     function = inspect.unwrap(function)
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    path = Path(code.co_filename) if code is not None else None
-    return path.resolve() if path is not None and path.is_file() else None
+    return Path(inspect.getfile(function if inspect.isroutine(function) else type(function))).resolve()

@@ -8,6 +8,7 @@ belongs to the tests that launch it, and to each test that uses the fixture and 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -48,10 +49,6 @@ class CountersMissing(CheckedOnly, LookupError):
 
 class DuplicateWorkload(ValueError):
     """One test used a workload name twice."""
-
-
-class AmbiguousKernel(ValueError):
-    """One test has several kernels of one name, and nothing that could be read tells them apart."""
 
 
 class TestOver(RuntimeError):
@@ -171,37 +168,26 @@ class TestRecord:
     def add(self, evidence: WorkloadEvidence) -> None:
         self.workloads[evidence.key.workload] = evidence
 
-    def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
-        """Kernels that were compiled but belong to no workload; several of one name by what they differ in.
-
-        A test that ``stopped`` early may still have come to launch the others under names of their own: where nothing
-        tells several apart, the last is reported.  Raises ``AmbiguousKernel``.
-        """
+    def unlaunched(self) -> list[WorkloadEvidence]:
+        """Kernels that were compiled but belong to no workload; several of one name by what they differ in."""
         launches = any(
             work.launched and work.static for work in self.workloads.values()
         )  # a callable hides its kernels
         kernels = self.kernels if launches else [*self.shared_kernels, *self.kernels]
         alone = [one for one in kernels if not any(map(one.is_launched_by, self.workloads.values()))]
-        if stopped:
-            alone.reverse()
-        try:
-            found = list(labelled(alone, kernels, self.workloads, refuse=not stopped))
-        except AmbiguousKernel as problem:
-            raise AmbiguousKernel(f"{self.node_id}: {problem}") from None
         return [
             WorkloadEvidence(key=self.key(name), static=dict(one.static), toolchain=one.toolchain, launched=False)
-            for name, one in found
+            for name, one in labelled(alone, kernels, self.workloads)
         ]
 
 
 def labelled(
-    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str], *, refuse: bool = True
+    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str]
 ) -> Iterator[tuple[str, CompiledKernel]]:
     """Each kernel with its name, or with one that says what only it has ``among`` those of its name.
 
     ``work [-DTILE=32]``, ``work [tiled.cu]``: names that are not ``taken``, each once; ``work [kernel]`` where a
-    workload has the name.
-    If two kernels get the same one, raises ``AmbiguousKernel``, or, not to ``refuse`` them, leaves the later one out.
+    workload has the name, and ``work [2]`` where nothing but the text tells two apart.
     """
     names = set(taken)
     seen: list[CompiledKernel] = []
@@ -210,15 +196,11 @@ def labelled(
             continue
         seen.append(kernel)
         others = [one for one in among if one.name == kernel.name and not _are_the_same(one, kernel)]
-        name = _label(kernel, others, is_taken=kernel.name in taken)
-        if name not in names:
-            names.add(name)
-            yield name, kernel
-        elif refuse:
-            raise AmbiguousKernel(
-                f"several kernels called {kernel.name!r} differ in nothing but their text, so their "
-                "baselines could be mixed up: rename the function of one, or measure it with gpuperf(..., name='...')"
-            )
+        label = _label(kernel, others, is_taken=kernel.name in taken)
+        numbered = (f"{label} [{number}]" for number in itertools.count(2))
+        name = next(one for one in itertools.chain([label], numbered) if one not in names)
+        names.add(name)
+        yield name, kernel
 
 
 def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken: bool) -> str:

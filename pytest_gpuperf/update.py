@@ -133,7 +133,7 @@ def recorded_time(
     names = [name for kind, name in BESIDE.items() if kind in taken and work.beside]
     counted = "counters" in judged and bool(work.counters) and time is None
     if after is None:
-        needs = "it needs a time on record, and this one has none"
+        needs = "it needs a recorded time, and this one has none"
         return msgspec.structs.replace(recorded, refused=needs) if names or counted else None
     if names:
         beside = Beside(**{name: getattr(work.beside, name) for name in names})
@@ -171,7 +171,7 @@ def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
 def _other_work(work: WorkloadEvidence, before: TimeRecord) -> str:
     """Why counters of this run are not those of the time on record; empty if they are."""
     if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
-        return "the code on record is another"
+        return "the recorded code is another"
     if work.time is not None and work.time.cache != before.cache:
-        return f"the time on record is of a {before.cache} L2"
+        return f"the recorded time is of a {before.cache} L2"
     return ""

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile import nvcc as nvcc_module
 from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
 PROGRAM = """#!{python}
-import json, pathlib, shutil, sys
+import pathlib, shutil, sys
 here, arguments = pathlib.Path(__file__).parent, sys.argv[1:]
 if arguments == ["--version"]:
     print("Cuda compilation tools, release 13.0, V13.0.88")
     raise SystemExit
-if arguments == ["--list-gpu-code"]:
-    print("sm_80\\nsm_90")
-    raise SystemExit
 source = pathlib.Path(arguments[-1])
-(here / "call.json").write_text(json.dumps({{"arguments": arguments, "text": source.read_text()}}))
+(here / "text.cu").write_text(source.read_text())
 refusal = here / "refusal"
 if refusal.exists():
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
     raise SystemExit(2)
-asked = "gpuperf_instance" in source.read_text() and (here / "asked.cubin").exists()
-made = here / ("asked" if asked else "made")
+made = here / "made"
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
 shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
-listed = pathlib.Path(arguments[arguments.index("-MF") + 1])
-names = [name.replace(" ", "\\ ") for name in json.loads((here / "reads.json").read_text())]
-listed.write_text(" : ".join([str(source)] * 2) + " " + " \\\\\\n".join(names) + "\\n")
 print(made.with_suffix(".log").read_text())
 """
 
@@ -47,43 +39,22 @@ class StandInNvcc:
         program = folder / "nvcc"
         program.write_text(PROGRAM.format(python=sys.executable))
         program.chmod(0o755)
-        self.reads()
 
-    def makes(self, text: str, *options: str, asked: bool = False) -> None:
-        """``asked``: only of a file that asks for an instance."""
+    def makes(self, text: str, *options: str) -> None:
         made = compile_cubin(KernelSource(text, "made", options=options), "sm_90")
-        file = self.folder / ("asked" if asked else "made")
+        file = self.folder / "made"
         file.with_suffix(".cubin").write_bytes(made.cubin)
         file.with_suffix(".ptx").write_text(made.ptx)
         file.with_suffix(".log").write_text(made.log)
-
-    def reads(self, *headers: Path) -> None:
-        """From now on it says that it read these."""
-        (self.folder / "reads.json").write_text(json.dumps([str(header) for header in headers]))
 
     def refuses(self, words: str) -> None:
         """``FILE`` in the ``words`` is the file as nvcc is told to call it."""
         (self.folder / "refusal").write_text(words)
 
     @property
-    def called(self) -> bool:
-        """Whether it was, since ``forget``."""
-        return (self.folder / "call.json").exists()
-
-    def forget(self) -> None:
-        (self.folder / "call.json").unlink(missing_ok=True)
-
-    @property
-    def arguments(self) -> list[str]:
-        """Of its last call."""
-        called: dict[str, list[str]] = json.loads((self.folder / "call.json").read_text())
-        return called["arguments"]
-
-    @property
     def text(self) -> str:
         """Of the file in its last call."""
-        called: dict[str, str] = json.loads((self.folder / "call.json").read_text())
-        return called["text"]
+        return (self.folder / "text.cu").read_text()
 
 
 def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) -> None:
@@ -95,4 +66,10 @@ def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) ->
         cuda.pathfinder, "find_nvidia_binary_utility", lambda name: find() if name == "nvcc" else other(name)
     )
     monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
-    nvcc.cache_clear()
+    forget_nvcc()
+
+
+def forget_nvcc() -> None:
+    """Which one there is, and what it made."""
+    nvcc_module.nvcc.cache_clear()
+    nvcc_module._compiled.cache_clear()

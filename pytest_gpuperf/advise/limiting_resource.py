@@ -22,7 +22,7 @@ FEW_LANES = 24.0
 
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
-ASK_FOR_COUNTERS = "counters would tell what else is busy: pytest --gpuperf --gpuperf-ncu=full"
+ASK_FOR_COUNTERS = "counters would show what else is busy: pytest --gpuperf --gpuperf-ncu=full"
 NO_ROOFLINE = (
     "it takes a time on a GPU, bytes= or flops= of the test, and its ceiling measured in the same run "
     "(gpu.copy_bandwidth or gpu.fma_throughput)"

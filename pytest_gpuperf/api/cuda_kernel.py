@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.api.kernel_files import handed_cubins, header_places, source_text
-from pytest_gpuperf.arguments import BadArgument, one_line, plain_text, require, require_list
+from pytest_gpuperf.arguments import BadArgument, one_line, require, require_list
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.adapters.cupy import read_cupy
@@ -83,8 +83,8 @@ class KernelCompiler:
         site = self._site()
         path, text = source_text(site, path_or_source)
         source = KernelSource(
-            text=text, name=plain_text(name), path=path, options=tuple(options),
-            name_expression=None if name_expression is None else plain_text(name_expression),
+            text=text, name=str(name), path=path, options=tuple(options),
+            name_expression=None if name_expression is None else str(name_expression),
             headers=header_places(site, headers), compiler=compiler,
         )  # fmt: skip
         by_nvcc = [f"compiler={NVCC}"] if compiler == NVCC else []
@@ -276,7 +276,7 @@ class KernelCompiler:
         require_list("cuda_kernel", "arch", given, str)
         if not given:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
-        return tuple(map(plain_text, given))
+        return tuple(map(str, given))
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
         """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""

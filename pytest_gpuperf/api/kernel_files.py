@@ -52,8 +52,6 @@ def cubin_content(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
 
 def _there(folder: Path, kind: str, name: str) -> str:
     """Files of a kind in a folder: those that are called almost as ``name``, else the first."""
-    if not folder.is_dir():
-        return f"there is no folder {folder}"
     there = sorted(file.name for file in folder.glob(f"*{kind}*"))
     close = difflib.get_close_matches(name, there, n=3) or there[:8]
     return f"there are: {', '.join(close)}" if close else f"the folder {folder} holds no {kind} file"
@@ -65,11 +63,7 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
         return content()
     except FileNotFoundError:
         why = f"no such file; {_there(path.parent, kind, path.name)}. Paths are relative to {site.file}."
-    except IsADirectoryError:
-        why = f"it is a folder: name a file in it; {_there(path, kind, '')}. Paths are relative to {site.file}."
-    except UnicodeDecodeError as problem:
-        why = f"cannot be read: {problem}. Save it as UTF-8"
-    except (OSError, ValueError) as problem:  # the latter of a path that no file can have
+    except (OSError, ValueError) as problem:  # the latter of no UTF-8, and of a path that no file can have
         why = f"cannot be read: {problem}"
     raise MissingSource(f"{path}: {why}")
 

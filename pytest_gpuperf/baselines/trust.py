@@ -31,7 +31,7 @@ class BaselineTrust:
         try:
             name, cubins = self._of_default_branch
         except RevisionError as problem:
-            return f"nothing tells whether its baseline's cubin came with this change ({problem})"
+            return f"it is not known whether its baseline's cubin came with this change ({problem})"
         return "" if sha256 in cubins else f"its baseline's cubin came with this change (it is not in {name})"
 
     @cached_property

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=tuple(USAGE), default="list", help="default: list")
     parser.add_argument(
         "names", nargs="*", metavar="NAME",
-        help="a folder, a test file, a node id, or 'NODEID [workload]', as on record: list NAME, mv OLD NEW, rm NAME; "
+        help="a folder, a test file, a node id, or 'NODEID [workload]', as recorded: list NAME, mv OLD NEW, rm NAME; "
         "to list or remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88')",
     )  # fmt: skip
     add_folder(parser)

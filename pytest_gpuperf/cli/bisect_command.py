@@ -89,7 +89,7 @@ def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int
     found = search(commits, ask)
     if found.between:
         suspects = [*found.between, found.bad]
-        write(f"\nnot told apart, one of {len(suspects)} commits after {found.good[:12]}:\n")
+        write(f"\nnot decided, one of {len(suspects)} commits after {found.good[:12]}:\n")
         write("".join(f"  {described(start, one)}: {trials[one].why}\n" for one in suspects))
     else:
         write(f"\n{described(start, found.bad)} made it slower\n")

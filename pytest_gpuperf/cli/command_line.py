@@ -34,7 +34,7 @@ COMMANDS = {
     "report": "make a page or Markdown of a run, or of several, by their reports in JSON",
     "comment": "make or update the comment of a pull or merge request, in CI",
     "history": "show times and registers over the commits of the baselines",
-    "baselines": "list what is on record, let records follow a renaming, remove some",
+    "baselines": "list baselines, let them follow a renaming, remove some",
 }
 """What each does.  A command has a module of its own, with ``add_arguments`` and ``execute``."""
 
@@ -66,7 +66,7 @@ def _write(text: str) -> object:
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser of all commands; of the one that is named ``only`` it knows the arguments."""
     parser = argparse.ArgumentParser(
-        prog="gpuperf", description="Commands beside the pytest-gpuperf plugin, whose own flags pytest --help lists."
+        prog="gpuperf", description="Commands of pytest-gpuperf. pytest --help lists the flags of the plugin."
     )
     parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

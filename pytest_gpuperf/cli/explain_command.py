@@ -68,9 +68,7 @@ def explain_all(
 ) -> Iterator[str]:
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
-    comparisons = [
-        WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
-    ]
+    comparisons = [WorkloadComparison(estimates, work, one.workloads, one.device) for one, work in workloads]
     for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
         yield from explained(work.key, after, state_of(after, test.peaks))
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)

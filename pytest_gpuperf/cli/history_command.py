@@ -62,7 +62,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     series = {one: points for one, points in found.items() if not name or one.key.is_of(name)}
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"
-        raise GpuperfError(f"there is nothing on record {what}: commit baselines, or name a test as pytest does")
+        raise GpuperfError(f"there is no baseline {what}: commit baselines, or name a test as pytest does")
     write("\n".join(_lines_of(series)) + "\n")
     return 0
 

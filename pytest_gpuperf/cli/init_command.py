@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.doctor.findings import HostMachine
+from pytest_gpuperf.cli.doctor_command import HostMachine
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.process.repository import checkout_around
 

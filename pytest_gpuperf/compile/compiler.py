@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -21,13 +20,13 @@ from pytest_gpuperf.compile.machine_code.binary import NOTHING_RECORDED, Recorde
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import VARIABLES, compile_by_nvcc, hash_of, toolchain
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Compiled, compile_cubin
-from pytest_gpuperf.compile.source import NVCC, KernelSource, hash_of_source, without_comments, without_folders
+from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
-CACHE_VERSION = 14
+CACHE_VERSION = 15
 """Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
 _ATTEMPTS = 4
 
@@ -93,13 +92,11 @@ def _prepare(source: KernelSource) -> _Prepared:
 
 
 def _compiled(one: _Prepared, arch: str, cache: CompileCache | None, recorded: Recorded) -> _Entry:
-    """The compiler's output with its evidence, from the cache as long as no header changed that it read."""
-    cache = cache if one.headers.complete or one.source.compiler == NVCC else None
+    """The compiler's output with its evidence, from the cache where all that goes into it is known."""
+    cache = cache if one.headers.complete and one.source.compiler == NVRTC else None
     key = _key(one, arch) if cache is not None else ""
     with contextlib.suppress(msgspec.DecodeError):
-        kept = msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=_Entry)
-        if all(hash_of(Path(path)) == digest for path, digest in kept.made.files):
-            return kept
+        return msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=_Entry)
     made = _compile(one.source, arch)
     entry = _Entry(made, analyse(made, arch, recorded))
     if cache is not None:
@@ -111,10 +108,9 @@ def _key(one: _Prepared, arch: str) -> str:
     """The same for two checkouts of a project: what is found at places counts, and not where they are."""
     source = one.source
     found = {(name, digest) for name, digest, _ in one.headers.found}
-    heeded = {name: os.environ.get(name) for name in VARIABLES} if source.compiler == NVCC else {}
     parts = [
         CACHE_VERSION, toolchain(source.compiler), disassembler().version, arch, source.file, source.text,
-        source.expression, without_folders(source.chosen), sorted(found), heeded,
+        source.expression, without_folders(source.chosen), sorted(found),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

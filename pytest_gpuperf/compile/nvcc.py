@@ -1,12 +1,13 @@
 """Running nvcc: a whole file, code of the host included, in; machine code of its kernels out.  Versions of compilers.
 
-nvcc runs the machine's C++ compiler on the file, so that every header the host has may be used.
+nvcc runs the machine's C++ compiler on the file, so that every header the host has may be used: which ones, and which
+variables of the environment were heeded, only nvcc knows, so what it makes is in no cache on disk.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import hashlib
 import re
 import subprocess
 from pathlib import Path
@@ -31,19 +32,12 @@ _REMEDY = (
     "Install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
     "nvidia-cuda-crt nvidia-cuda-runtime; nvcc needs a C++ compiler of the host too (g++)"
 )
-VARIABLES = (
-    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
-    "INCLUDES", "SYSTEM_INCLUDES", "CUDAFE_FLAGS", "PTXAS_FLAGS",
-)  # fmt: skip
-"""Variables that nvcc, its profile or the host's compiler heed."""
+KEPT = 32
+"""Files, each for one architecture, that a process keeps: several kernels of a file are compiled at once."""
 _TOLD_BY = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
 """Begins a mistake that nvcc gives no line for; of a file cut short it says so as the front end does."""
-_FILE = re.compile(r"(?:\\ |\S)+")
-"""One of a list of dependencies; blanks in its name have a backslash before them."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
-_INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
-"""Of the host: has nvcc make an instance of a template that nothing else in the file asks for."""
 
 _PROBE = KernelSource('extern "C" __global__ void probe() {}', "probe")
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
@@ -73,61 +67,44 @@ def _nvrtc() -> str:
 
 
 def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
-    """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
+    """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from: once in a process.
 
-    Where the file itself makes no instance that the program's expression names, it is compiled again with one.
     Raises ``CompileError``, ``BadOption``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
-    made = _compiled(source, arch, "")
+    made = _compiled(dataclasses.replace(source, name="", name_expression=None), arch)
     if source.expression is None:
         return made
-    there = _names(made)
+    there = read_cubin(made.cubin).kernels
     lowered = named_alike(source.expression, there)
     if lowered is None:
-        made = _compiled(source, arch, _INSTANCE.format(source.expression))
-        added = _names(made).keys() - there.keys()
-        if len(added) != 1:
-            hint = "an instance that the file makes itself is named as the machine code has it, types in full"
-            raise UnknownKernel(source.expression, source.place, [*there.values()], hint)
-        (lowered,) = added
+        hint = (
+            "an instance is named as the machine code has it, types in full; one that the file does not make itself "
+            "is made by a line in it: template __global__ void copy<float>(float*);"
+        )
+        raise UnknownKernel(source.expression, source.place, list(map(readable, there)), hint)
     return made._replace(lowered=lowered)
 
 
-def _compiled(source: KernelSource, arch: str, instance: str) -> Compiled:
+@functools.lru_cache(KEPT)
+def _compiled(source: KernelSource, arch: str) -> Compiled:
     with scratch_folder("gpuperf-nvcc-") as folder:
         file = Path(folder) / Path(source.file).name
-        cubin, listed = file.with_name("out.cubin"), file.with_name("out.d")
-        file.write_text(_AS_NAMED.format(source.file) + source.text + instance, encoding="utf-8")
+        cubin = file.with_name("out.cubin")
+        file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")
         command = [
             str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
-            f"--keep-dir={folder}", "-MD", "-MF", str(listed), "-x", "cu", "-o", str(cubin), str(file),
+            f"--keep-dir={folder}", "-x", "cu", "-o", str(cubin), str(file),
         ]  # fmt: skip
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         log = done.stdout.replace(source.file, source.place).replace(str(file), source.place)
         if done.returncode:
             raise _problem(log, source)
         ptx = file.with_suffix(".ptx").read_text(encoding="utf-8")
-        files = _read_files(listed.read_text(encoding="utf-8"), file)
-        return Compiled(cubin.read_bytes(), ptx, log, files=files)
-
-
-def _read_files(listed: str, source: Path) -> tuple[tuple[str, str], ...]:
-    """Path and SHA-256 of the headers that a rule of make lists behind its colon."""
-    names = _FILE.findall(listed.partition(" : ")[2].replace("\\\n", " "))
-    paths = (Path(name.replace("\\ ", " ")).absolute() for name in names)
-    return tuple((str(path), hash_of(path)) for path in paths if path != source)
-
-
-def hash_of(path: Path) -> str:
-    """SHA-256 of a file's content; empty if it cannot be read."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""
+        return Compiled(cubin.read_bytes(), ptx, log)
 
 
 def _problem(log: str, source: KernelSource) -> CompileProblem:
-    lines = ERROR_LINE.findall(log) or ["nvcc failed without a word"]
+    lines = ERROR_LINE.findall(log) or ["nvcc failed without a message"]
     words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
         if "option" in words.lower():
@@ -135,7 +112,3 @@ def _problem(log: str, source: KernelSource) -> CompileProblem:
         if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
             return ToolchainMissing(f"{source.place}: nvcc does not work here ({words}): {_REMEDY}")
     return refusal(source, log, words)
-
-
-def _names(made: Compiled) -> dict[str, str]:
-    return {symbol: readable(symbol) for symbol in read_cubin(made.cubin).kernels}

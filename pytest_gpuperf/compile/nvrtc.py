@@ -25,7 +25,7 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.remedies import MISTAKE, remedy
-from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
+from pytest_gpuperf.compile.source import NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _EXPRESSIONS = "__nv_name_map"
@@ -53,8 +53,6 @@ class Compiled(NamedTuple):
     """Warnings and the assembler's report."""
     lowered: str | None = None
     """The symbol that the name expression stands for."""
-    files: tuple[tuple[str, str], ...] = ()
-    """Path and SHA-256 of each header that the compiler says it read."""
 
 
 def compile_cubin(source: KernelSource, arch: str) -> Compiled:
@@ -120,12 +118,11 @@ def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource
 
 def refusal(source: KernelSource, log: str, words: str) -> CompileProblem:
     """What a compiler's ``log`` says first of a file and a line, with its remedy; ``words`` where it names none."""
-    mistake, advice = MISTAKE.search(log), remedy(log, source.compiler, source.place)
+    mistake, advice = MISTAKE.search(log), remedy(log, source.compiler)
     if mistake is None:
         return CompileError(source.place, None, words, log, advice)
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
-    behind = source.compiler == NVCC and file == source.place and line > len(source.text.splitlines())
-    if behind or file == _EXPRESSIONS:
+    if file == _EXPRESSIONS:
         hint = (
             f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
             "namespaces and all arguments that have no default, as in ns::copy<float, 4>"

@@ -35,7 +35,7 @@ class _Remedy(NamedTuple):
     pattern: str
     """Looked for in the whole log."""
     text: str
-    """``{1}`` is the first group of the pattern; ``{line}`` and ``{guard}`` are of the line in which it was found."""
+    """``{1}`` is the first group of the pattern; ``{place}`` is the file and line in which it was found."""
     compiler: str = ""
     """The compiler that it is for; empty for both."""
 
@@ -60,8 +60,9 @@ _UNLINKED = (
     "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."
 )
 _GUARD = (
-    "Line {line} is code of the host, which NVRTC does not compile. {guard}#ifndef __CUDACC_RTC__ and #endif,\n"
-    f"or have the whole file compiled by an installed nvcc: {_BY_NVCC}."
+    "{place} is code of the host, which NVRTC does not compile. Cut it out, or guard it from its first line to its\n"
+    "last, or the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif, or have the whole file compiled\n"
+    f"by an installed nvcc: {_BY_NVCC}."
 )
 _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
@@ -80,24 +81,15 @@ _TABLE = (
 """The first row that fits is the remedy."""
 
 
-def remedy(log: str, compiler: str, place: str = "") -> str:
-    """What to do about the source called ``place`` that the ``compiler`` refuses; empty if its own words are all."""
+def remedy(log: str, compiler: str) -> str:
+    """What to do about a source that the ``compiler`` refuses; empty if its own words are all."""
     for row in _TABLE:
         found = re.search(row.pattern, log) if row.compiler in ("", compiler) else None
         if found is not None:
             mistake = MISTAKE.match(log, log.rfind("\n", 0, found.start()) + 1)
-            facts = _place_of(mistake, place) if mistake is not None else {"line": "", "guard": ""}
-            return row.text.format("", *(group or "" for group in found.groups()), **facts)
+            place = f"Line {mistake['line'] or mistake['other']} of {mistake['file']}" if mistake is not None else "It"
+            return row.text.format("", *(group or "" for group in found.groups()), place=place)
     return ""
-
-
-def _place_of(mistake: re.Match[str], place: str) -> dict[str, str]:
-    """The line of a mistake, and where to guard it if it is code of the host."""
-    if mistake["file"] == place:
-        guard = f"Cut such code out of {place},\nor guard it from its first line to its last by "
-    else:
-        guard = f"In {mistake['file']} guard such code,\nor in yours the #include that leads to it, by "
-    return {"line": mistake["line"] or mistake["other"], "guard": guard}
 
 
 def needs_device_runtime(symbol: str) -> bool:

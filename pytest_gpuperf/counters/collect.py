@@ -142,12 +142,9 @@ def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask
     tasks = []
     for cache in dict.fromkeys(entry.workload.cache for entry in put_off):
         those = [entry for entry in put_off if entry.workload.cache == cache]
-        keys = [entry.workload.key for entry in those]
+        nodes = dict.fromkeys(entry.workload.key.node_id for entry in those)
         metrics = dict.fromkeys([*first.metrics, *(name for entry in those for name in entry.metrics)])
-        tasks.append(msgspec.structs.replace(
-            first, nodes=tuple(dict.fromkeys(key.node_id for key in keys)), cache=cache, metrics=tuple(metrics),
-            only=tuple(keys),
-        ))  # fmt: skip
+        tasks.append(msgspec.structs.replace(first, nodes=tuple(nodes), cache=cache, metrics=tuple(metrics)))
     return tasks
 
 

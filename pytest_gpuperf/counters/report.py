@@ -22,7 +22,7 @@ from pytest_gpuperf.model.task import module_command
 LIMIT_S = 120.0
 
 Reader = Callable[[Path], list[KernelResult]]
-"""Reads a report.  Tests put their own in its place through ``pytest_gpuperf_ncu_reader``."""
+"""Reads a report."""
 
 
 def read_report(report: Path) -> list[KernelResult]:

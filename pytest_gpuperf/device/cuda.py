@@ -39,9 +39,9 @@ _NO_OPT_IN_BYTES = 48 << 10
 class CudaKernel:
     """A kernel of a module of its own."""
 
-    def __init__(self, cupy: Any, module: Any, binary: KernelBinary, driver: Any) -> None:
-        """``driver`` is ``cuda.bindings.driver``.  Raises the errors of CuPy."""
-        self._cupy, self._module, self._driver = cupy, module, driver
+    def __init__(self, device: CudaDevice, module: Any, binary: KernelBinary) -> None:
+        """Raises the errors of CuPy."""
+        self._device, self._module = device, module
         self._function = module.get_function(binary.symbol)
         self._in_tiles = is_tile_kernel(binary.cubin, binary.symbol)
         self._granted_bytes = _NO_OPT_IN_BYTES - binary.profile.shared_bytes
@@ -56,14 +56,14 @@ class CudaKernel:
         if launch.attributes == PLAIN:
             self._function(launch.grid, launch.block, tuple(args), shared_mem=launch.dynamic_shared_bytes)
         else:
-            stream = int(self._cupy.cuda.get_current_stream().ptr)
-            launch_extended(self._driver, self._function.kernel.ptr, stream, launch, args)
+            stream = int(self._device.cupy.cuda.get_current_stream().ptr)
+            launch_extended(self._device.driver, self._function.kernel.ptr, stream, launch, args)
 
     def write(self, symbol: str, content: bytes) -> None:
         buffer = ctypes.create_string_buffer(content, len(content))
         try:
             self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
-        except _errors(self._cupy) as problem:
+        except self._device.errors as problem:
             raise LoadError(
                 f"the driver gives no access to {symbol}: {problem}. Declare it without static"
             ) from problem
@@ -78,7 +78,7 @@ class CudaDevice:
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any) -> None:
         """``driver`` is ``cuda.bindings.driver``."""
-        self._cupy, self._driver, self._ordinal = cupy, driver, ordinal
+        self.cupy, self.driver, self._ordinal = cupy, driver, ordinal
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
         self.stream = cupy.cuda.Stream()
@@ -87,7 +87,8 @@ class CudaDevice:
         self.launches = LaunchLog()
         self.state = nvml.state
         self.lock = partial(hold_gpu, facts.uuid)
-        self._errors = _errors(cupy)
+        self.errors = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
+        """Those of CuPy for what the driver refuses."""
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
         self._loads = itertools.count()
@@ -97,8 +98,8 @@ class CudaDevice:
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
-                return CudaKernel(self._cupy, self._cupy.RawModule(path=str(path)), binary, self._driver)
-            except self._errors as problem:
+                return CudaKernel(self, self.cupy.RawModule(path=str(path)), binary)
+            except self.errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
 
     def timer(self, name: TimerName | None = None) -> Timer:
@@ -116,7 +117,7 @@ class CudaDevice:
     def current(self) -> Iterator[None]:
         """Other libraries have to be told by their user (``gpu.stream``)."""
         self.synchronize()
-        before = self._cupy.cuda.get_current_stream()
+        before = self.cupy.cuda.get_current_stream()
         try:
             with self.stream, _torch_follows(self.stream_pointer):
                 yield
@@ -126,15 +127,15 @@ class CudaDevice:
 
     def synchronize(self) -> None:
         """Wait for all streams of this GPU."""
-        self._cupy.cuda.runtime.deviceSynchronize()
-        self.launches.answered()
+        self.cupy.cuda.runtime.deviceSynchronize()
+        self.launches.steps += 1
 
     def fault(self) -> str:
         """An error that waiting once has cleared is no fault of the context."""
         for _ in range(2):
             try:
                 self.synchronize()
-            except self._errors as problem:
+            except self.errors as problem:
                 found = str(problem)
             else:
                 return ""
@@ -142,21 +143,21 @@ class CudaDevice:
 
     def capture(self, call: Callable[[], Any]) -> CapturedKernel:
         with self.current():
-            return capture_call(self._driver, self.stream_pointer, call)
+            return capture_call(self.driver, self.stream_pointer, call)
 
     def is_idle(self) -> bool:
         """While a graph is captured, a query of the default stream would void it.
 
         CuPy's query raises nothing: after a fault, when nothing runs any more, it returns that fault.
         """
-        query = self._cupy.cuda.runtime.streamQuery
-        with self._cupy.cuda.Device(self._ordinal):  # in a thread of its own the current one is another
-            return all(query(int(one.ptr)) != _NOT_READY for one in (self.stream, self._cupy.cuda.Stream.null))
+        query = self.cupy.cuda.runtime.streamQuery
+        with self.cupy.cuda.Device(self._ordinal):  # in a thread of its own the current one is another
+            return all(query(int(one.ptr)) != _NOT_READY for one in (self.stream, self.cupy.cuda.Stream.null))
 
     def bytes_of(self, run: Callable[[], Any]) -> int:
         self.synchronize()
         gc.collect()  # what nobody holds any more is not given back in the middle
-        if not self._held_by(lambda: self._cupy.cuda.alloc(1)):
+        if not self._held_by(lambda: self.cupy.cuda.alloc(1)):
             raise UnseenMemory(
                 "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
                 "has put another allocator in its place: measure without it, or leave memory out of measure="
@@ -171,7 +172,7 @@ class CudaDevice:
         if torch is not None:
             torch.reset_peak_memory_stats()
             before = int(torch.memory_allocated())
-        hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
+        hook = type("CupyWatch", (self.cupy.cuda.MemoryHook,), {
             "name": "pytest-gpuperf",
             "malloc_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] + mem_size),
             "free_postprocess": lambda _, *, mem_size, **__: held.append(held[-1] - mem_size),
@@ -185,7 +186,7 @@ class CudaDevice:
         return most
 
     def release_unused(self) -> None:
-        self._cupy.get_default_memory_pool().free_all_blocks()
+        self.cupy.get_default_memory_pool().free_all_blocks()
         if (torch := _torch_cuda()) is not None:
             with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
                 torch.empty_cache()
@@ -198,7 +199,7 @@ class CudaDevice:
         return self._peaks[name]
 
     def to_host(self, array: Any) -> Any:
-        return self._cupy.asnumpy(self._cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
+        return self.cupy.asnumpy(self.cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
@@ -215,20 +216,15 @@ class CudaDevice:
 
         Lines that the workload made persist outlast it: they are made ordinary ones first, when the workload is over.
         """
-        if has_persisting_l2(self._driver):
+        if has_persisting_l2(self.driver):
             self.stream.synchronize()
-            self._driver.cuCtxResetPersistingL2Cache()
+            self.driver.cuCtxResetPersistingL2Cache()
         self._flush_buffer.memset_async(0, FLUSH_FACTOR * self.facts.l2_bytes, self.stream)
 
     @cached_property
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
-        return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(FLUSH_FACTOR * self.facts.l2_bytes), 0)
-
-
-def _errors(cupy: Any) -> tuple[type[Exception], ...]:
-    """Those of CuPy for what the driver refuses."""
-    return cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
+        return self.cupy.cuda.MemoryPointer(self.cupy.cuda.Memory(FLUSH_FACTOR * self.facts.l2_bytes), 0)
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:

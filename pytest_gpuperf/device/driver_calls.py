@@ -61,7 +61,7 @@ def _read(driver: Any, graph: Any) -> CapturedKernel:
     (name,) = _checked(driver, driver.cuFuncGetName(function))
     sizes = tuple(_sizes(driver, function))
     if sizes and not given.kernelParams:  # passed in one buffer
-        raise LaunchError(f"{name.decode()}: its parameters cannot be told apart. {REMEDY}")
+        raise LaunchError(f"{name.decode()}: its parameters are not known one by one. {REMEDY}")
     addresses = (ctypes.c_void_p * len(sizes)).from_address(given.kernelParams) if sizes else ()
     grid, block = ((tuple(getattr(given, f"{what}Dim{axis}") for axis in "XYZ")) for what in ("grid", "block"))
     return CapturedKernel(

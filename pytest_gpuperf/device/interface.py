@@ -55,29 +55,17 @@ class Configuration(NamedTuple):
 
 
 class LaunchLog:
-    """The last launches, and a number that grows with each and with each answer of the GPU."""
+    """The last launches of a test, and a number that grows with each and with each answer of the GPU."""
 
     def __init__(self) -> None:
         self.steps = 0
-        self._last: deque[str] = deque(maxlen=4)
+        self.last: deque[str] = deque(maxlen=4)
+        """The newest first."""
 
     def launched(self, kernel: str, grid: Dim3, block: Dim3) -> None:
         """A launch is about to be enqueued."""
         self.steps += 1
-        self._last.append(f"{kernel}  grid {grid}  block {block}")
-
-    def answered(self) -> None:
-        """All that was enqueued is done."""
-        self.steps += 1
-
-    def forget(self) -> None:
-        """A test begins: what others launched is none of its doing."""
-        self._last.clear()
-
-    @property
-    def last(self) -> tuple[str, ...]:
-        """The last few launches of this test, each once, the newest first."""
-        return tuple(dict.fromkeys(reversed(self._last)))
+        self.last.appendleft(f"{kernel}  grid {grid}  block {block}")
 
 
 class LoadedKernel(Protocol):

@@ -101,10 +101,6 @@ class Launch:
         return self.kernel.binary
 
     @property
-    def threads_per_block(self) -> int:
-        return math.prod(self.block)
-
-    @property
     def occupancy(self) -> dict[str, Occupancy]:
         """Theoretical occupancy by target architecture."""
         return {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.compile.machine_code.cubin import module_variables
-from pytest_gpuperf.compile.machine_code.symbols import plain_name
+from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, LoadedKernel
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
@@ -87,9 +87,9 @@ class ModuleVariables:
         Raises ``LaunchError`` for a wrong name, type or size.
         """
         sizes = module_variables(binary.cubin)
-        found = [symbol for symbol in sizes if name in (symbol, plain_name(symbol))]
+        found = [symbol for symbol in sizes if name in (symbol, readable(symbol))]
         if len(found) != 1:
-            there = ", ".join(f"{plain_name(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
+            there = ", ".join(f"{readable(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
             raise LaunchError(
                 f"{binary.name}: set_constant({name!r}): its machine code has no __constant__ or __device__ variable "
                 f"of that name; it has {there or 'none'}. The compiler may leave out one that no kernel uses"
@@ -126,6 +126,6 @@ class ModuleVariables:
             given = len(self._contents.get(symbol, b""))
             if given != sizes[symbol]:
                 raise LaunchError(
-                    f"its variable {plain_name(symbol)} of {sizes[symbol]} bytes was set when it was recorded, and "
+                    f"its variable {readable(symbol)} of {sizes[symbol]} bytes was set when it was recorded, and "
                     f"{given or 'no'} bytes are set now"
                 )

@@ -104,20 +104,16 @@ for _operator in _OPERATORS - vars(PlaceholderArray).keys():
 class PlaceholderArrays:
     """Makes arrays without data; everything but shape and type is ignored."""
 
-    def random(self, shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
+    @staticmethod
+    def random(shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
         return without_data(shape, dtype)
 
     empty = zeros = random
-
-    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> PlaceholderArray:
-        return self.empty(shape, dtype)
-
-    def empty_like(self, array: Any) -> PlaceholderArray:
-        return self.empty(array.shape, array.dtype)
+    full = staticmethod(lambda shape, value, dtype="float32": without_data(shape, dtype))
+    empty_like = staticmethod(lambda array: without_data(array.shape, array.dtype))
 
     def array(self, host: Any) -> PlaceholderArray:
-        given = host if isinstance(host, PlaceholderArray) else np.asarray(host)
-        return self.empty(given.shape, given.dtype)
+        return self.empty_like(host if isinstance(host, PlaceholderArray) else np.asarray(host))
 
 
 class PlaceholderDevice:

@@ -72,20 +72,20 @@ def compare_counters(
     """
     judgement = functools.partial(Judgement, key=new.key, target=target, kind="counters")
     if old is None or not old.counters:
-        reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+        reason = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
     gated = [one for one in metrics if one.tolerance is not None]
     obstacle = _obstacle(old, new)
     if not obstacle and not any(one.name in old.counters and one.name in new.counters for one in gated):
-        obstacle = "no metric that gates is on record and was collected too"
+        obstacle = "no gated metric was both recorded and collected"
     if obstacle:
         reason = f"{obstacle}: record anew with --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
     was, now = old.counters, new.counters
     changes = differences(was, now, gated)
     verdict, reason = _verdict(changes)
-    missing = _listed("on record and not collected by this run", gated, was, now)
-    added = _listed("collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)", gated, now, was)
+    missing = _listed("recorded and not collected by this run", gated, was, now)
+    added = _listed("collected and not recorded yet (--update-baselines=new --gpuperf-ncu adds them)", gated, now, was)
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
 
 
@@ -115,7 +115,7 @@ def _obstacle(old: TimeRecord, new: WorkloadEvidence) -> str:
     """Why two sets of counters are not of the same work; empty if they are."""
     before, after = old.identity, new.identity or old.identity
     if old.cache != new.cache:
-        return f"the counters on record were taken with a {old.cache} L2, these with a {new.cache} one"
+        return f"the recorded counters were taken with a {old.cache} L2, these with a {new.cache} one"
     if before.launch != after.launch:
         return f"{LAUNCH_CHANGED} from {before.launch} to {after.launch}"
     return "; ".join(other_arguments(before, after))

@@ -31,14 +31,14 @@ ANEW = "record it on this machine with pytest --update-baselines=all"
 
 def new(key: Key, target: str, kind: BesideEvidence) -> Judgement:
     """Of a figure without a baseline."""
-    reason = f"no {WORDS[kind]} on record: {RECORD}"
+    reason = f"no recorded {WORDS[kind]}: {RECORD}"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NEW, reason=reason)
 
 
 def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
     """Of a recorded figure that the test does not ask for."""
     asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
-    reason = f"its {WORDS[kind]} is on record and the test does not ask for it: give {asked} again, or record it anew"
+    reason = f"its {WORDS[kind]} is recorded, and the test does not ask for it: give {asked} again, or record it anew"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
 
 

@@ -48,7 +48,7 @@ def compare_static(
     elif better:
         verdict, reason = Verdict.BETTER, f"{what} got better: {', '.join(better)}"
     else:
-        launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): its time will tell"
+        launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): needs a timing run"
         verdict, reason = Verdict.SAME, launch if same_code else NOTHING_GATES
     return judgement(verdict=verdict, reason=reason, changes=changes)
 

@@ -37,7 +37,7 @@ LOCAL = frozenset(
     rule.what for rule in (rules.SPILL_STORES, rules.SPILL_LOADS, rules.STACK, rules.LOCAL_LOADS, rules.LOCAL_STORES)
 )
 """What a bound on registers or another way to memory costs, and may be worth."""
-_OPEN = "its time will tell"
+_OPEN = "needs a timing run"
 
 
 def gains(estimate: StaticEstimate) -> bool:

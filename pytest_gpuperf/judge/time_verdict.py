@@ -142,7 +142,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle:
     )  # fmt: skip
     if min(ratios) > bound:
         processes = "two processes" if len(ratios) > 1 else "one process"
-        reason = f"slower against its record by more than {amount(bound - 1)}, in {processes}; not paired: {obstacle}"
+        reason = f"slower than recorded by more than {amount(bound - 1)}, in {processes}; not paired: {obstacle}"
         return case.judgement(Verdict.SLOWER, reason, time, times_ns[0])
     reason = f"x{ratios[-1]:.3f} of its recorded time, which proves nothing below x{bound:.2f}; not paired: {obstacle}"
     return case.judgement(Verdict.INCONCLUSIVE, reason, time, times_ns[0])

@@ -20,8 +20,6 @@ class DeviceFacts(Record, frozen=True):
     max_threads_per_block: int
     max_grid: tuple[int, int, int]
     max_block: tuple[int, int, int]
-    shared_bytes_per_block: int
-    """Without opt-in."""
     shared_bytes_per_block_optin: int
     shared_bytes_per_sm: int
     registers_per_sm: int

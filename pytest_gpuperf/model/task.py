@@ -79,8 +79,6 @@ class ProfileTask(Record, frozen=True, tag="profile"):
     """The L2 that this process gives to its workloads; those that want another are put off."""
     metrics: tuple[str, ...]
     """Canonical names that are collected, or were found not to exist; workloads that want more are put off."""
-    only: tuple[Key, ...] | None = None
-    """Workloads to profile; None: all that the tests have."""
 
 
 class RevisionTask(Record, frozen=True, tag="revision"):

@@ -64,7 +64,7 @@ class FaultPlugin:
         self._item, self._more = item, nextitem is not None
         run.test_began, run.recorded_ns = time.perf_counter(), 0.0
         if run.opened is not None:
-            run.opened.launches.forget()
+            run.opened.launches.last.clear()
         elif self._watches:  # from the first test that uses a GPU
             run.when_opened = threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start
         try:
@@ -168,7 +168,8 @@ def _is_idle(device: Device) -> bool:
 def _launched(device: Device) -> str:
     """Lines with the test's last launches, the newest first."""
     lines = [
-        f"  {'before that' if number else 'last launched'}: {one}\n" for number, one in enumerate(device.launches.last)
+        f"  {'before that' if number else 'last launched'}: {one}\n"
+        for number, one in enumerate(dict.fromkeys(device.launches.last))
     ]
     return "".join(lines) or "  none of its launches was this plugin's\n"
 

@@ -57,7 +57,7 @@ class RunReport(Record, frozen=True):
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
     baselines: str = ""
-    """Folder of the baselines, as seen from pytest's root; of the report that ``gpuperf explain`` reads alone."""
+    """Folder of the baselines, as seen from pytest's root."""
 
 
 class TimeCells(NamedTuple):

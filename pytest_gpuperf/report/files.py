@@ -31,14 +31,14 @@ def write_report(document: Document, target: str) -> str:
     path = Path(place)
     try:
         if target != GITHUB:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, _content(document, path.suffix))
         elif place:
             with path.open("a", encoding="utf-8") as summary:
                 summary.write(as_markdown(document))
     except OSError as problem:
-        there = os.path.isdir(path.parent)  # noqa: PTH112 Path.is_dir raises where it may not look
-        why = f"{problem.strerror or problem}): " if there else f"there is no folder {path.parent}): make it, or "
-        raise NotWritten(f"the report {path} could not be written ({why}name another file") from problem
+        why = problem.strerror or problem
+        raise NotWritten(f"the report {path} could not be written ({why}): name another file") from problem
     return place
 
 

@@ -1,6 +1,6 @@
 """A callable beside that of another revision, each in its process: which revision, and both halves of the comparison.
 
-The revision is that of ``--gpuperf-against``, or the commit of its record.  A callable has no machine code that would
+The revision is that of ``--gpuperf-against``, or the commit of its baseline.  A callable has no machine code that would
 tell whether it may have changed since: the files that git calls changed do.
 """
 
@@ -49,7 +49,7 @@ def revision_for(worker: Run, key: Key) -> Revision:
         try:
             known[commit] = check_out(worker.config, commit, worker.targets)
         except RevisionError as problem:
-            known[commit] = f"the commit of its record cannot be checked out: {problem}"
+            known[commit] = f"the commit of its baseline cannot be checked out: {problem}"
     found = known[commit]
     if isinstance(found, str):
         raise NotPaired(found)
@@ -61,14 +61,14 @@ def recorded_commit(worker: Run, key: Key) -> str:
     baseline = worker.store.time(worker.device.facts.slug, key)
     latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
     if latest is None or not latest.commit:
-        raise NotPaired(f"its record names no commit: in a git repository, after a commit, {RECORD_ANEW}")
+        raise NotPaired(f"its baseline names no commit: in a git repository, after a commit, {RECORD_ANEW}")
     if latest.dirty:
         raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then {RECORD_ANEW}")
     return latest.commit
 
 
 def may_have_changed(worker: Run, key: Key) -> bool:
-    """Whether the workload may run other code than the commit of its record; True where nothing tells.
+    """Whether the workload may run other code than the commit of its baseline; True where nothing tells.
 
     A changed Python file counts if it was imported and holds no other tests; any other file, but for prose and
     baselines.

@@ -16,7 +16,6 @@ from pytest_gpuperf.counters.exchange import Collected
 from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.hookspecs import given
 from pytest_gpuperf.process.children import child_command, progress_of
 from pytest_gpuperf.run import Run
 
@@ -49,7 +48,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     asked = [canonical(name, chip) for name in names_of([*options.ncu, *own])]
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
-        reader=given(config, "pytest_gpuperf_ncu_reader", "__call__") or read_report,
+        reader=read_report,
         target=lambda task: child_command(config, task),
         working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip

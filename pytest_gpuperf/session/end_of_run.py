@@ -38,7 +38,6 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
-    _keep(session, run)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         outcome.nothing = _nothing_measured(run)
     note_missing(session, run, outcome)
@@ -67,38 +66,27 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
 
 
-def _keep(session: pytest.Session, run: Run) -> None:
-    """Leave the evidence for ``gpuperf explain``."""
-    tests = tuple(evidence for evidence in run.results.evidence if evidence.workloads)
-    if not tests:
-        return
-    root, folder = run.config.rootpath, run.options.baselines
-    baselines = folder.relative_to(root) if folder.is_relative_to(root) else folder
-    report = RunReport(
-        schema=SCHEMA, date=utc_now(), plugin=__version__, task="", exit_status=int(session.exitstatus), verdicts={},
-        problems=(), warnings=(), tests=tests, baselines=str(baselines),
-    )  # fmt: skip
-    try:
-        last_run.keep(root, msgspec.json.encode(report))
-    except GpuperfError as problem:
-        run.outcome.left_out += (str(problem),)
-
-
 def _report(session: pytest.Session, run: Run) -> None:
-    """Write the reports that were asked for, when all is known that they tell."""
+    """Write the reports that were asked for, and one for ``gpuperf explain``, when all is known that they tell."""
     options, outcome, evidence = run.options, run.outcome, run.results.evidence
-    if not options.reports:
-        return
-    root = session.config.rootpath
-    commit = commit_of(root, options.baselines)
+    root, folder = session.config.rootpath, options.baselines
     report = RunReport(
         schema=SCHEMA, date=utc_now(), plugin=__version__, task=terminal.header(options), verdicts={},
         exit_status=int(session.exitstatus), tests=tuple(evidence), problems=tuple(outcome.errors),
         warnings=tuple(remarks.run_remarks(run.results, outcome, options)),
-        machines=tuple(remarks.machine_lines(evidence)), commit=commit.name, dirty=commit.dirty, branch=branch_of(root),
+        machines=tuple(remarks.machine_lines(evidence)),
+        baselines=str(folder.relative_to(root) if folder.is_relative_to(root) else folder),
     )  # fmt: skip
-    written, unwritten = write_reports(document_of(report), options.reports)
-    outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
+    if any(one.workloads for one in evidence):
+        try:
+            last_run.keep(root, msgspec.json.encode(report))
+        except GpuperfError as problem:
+            outcome.left_out += (str(problem),)
+    if options.reports:
+        commit = commit_of(root, folder)
+        report = msgspec.structs.replace(report, commit=commit.name, dirty=commit.dirty, branch=branch_of(root))
+        written, unwritten = write_reports(document_of(report), options.reports)
+        outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
 
 
 def _nothing_measured(run: Run) -> str:
@@ -111,7 +99,7 @@ def _nothing_measured(run: Run) -> str:
         return "nothing was measured: no test ran. A gate that selects nothing is always green: check paths and -k"
     tests = numbered(results.tests_run, "test", "ran and has no", "ran and have no")
     if not options.gates:
-        return f"nothing was counted: {tests} counters; what is said above tells why, and --gpuperf gates times as well"
+        return f"nothing was counted: {tests} counters for the reason above, and --gpuperf gates times as well"
     needs_gpu = any(one.status == "static only" for one in results.evidence)
     return (
         f"nothing was measured: {tests} kernel or time to judge{' without a GPU' if needs_gpu else ''}. To do: "

@@ -54,7 +54,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if run.options.active:
         from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
 
-        unreadable = judge_test.judge_test(run, test, stopped=stopped or test.subtest_stopped, whole=whole)
+        unreadable = judge_test.judge_test(run, test, whole=whole)
     if problem is not None and failed:
         if _is_ours(problem):
             said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header

@@ -17,7 +17,6 @@ from pytest_gpuperf.baselines.lookup import (
     under_recorded_launch,
 )
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
@@ -30,7 +29,7 @@ from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord
+from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
 MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
 """Verdicts on changed code: an estimate of the whole may outrank them, and proven causes add to them."""
@@ -38,8 +37,8 @@ EXPLAINED = frozenset({Verdict.SLOWER, *MAY_CHANGE})
 """Where nothing that gates got worse, advice may know of something that did."""
 
 
-def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str:
-    """Static judgements of a test that ``stopped`` early or ran to its end, ``whole``, and causes.
+def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
+    """Static judgements of a test that ran to its end, ``whole``, or stopped early, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
@@ -51,7 +50,7 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
         if options.gates and not whole:  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):
-            for workload in test.unlaunched(stopped=stopped):
+            for workload in test.unlaunched():
                 test.add(workload)
         if options.update is not None or isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
@@ -68,7 +67,7 @@ def judge_test(run: Run, test: TestRecord, *, stopped: bool, whole: bool) -> str
                     test.add(_judged(work, [reworded(revision, one, foreign) for one in work.judgements]))
         if not options.is_child:
             explain_test(run, test, estimates)
-    except (BaselineError, AmbiguousKernel) as problem:
+    except BaselineError as problem:
         return str(problem)
     return ""
 
@@ -98,7 +97,7 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
             launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE]
-    comparison = WorkloadComparison(store, estimates, work, compiler, workloads, None)
+    comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:
         estimates.prepare(comparison.compared(arch) for arch in changed)
     for arch in changed:
@@ -124,27 +123,22 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
 
 def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
     """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
-    found = set()
-    for arch, record in workload.static.items():
-        old = store.static(arch, workload.key, workload.toolchain)
-        held = old is not None and bool(old.cubin) and old.profile.code_hash == record.profile.code_hash
-        if not held:
-            found.add(record.cubin)
-    return found
+    return {
+        record.cubin
+        for arch, record in workload.static.items()
+        if (old := store.static(arch, workload.key, workload.toolchain)) is None
+        or not (old.cubin and old.profile.code_hash == record.profile.code_hash)
+    }
 
 
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     """Name the causes of what changed in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
     asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
-    compiler = toolchain() if any(work.static for work in asked) else ""
     facts = run.device.facts if asked and run.has_gpu else None
-    comparisons = [
-        WorkloadComparison(run.store, estimates, work, compiler if work.static else "", workloads, facts)
-        for work in asked
-    ]
-    for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
-        test.add(msgspec.structs.replace(work, advice=found.advice))
+    comparisons = [WorkloadComparison(estimates, work, workloads, facts) for work in asked]
+    for work, (_, _, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):
+        test.add(msgspec.structs.replace(work, advice=advice))
 
 
 # --- renamed workloads --------------------------------------------------------------------------------
@@ -203,7 +197,7 @@ def _of_origin(
     """Equal code that is launched alike cannot have regressed; without a time of the origin that is not known."""
     reason, record, identity = f"was {origin}, with the same machine code", work.static.get(one.target), work.identity
     if not is_revision:
-        remedy = f"run `{move_command(origin, work.key)}` to take its record along"
+        remedy = f"run `{move_command(origin, work.key)}` to move its baseline along"
         return msgspec.structs.replace(one, reason=f"{reason}: {remedy}", renamed=True)
     if one.kind == "time":
         same = identity is not None and any(identity.same_execution(old.identity) for old in records.times.values())

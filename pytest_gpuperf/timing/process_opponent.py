@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -118,9 +118,6 @@ class TestEnded(Record, frozen=True, tag="ended"):
     """The process ends, for the test has left it without a GPU."""
 
 
-Kind = TypeVar("Kind")
-
-
 class Link:
     """Messages to and from the other process, over two pipes."""
 
@@ -135,7 +132,7 @@ class Link:
         except OSError as problem:
             raise OtherSideLost(f"the other process has ended ({problem.strerror or problem})") from None
 
-    def receive(self, kind: type[Kind] | Any, timeout_s: float) -> Any:
+    def receive(self, kind: Any, timeout_s: float) -> Any:
         """The next message, of one of the types of ``kind``.  Raises ``OtherSideLost``."""
         try:
             if not self._reading.poll(timeout_s):

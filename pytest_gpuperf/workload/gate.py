@@ -225,7 +225,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
     by_choice = options.time == "all" or worker.revision is not None or work.confirms
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
-        reason = "no file that it may run changed since the commit of its record"
+        reason = "no file that it may run changed since the commit of its baseline"
         return Timed(taken, time_verdict.unchanged(case, reason, now_ns), problem=reason)
     limits = limits_of_processes(case.limits, now_ns)
     case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
@@ -253,7 +253,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
     if case.record_ns and worker.session.driver not in drivers:
         other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {worker.session.driver}"
     if other:
-        reason = f"its record proves nothing here ({other}); not paired: {obstacle}"
+        reason = f"its baseline proves nothing here ({other}); not paired: {obstacle}"
         return Timed(taken, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
 
     def settle(found: Sequence[Confirmation]) -> Judgement:

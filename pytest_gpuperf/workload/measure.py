@@ -90,8 +90,6 @@ NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
     """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
-    if task.only is not None and key not in task.only:
-        return
     facts = worker.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
@@ -135,7 +133,7 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
     if collected.problem:
         return f"{collected.problem}; {collected.remedy}"
     if found is None:
-        return "its test did not come to it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
+        return "its test did not reach it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
     if not found.counters:
         unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
         return found.notes[0] if found.notes else unseen

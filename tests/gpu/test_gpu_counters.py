@@ -116,14 +116,6 @@ def test_no_metric_of_the_full_set_is_unknown_to_ncu(suite: pytest.Pytester) -> 
     assert "there is no metric" not in result.stdout.str()
 
 
-def test_a_misspelt_metric_costs_a_start_and_nothing_else(suite: pytest.Pytester) -> None:
-    result, found = collect(suite, "--gpuperf-ncu=default,smsp__inst_excuted.sum,misspelt__altogether")
-    result.assert_outcomes(passed=2)
-    for name in ("smsp__inst_excuted.sum", "misspelt__altogether"):
-        assert name in result.stdout.str()
-    assert len(workloads(found)) == 4
-
-
 def test_recorded_counters_are_green_and_a_conflict_is_red(suite: pytest.Pytester) -> None:
     record = ("--update-baselines", "--gpuperf-disturbed")
     collect(suite, *record, "--gpuperf-ncu=memory")

@@ -15,11 +15,10 @@ from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
-from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockError
+from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.discovery import VARIABLE, open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
-from pytest_gpuperf.device.lock import hold_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -166,22 +165,6 @@ def test_the_flush_empties_the_l2(cuda_device: CudaDevice) -> None:
     slot = Slot(lambda: cupy.sum(data, out=total), 15)
     cold, warm = (float(np.median(timer.measure([slot], cache)[0])) for cache in ("cold", "warm"))  # type: ignore[arg-type]
     assert cold > 1.1 * warm
-
-
-def test_another_process_waits_for_the_gpu(cuda_device: CudaDevice) -> None:
-    script = (
-        "import sys\nfrom pytest_gpuperf.device.lock import hold_gpu\n"
-        "with hold_gpu(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, cuda_device.facts.uuid], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as other:  # fmt: skip
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(LockError, match="other processes have held this GPU"):
-            hold_gpu(cuda_device.facts.uuid, wait_s=0.2)
-        other.communicate("")
-    with cuda_device.lock(), cuda_device.lock():
-        pass
 
 
 def test_ceilings_are_plausible_and_measured_once(cuda_device: CudaDevice, gpu: Gpu) -> None:

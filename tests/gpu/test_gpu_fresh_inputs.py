@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -54,10 +55,11 @@ def torch(cuda_device: CudaDevice) -> Any:
     return torch
 
 
-def checked_and_timed(
-    device: CudaDevice, timer: TimerName, workload: Any, check: Callable[..., Any], inputs: Any, *outputs: Any
-) -> None:
-    """Do what a test's workload goes through; raises what it would fail with."""
+def go_through(
+    device: CudaDevice, timer: TimerName, right: bool, workload: Any, check: Callable[..., Any], inputs: Any,
+    *outputs: Any,
+) -> None:  # fmt: skip
+    """Do what a test's workload goes through, which is ``right`` to the end or wrong after its timing."""
     request = Request(
         workload=workload, name="work", check=check, reset=None, bytes=None, flops=None, cache="cold",
         limits=Options().limits(), budget_s=1.0, metrics={}, inputs=inputs, outputs=outputs,
@@ -73,7 +75,9 @@ def checked_and_timed(
     with device.current():
         (times,) = timing.measure([Slot(request.workload, SAMPLES, request.reset)], "cold")
     assert min(times) > 0
-    check_again(worker, request, SAMPLES)
+    wrong = pytest.raises(WrongResult, match="was right on its first run and wrong after")
+    with contextlib.nullcontext() if right else wrong:
+        check_again(worker, request, SAMPLES)
 
 
 @pytest.mark.parametrize("timer", TIMERS)
@@ -85,12 +89,8 @@ def test_a_launch_has_other_inputs_in_every_run(
     binaries = compile_for(KernelSource(text=KERNELS, name=name), [arch])
     kernel = Kernel(binaries, device=cuda_device, native=arch)
     a, b = gpu.empty(N), gpu.empty(N)
-    given = kernel.launch(grid=N // 256, block=256, args=(a, b, N)), lambda: gpu.assert_equal(b, 2 * a)
-    if right:
-        checked_and_timed(cuda_device, timer, *given, lambda seed: gpu.random(N, seed=seed), b)
-        return
-    with pytest.raises(WrongResult, match="was right on its first run and wrong after"):
-        checked_and_timed(cuda_device, timer, *given, lambda seed: gpu.random(N, seed=seed), b)
+    launch, check = kernel.launch(grid=N // 256, block=256, args=(a, b, N)), lambda: gpu.assert_equal(b, 2 * a)
+    go_through(cuda_device, timer, right, launch, check, lambda seed: gpu.random(N, seed=seed), b)
 
 
 def of_cupy(gpu: Gpu, seed: int) -> Any:
@@ -121,9 +121,4 @@ def test_a_callable_that_keeps_its_result_is_wrong_after_the_timing(
     def check(result: Any, inputs: Any) -> bool:
         return bool((result == 2 * inputs[0]).all())
 
-    given = cuda_device, timer, run, check, lambda seed: factory(gpu, seed)
-    if right:
-        checked_and_timed(*given)
-        return
-    with pytest.raises(WrongResult, match="was right on its first run and wrong after"):
-        checked_and_timed(*given)
+    go_through(cuda_device, timer, right, run, check, lambda seed: factory(gpu, seed))

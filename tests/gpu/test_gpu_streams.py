@@ -51,7 +51,7 @@ def test_pytorch_and_cupy_are_timed_alike_for_the_same_copy(cuda_device: CudaDev
     by_cupy, from_cupy = cupy.asarray(target).data, cupy.asarray(source).data
     with cuda_device.current():
         try:
-            timer = cuda_device.timer("graph")
+            timer = cuda_device.timer(name)
         except TimerUnavailable as problem:
             pytest.skip(str(problem))
         times = [median(timer, lambda: target.copy_(source)),

@@ -181,13 +181,6 @@ def test_what_triton_chose_is_on_record_and_paired_with_itself(cuda_device: Any,
         assert "NOT-COMPARABLE" not in text
 
 
-def test_a_real_autotuner_is_no_false_alarm(autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ONLY_CONFIG")
-    autotuned.runpytest_subprocess(*RECORD).assert_outcomes(passed=3)
-    for _ in range(2):
-        without_red(autotuned)
-
-
 def test_another_choice_is_config_changed_and_a_slower_one_is_red(
     cuda_device: Any, autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from suite_of_fresh_inputs import FILES as WITH_FRESH_INPUTS
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of
 
 import pytest_gpuperf
@@ -90,21 +89,4 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
 def gpu_suite(suite: Suite) -> Suite:
     """On a simulated GPU."""
     suite.write("conftest.py", SIMULATED)
-    return suite
-
-
-@pytest.fixture(scope="session")
-def recorded_with_fresh_inputs(shared_folder: Path) -> Path:
-    """Baselines of the suite with fresh inputs, recorded once."""
-    return baselines_of(shared_folder / "fresh_inputs", WITH_FRESH_INPUTS, *RECORD)
-
-
-@pytest.fixture
-def with_inputs(suite: Suite, recorded_with_fresh_inputs: Path) -> Suite:
-    """A launch and a callable with fresh inputs in every run, with their baselines."""
-    for name in ("work.cu", "other.cu", "test_suite.py"):
-        (suite.path / name).unlink()
-    for name, text in WITH_FRESH_INPUTS.items():
-        suite.write(name, text)
-    shutil.copytree(recorded_with_fresh_inputs, suite.path / "baselines")
     return suite

@@ -158,10 +158,10 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
-    ("docs/how-to/beside-time.md", "Gate memory, host time and errors"): Scene(
+    ("docs/how-to/secondary-metrics.md", "Gate memory, host time and errors"): Scene(
         A_LAUNCH.replace("1 << 22", "4096") + "attention = lambda: (launch(), gpu.zeros(n))[1]\n"
     ),
-    ("docs/how-to/beside-time.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),
+    ("docs/how-to/secondary-metrics.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),
     ("docs/how-to/writing-tests.md", "Fresh inputs and poisoned outputs"): Scene("n = 4096\n"),
     ("docs/how-to/writing-tests.md", "Inputs of a callable"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
     ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),

@@ -12,22 +12,26 @@ import functools
 import json
 import math
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pytest_gpuperf.compile.machine_code.binary import ready_made
+from pytest_gpuperf.counters.report import KernelResult
 from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.workload import figures
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", compute_capability=(9, 0), sm_count=132,
     l2_bytes=50 << 20, memory_bytes=80 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
-    max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
+    max_block=(1024, 1024, 64), shared_bytes_per_block_optin=227 << 10,
     shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
     driver="580.0",
 )  # fmt: skip
@@ -60,17 +64,14 @@ def _instructions(cubin: bytes, symbol: str, arch: str) -> int:
 
 
 class SimulatedKernel:
-    def __init__(self, device: SimulatedGpu, binary: KernelBinary, placement: float) -> None:
+    def __init__(self, device: SimulatedGpu, binary: KernelBinary) -> None:
         self._device = device
         self._binary = binary
-        self._placement = placement
 
     def duration_ns(self, grid: Dim3) -> float:
         instructions = instructions_of(self._binary)
-        return (
-            self._placement
-            * self._device.slow.get(self._binary.name, 1.0)
-            * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
+        return self._device.slow.get(self._binary.name, 1.0) * (
+            2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid)
         )
 
     def write(self, symbol: str, content: bytes) -> None:
@@ -141,13 +142,10 @@ class SimulatedGpu:
 
     def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
-                 placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None,
-                 second_kind: tuple[float, float] = (0.0, 1.0),
+                 block_ns: float = 0.0, state: DeviceState | None = None,
                  tail_of: Callable[[KernelBinary], tuple[float, float]] = lambda _: (0.0, 1.0),
                  slow: dict[str, float] | None = None) -> None:  # fmt: skip
-        """``placement``: by how much a module is slower than the one loaded before it, every other time.
-
-        ``second_kind``: which share of the samples takes how many times as long; ``tail_of``: the same of one kernel.
+        """``tail_of``: which share of a kernel's samples takes how many times as long.
 
         ``block_ns``: what each block of a launch takes besides.
 
@@ -162,16 +160,12 @@ class SimulatedGpu:
         self.launches = LaunchLog()
         self.broken = ""
         self.endless = False
-        seed = int(os.environ.get("SIMULATED_GPU_SEED", "0"))
-        self._random = np.random.default_rng([seed, os.getpid() if seed < 0 else 0])
+        self._random = np.random.default_rng([0, 0])
         self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
         self._sample_sd = sample_sd
-        self._second_kind = second_kind
-        self._placement = placement
         self._tail_of = tail_of
         self.block_ns = block_ns
         self.slow = slow or {}
-        self._loads = 0
         self.launched_as: set[tuple[str, bool, Dim3 | None]] = set()
         """Hash of the cubin, cooperative, cluster of launches with attributes."""
         self.written: list[tuple[str, str, bytes]] = []
@@ -180,9 +174,7 @@ class SimulatedGpu:
         self._state = state or DeviceState(sm_clock_mhz=1980)
 
     def noise(self) -> float:
-        share, longer = self._second_kind
-        kind = longer if share and self._random.random() < share else 1.0
-        return self._factor * kind * float(np.exp(self._random.normal(0.0, self._sample_sd)))
+        return self._factor * float(np.exp(self._random.normal(0.0, self._sample_sd)))
 
     def slow_by(self, binary: KernelBinary) -> float:
         """How many times as long one launch of this kernel takes."""
@@ -190,8 +182,7 @@ class SimulatedGpu:
         return longer if share and self._random.random() < share else 1.0
 
     def load(self, binary: KernelBinary) -> SimulatedKernel:
-        self._loads += 1
-        return SimulatedKernel(self, binary, 1.0 if self._loads % 2 else 1.0 + self._placement)
+        return SimulatedKernel(self, binary)
 
     def timer(self, name: TimerName | None = None) -> Timer:
         return SimulatedTimer(self)
@@ -208,7 +199,7 @@ class SimulatedGpu:
     def synchronize(self) -> None:
         if self.broken:
             raise RuntimeError(self.broken)
-        self.launches.answered()
+        self.launches.steps += 1
 
     def fault(self) -> str:
         return self.broken
@@ -248,3 +239,37 @@ class SimulatedGpu:
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)
+
+
+def read_stand_in_report(report: Path) -> list[KernelResult]:
+    """What the stand-in for ncu leaves."""
+    return [
+        KernelResult(kernel=one["kernel"], range=int(one["range"].partition(":")[2]), metrics=one["metrics"])
+        for one in json.loads(report.read_text(encoding="utf-8"))
+    ]
+
+
+class HostClock:
+    """In place of the module ``time``: goes on by the work that is counted, whatever else the machine does."""
+
+    ASKED_NS, FIXED_NS, SCATTER = 100.0, 5000.0, 0.01
+
+    def __init__(self) -> None:
+        self._now_ns = 0.0
+        self._chance = random.Random(os.getpid())
+
+    def perf_counter_ns(self) -> int:
+        self._now_ns += self.ASKED_NS
+        return int(self._now_ns)
+
+    def work(self, ns: float) -> None:
+        """Go on by so much, more or less."""
+        self._now_ns += ns * self._chance.lognormvariate(0.0, self.SCATTER)
+
+    def count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Time what a test and the fixed work take of the host."""
+        monkeypatch.setattr(figures, "time", self)
+        monkeypatch.setattr(figures, "interpreter_work", lambda: self.work(self.FIXED_NS))
+
+
+HOST = HostClock()

@@ -121,10 +121,12 @@ def test_steps(cuda_kernel, gpu, gpuperf):
 
 READER = """
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_gpuperf_ncu_reader(config):
-    from stand_in_reader import read_stand_in_report
-    return read_stand_in_report
+def pytest_configure(config):
+    from pytest_gpuperf.session import collect_counters
+    from simulated_gpu import read_stand_in_report
+    patch = pytest.MonkeyPatch()
+    patch.setattr(collect_counters, "read_report", read_stand_in_report)
+    config.add_cleanup(patch.undo)
 """
 
 FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED}
@@ -210,7 +212,7 @@ def run_bodies(suite: Suite, bodies: Iterable[str], *arguments: str, before: str
 
 def sections(result: pytest.RunResult) -> dict[str, str]:
     """The words of each test that failed, by its name without ``test_``."""
-    _, *parts = re.split(r"^_+ test_(\w+) _+$", result.stdout.str(), flags=re.MULTILINE)
+    _, *parts = re.split(r"^_+ test_(\S+) _+$", result.stdout.str(), flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -258,3 +260,15 @@ def baselines_of(
             assert " refused" not in run.stdout, run.stdout
             done.touch()
     return baselines
+
+
+def with_baselines(suite: Suite, folder: Path, files: Mapping[str, str], *flags: str, **more: Any) -> Suite:
+    """The suite with these files alone and the baselines that they record; see ``baselines_of``."""
+    recording = baselines_of(folder, files, *flags, **more)
+    for name in FILES.keys() - files.keys():
+        (suite.path / name).unlink(missing_ok=True)
+    for name, text in files.items():
+        (suite.path / name).parent.mkdir(exist_ok=True)
+        suite.write(name, text)
+    shutil.copytree(recording, suite.path / "baselines")
+    return suite

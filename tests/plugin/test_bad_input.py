@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from suite_under_test import LAUNCHING, MEASURING, assert_refused, run_bodies
+from suite_under_test import LAUNCHING, MEASURING, Suite, assert_refused, run_bodies
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
 KERNELS = {
     'cuda_kernel("broken.cu", "broken")': 'broken.cu:3: identifier "undefined_name" is undefined',
     'cuda_kernel("wrok.cu", "work")': "no such file; there are: work.cu, broken.cu. Paths are relative to",
-    'cuda_kernel("binary.cu", "x")': "Save it as UTF-8",
+    'cuda_kernel("binary.cu", "x")': "cannot be read: 'utf-8' codec",
     'cuda_kernel("a\\0.cu", "k")': "cannot be read: embedded null byte",
     'cuda_kernel.from_cubin("a\\0.cubin", "k")': "cannot be read: embedded null byte",
     'cuda_kernel("other.cu", "othr")': "other",
@@ -33,7 +35,7 @@ KERNELS = {
 }
 
 
-def test_a_kernel_that_cannot_be_had_says_why(suite):
+def test_kernel_that_cannot_be_had_says_why(suite):
     suite.write("broken.cu", 'extern "C" __global__ void broken(float* a)\n{\n    a[0] = undefined_name;\n}\n')
     (suite.path / "binary.cu").write_bytes(b"\xff\xfe\x00")
     assert_refused(suite, KERNELS)
@@ -46,7 +48,7 @@ BODIES = (
 CALLS = {"later": "the workload", "print, check=later": "check=", "print, reset=later": "reset="}
 
 
-def test_a_function_whose_body_a_call_does_not_run_is_refused(suite):
+def test_function_whose_body_a_call_does_not_run_is_refused(suite):
     assert_refused(suite, {
         f"{body}\ngpuperf({call})": f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or"
         for body in BODIES for call, what in CALLS.items()
@@ -67,7 +69,7 @@ LAUNCHES = {
 }  # fmt: skip
 
 
-def test_a_launch_that_does_not_fit_says_which_part(suite):
+def test_launch_that_does_not_fit_says_which_part(suite):
     suite.write("typed.cu", "__global__ void typed(float* a, int n) { a[0] = n; }")
     assert_refused(suite, LAUNCHES, before=LAUNCHING)
 
@@ -119,7 +121,7 @@ def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite):
     assert_refused(gpu_suite, given, before=MEASURING)
 
 
-def test_a_figure_without_its_declaration_says_what_to_declare(gpu_suite):
+def test_figure_without_its_declaration_says_what_to_declare(gpu_suite):
     assert_refused(gpu_suite, FIGURES, "--gpuperf", before=MEASURING)
 
 
@@ -140,7 +142,7 @@ def test_numbers_and_text_of_another_library_are_taken_and_recorded(gpu_suite):
     result.stdout.fnmatch_lines(["16 baselines written"])
 
 
-def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):
+def test_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     (suite.path / "marked.cu").write_bytes(b"\xef\xbb\xbf" + (suite.path / "work.cu").read_bytes())
     suite.write(
         "test_it.py",
@@ -158,52 +160,114 @@ def test_no_compiler_names_the_remedy(suite, monkeypatch):
 
 
 BROKEN_BASELINES = {
-    "truncated": lambda text: text[: len(text) // 2],
-    "no JSON": lambda text: "hello",
-    "other types": lambda text: text.replace('"registers":10', '"registers":"ten"'),
+    "truncated": (lambda text: text[: len(text) // 2], "baselines/sm_90/test_suite.jsonl"),
+    "no JSON": (lambda text: "hello", "baselines/sm_90/test_suite.jsonl"),
+    "other types": (lambda text: text.replace('"registers":10', '"registers":"ten"'), "test_suite.jsonl"),
+    "newer version": (lambda text: re.sub('"schema":[0-9]+', '"schema":99', text), "upgrade pytest-gpuperf"),
 }
 
 
-@pytest.mark.parametrize("how", BROKEN_BASELINES)
-def test_a_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite, how):
+def test_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
     path = suite.path / "baselines/sm_90/test_suite.jsonl"
-    path.write_text(BROKEN_BASELINES[how](path.read_text()))
-    before = path.read_bytes()
-    result = suite.run("--gpuperf", "-k", "other")
-    assert result.ret == 1
-    text = result.stdout.str()
-    assert "baselines/sm_90/test_suite.jsonl" in text
-    assert "pytest_gpuperf/" not in text
-    again = suite.run("--update-baselines", "-k", "other")
-    assert again.ret not in (0, 3)
-    assert path.read_bytes() == before
-
-
-def test_a_baseline_that_cannot_be_read_does_not_hide_why_the_test_failed(suite):
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
-    path = suite.path / "baselines/sm_90/test_suite.jsonl"
-    path.write_text(path.read_text()[:100])
+    whole = path.read_text()
+    for broken, words in BROKEN_BASELINES.values():
+        path.write_text(broken(whole))
+        assert path.read_text() != whole
+        result = suite.run("--gpuperf", "-k", "other")
+        text = result.stdout.str()
+        assert result.ret == 1
+        assert words in text
+        assert "pytest_gpuperf/" not in text
+        assert suite.run("--update-baselines", "-k", "other").ret not in (0, 3)
+        assert path.read_text() == broken(whole)
     suite.edit("test_suite.py", '"other")\n    a =', '"other")\n    assert kernel.name == "another"\n    a =')
     text = suite.run("--gpuperf", "-k", "other").stdout.str()
-    assert "AssertionError: assert 'other' == 'another'" in text
+    assert "AssertionError: assert 'other' == 'another'" in text, "it hides nothing of why a test failed"
     assert "INTERNALERROR" not in text
 
 
-def test_a_baseline_of_a_newer_version_says_what_can_read_it(suite):
-    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
-    path = suite.path / "baselines/sm_90/test_suite.jsonl"
-    path.write_text(path.read_text().replace('"schema":7', '"schema":99'))
-    result = suite.run("--gpuperf", "-k", "other")
-    assert result.ret == 1
-    assert "99" in result.stdout.str()
-    assert "upgrade pytest-gpuperf" in result.stdout.str()
-
-
-def test_a_baseline_folder_that_is_a_file_is_told_and_loses_nothing(suite):
+def test_baseline_folder_that_is_a_file_is_told_and_loses_nothing(suite):
     (suite.path / "baselines").write_text("in the way")
     result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
     assert result.ret != 0
     assert "baselines" in result.stdout.str()
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
     assert (suite.path / "baselines").read_text() == "in the way"
+
+
+# --- hooks of a conftest -------------------------------------------------------------------------
+
+DEVICE = """
+import pytest
+def pytest_gpuperf_device(config, worker):
+    {}
+"""
+BROKEN_HOOKS = {
+    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None where it has nothing",
+    "pytest.skip('not today')": "raised Skipped: not today. To do: let it return None where it has nothing to give",
+    "return 'cuda:0'": "returned 'cuda:0', which has no facts. To do: let it return None where it has nothing to give",
+    "return type('Mine', (), {'facts': None})": "returned <class '*Mine'>, which has no facts",
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "bodies"),
+    [("--gpuperf", [*BROKEN_HOOKS]), ("--update-baselines", [*BROKEN_HOOKS][1:2]), ("-v", [*BROKEN_HOOKS][2:3])],
+    ids=["gate", "update", "plain"],
+)
+def test_device_that_cannot_be_had_fails_each_test(suite: Suite, option: str, bodies: list[str]) -> None:
+    for body in bodies:
+        suite.write("conftest.py", DEVICE.format(body))
+        result = suite.run(option)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.assert_outcomes(errors=3)
+        words = BROKEN_HOOKS[body].replace("[", "[[]")
+        result.stdout.fnmatch_lines([f"E * pytest_gpuperf_device of *conftest.py {words}*"])
+        assert "INTERNALERROR" not in result.stdout.str()
+        assert "Traceback" not in result.stderr.str()
+
+
+def test_device_that_the_run_itself_needs_is_a_usage_error(suite: Suite) -> None:
+    suite.write("conftest.py", DEVICE.format("return 'cuda:0'"))
+    for option in ("--gpuperf-require-gpu", "--gpuperf-ncu"):
+        result = suite.run("--gpuperf", option)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_device of *conftest.py returned 'cuda:0'*"])
+
+
+# --- hostile words -------------------------------------------------------------------------------
+
+HOSTILE = """
+import pytest
+
+SOURCE = '#error spoofed \\x1b[2J \\u202e ##vso[task.complete]x\\n__global__ void k() {}'
+
+def test_source(cuda_kernel):
+    cuda_kernel(SOURCE, name="k")
+
+@pytest.fixture
+def kernel(cuda_kernel):
+    return cuda_kernel(SOURCE, name="k")
+
+@pytest.fixture
+def label(cuda_kernel):
+    cuda_kernel("extern \\"C\\" __global__ void k() {}", name="\\n::error::spoofed \\x1b[2J")
+
+def test_kernel(kernel): ...
+
+def test_label(label): ...
+"""
+
+
+def test_no_line_of_a_run_is_a_command_to_the_ci_job(suite: Suite) -> None:
+    """What a test, a kernel's source or a compiler says is text in the log of a run."""
+    suite.write("test_hostile.py", HOSTILE)
+    result = suite.run("--gpuperf", "--junitxml=junit.xml", "--tb=short", "test_hostile.py")
+    result.assert_outcomes(errors=2, failed=1)
+    shown = re.sub("^SOURCE = .*", "", result.stdout.str(), flags=re.MULTILINE)
+    assert shown.count("#error spoofed \\x1b[2J") >= 2
+    assert "\\x3a:error::spoofed" in shown
+    assert not re.search(r"^\s*::[A-Za-z]|##\w*\[", shown, re.MULTILINE)
+    assert not re.search("[\x1b\u202e]", shown)
+    assert not re.search("[\x1b\u202e]|^\\s*::error", (suite.path / "junit.xml").read_text(), re.MULTILINE)

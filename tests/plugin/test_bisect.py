@@ -74,7 +74,7 @@ def test_commits_that_do_not_build_are_not_told_apart(history: History, capsys: 
         history.add(options=SPILLING if number >= 4 else FREE, source=source)
     status, out, _ = bisected(capsys, "--good", history.commits[0], "test_hog.py::test_hog")
     assert status == 1
-    assert "not told apart, one of 3 commits" in out
+    assert "not decided, one of 3 commits" in out
     assert "made it slower" not in out
     assert "not today" in out
 

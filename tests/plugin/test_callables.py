@@ -81,7 +81,7 @@ def test_callable_whose_files_did_not_change_is_unchanged_without_another_proces
 @pytest.mark.parametrize(
     ("steps", "status", "lines"),
     [
-        (1000, 1, ["steps  SLOWER *", "*slower against its record by more than 10 %, in two processes; not paired: *"]),
+        (1000, 1, ["steps  SLOWER *", "*slower than recorded by more than 10 %, in two processes; not paired: *"]),
         (320, 0, ["*steps  INCONCLUSIVE *", "*x1.02* of its recorded time, which proves nothing below x1.10; not *"]),
     ],
 )

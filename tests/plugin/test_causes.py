@@ -6,12 +6,11 @@ Proven causes gate; measured time outranks what the machine code of its own GPU 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from suite_under_test import Suite, baselines_of, sections
+from suite_under_test import Suite, sections, with_baselines
 
 ARCHS = ("sm_80", "sm_90", "sm_120")
 TOP = """
@@ -166,12 +165,8 @@ FILES = {
 @pytest.fixture
 def kernels(suite: Suite, shared_folder: Path) -> Suite:
     """Without a GPU, with baselines for three architectures."""
-    baselines = baselines_of(
-        shared_folder / "causes", FILES, "--update-baselines", f"--gpuperf-arch={','.join(ARCHS)}",
-        CUDA_VISIBLE_DEVICES="",
-    )  # fmt: skip
-    shutil.copytree(baselines.parent, suite.path, dirs_exist_ok=True)
-    return suite
+    archs = f"--gpuperf-arch={','.join(ARCHS)}"
+    return with_baselines(suite, shared_folder / "causes", FILES, "--update-baselines", archs, CUDA_VISIBLE_DEVICES="")
 
 
 def verdicts(suite: Suite) -> dict[str, set[str]]:

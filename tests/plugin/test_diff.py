@@ -1,13 +1,19 @@
-"""``gpuperf diff`` on what a suite recorded: two commits of a repository, a change of a kernel between them."""
+"""What a reviewer reads of an edit: lines of baselines that change with it, and what ``gpuperf diff`` says of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
-from git_samples import commit
-from suite_under_test import HOG
+from git_samples import commit, git
+from suite_under_test import FILES, HOG, Suite, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
+ARCHS = "--gpuperf-arch=sm_80,sm_90,sm_120"
+RECORDS = 3
+"""Files of records, one an architecture."""
 TESTS = """
 import pytest
 
@@ -15,21 +21,26 @@ import pytest
 def test_hog(cuda_kernel, gpu, gpuperf, size):
     kernel = cuda_kernel("hog.cu", "hog", options=[])
     a, b = gpu.random(4096, seed=1), gpu.empty(32)
-    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
+    gpuperf(kernel.launch(grid=size, block=32, args=(a, b)))
 """
+PROJECT = {**FILES, "conftest.py": "", "hog.cu": HOG, "test_hog.py": TESTS, ".gitignore": ".gpuperf\n"}
+Diff = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
-def diff(suite, capsys, monkeypatch):
-    """``gpuperf diff`` on the suite's repository, whose first commit has its baselines; returns status and lines."""
-    suite.write("hog.cu", HOG)
-    suite.write("test_hog.py", TESTS)
-    suite.write(".gitignore", ".gpuperf\n")
-    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
+def project(suite: Suite, shared_folder: Path) -> Suite:
+    """A repository whose first commit has its baselines."""
+    with_baselines(suite, shared_folder / "diff", PROJECT, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES="")
     commit(suite.path)
-    monkeypatch.chdir(suite.path)
+    return suite
 
-    def run(*arguments):
+
+@pytest.fixture
+def diff(project: Suite, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Diff:
+    """``gpuperf diff`` on the suite's repository; returns status and lines."""
+    monkeypatch.chdir(project.path)
+
+    def run(*arguments: str) -> tuple[int, list[str]]:
         capsys.readouterr()
         status = main(["diff", *arguments])
         return status, capsys.readouterr().out.splitlines()
@@ -37,10 +48,42 @@ def diff(suite, capsys, monkeypatch):
     return run
 
 
-def test_a_kernel_that_spills_is_told_as_what_it_is(suite, diff):
-    suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
-    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
-    commit(suite.path)
+def changed_lines(suite: Suite) -> int:
+    """Lines of baselines taken away and lines added."""
+    counts = git(suite.path, "diff", "--numstat", "--", "baselines/*.json*").split()
+    return sum(int(count) for count in counts if count.isdigit())
+
+
+def update(suite: Suite, edit: tuple[str, str, str]) -> None:
+    suite.edit(*edit)
+    assert suite.run("--update-baselines=all", ARCHS).ret == 0
+
+
+def test_token_of_a_kernel_at_four_sizes_is_a_line_for_each_in_an_architecture(project: Suite) -> None:
+    update(project, ("hog.cu", "s * 0.5f", "s / 0.3f"))
+    assert 0 < changed_lines(project) <= 8 * RECORDS
+
+
+def test_comment_changes_no_line_and_no_figure(project: Suite, diff: Diff) -> None:
+    update(project, ("hog.cu", "    float s", "    // each its own\n    float s"))
+    assert changed_lines(project) == 0
+    assert diff() == (0, ["Baselines of HEAD -> the working tree", "", "No figure differs"])
+
+
+def test_renamed_test_is_a_line_for_each_record_and_told_as_moved(project: Suite, diff: Diff) -> None:
+    project.edit("test_hog.py", "def test_hog", "def test_many_values")
+    assert main(["baselines", "mv", "test_hog.py::test_hog", "test_hog.py::test_many_values"]) == 0
+    assert changed_lines(project) == 8 * RECORDS
+    assert diff()[1][2:] == [
+        "test_hog.py", "  hog", "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog", "",
+        "4 workloads moved",
+    ]  # fmt: skip
+    assert project.run("--gpuperf", "--gpuperf-open=fail").ret == 0
+
+
+def test_kernel_that_spills_is_told_as_what_it_is(project: Suite, diff: Diff) -> None:
+    update(project, ("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]'))
+    commit(project.path)
     status, lines = diff("HEAD~1")
     assert status == 0
     assert lines[:4] == ["Baselines of HEAD~1 -> the working tree", "", "test_hog.py", "  hog"]
@@ -52,24 +95,10 @@ def test_a_kernel_that_spills_is_told_as_what_it_is(suite, diff):
     assert not any("test_suite.py" in line for line in lines), "nothing of it differs"
 
 
-def test_a_comment_changes_no_figure(suite, diff):
-    suite.write("hog.cu", f"// Holds much.\n{HOG}")
-    suite.run("--update-baselines=all", "--gpuperf-arch=sm_80,sm_90")
-    assert diff() == (0, ["Baselines of HEAD -> the working tree", "", "No figure differs"])
-
-
-def test_a_renamed_test_is_told_as_moved(suite, diff):
-    suite.edit("test_hog.py", "def test_hog", "def test_many_values")
-    assert main(["baselines", "mv", "test_hog.py::test_hog", "test_hog.py::test_many_values"]) == 0
-    assert diff()[1][2:] == [
-        "test_hog.py", "  hog", "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog", "",
-        "4 workloads moved",
-    ]  # fmt: skip
-
-
-def test_an_architecture_more_is_told_as_such(suite, diff):
-    suite.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90,sm_120")
+def test_architecture_more_is_told_as_such(project: Suite, diff: Diff) -> None:
+    project.run("--update-baselines=new", f"{ARCHS},sm_100")
     status, lines = diff("--markdown")
     assert status == 0
-    assert "* manifest: architectures: sm\\_80, sm\\_90 -&gt; sm\\_80, sm\\_90, sm\\_120" in lines
+    archs = "sm\\_80, sm\\_90, sm\\_120"
+    assert any(line.startswith("* manifest: architectures: ") and f"{archs} -&gt; " in line for line in lines), lines
     assert not any("test_hog" in line for line in lines)

@@ -28,10 +28,10 @@ from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.model.verdict import Verdict
 
 RUN_BY = {
-    "README.md": "test_readme_example.py",
+    "README.md": "test_tutorial.py",
     "docs/tutorial/first-regression.md": "test_tutorial.py",
-    "docs/tutorial/two-branches.md": "test_tutorial_branches.py",
-    "docs/how-to/migrating.md": "test_migrating.py",
+    "docs/tutorial/two-branches.md": "test_tutorial.py",
+    "docs/how-to/migrating.md": "test_tutorial.py",
 }
 """Pages whose Python blocks, and the outputs beside them, are run step by step by a test of their own."""
 FOLDERS = {ROOT, *(ROOT / "docs" / kind for kind in ("tutorial", "how-to", "explanation", "reference"))}
@@ -153,7 +153,7 @@ def text(block: Block, suite: Suite) -> None:
         assert MESSAGE.match(block.text)[1] in Verdict.__members__  # type: ignore[index]
     elif block.page in RUN_BY:
         test = (Path(__file__).parent / RUN_BY[block.page]).read_text(encoding="utf-8")
-        assert f'shown("{block.text[:10]}' in test
+        assert f', "{block.text[:10]}' in test
     else:
         shown = [words for page, words in SHOWN if page == block.page and block.text.startswith(words)]
         assert shown, f"{block.place}: no rule covers this text; label it as a language, or list it in SHOWN"

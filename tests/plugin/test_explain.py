@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
-from suite_under_test import FILES, HOG, Suite, baselines_of
+from suite_under_test import HOG, Suite, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.warp_model import estimate as estimate_module
@@ -40,13 +39,9 @@ LAST_RUN = ".gpuperf/last-run.json"
 def explained(suite: Suite, shared_folder: Path) -> Suite:
     """Two kernels with baselines of three architectures, without a GPU."""
     files = {"hog.cu": HOG, "copy.cu": COPY, "test_hog.py": TESTS}
-    recording = baselines_of(shared_folder / "explained", files, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES="")
-    for name in FILES:
-        (suite.path / name).unlink(missing_ok=True)
-    for name, text in files.items():
-        suite.write(name, text)
-    shutil.copytree(recording, suite.path / "baselines")
-    return suite
+    return with_baselines(
+        suite, shared_folder / "explained", files, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES=""
+    )
 
 
 def spill(suite: Suite) -> None:

@@ -124,7 +124,7 @@ MISTAKES = {
     "renamed, other code": (rename_with_other_code, f"{NOT_MEASURED}*deleted or renamed: test_suite.py::test_other. *"),
     "renamed file": (
         rename_file,
-        "*: run `gpuperf baselines mv test_suite.py test_kernels.py` to take its record along",
+        "*: run `gpuperf baselines mv test_suite.py test_kernels.py` to move its baseline along",
     ),
     "renamed workload": (rename_workload, "*was test_suite.py::test_other [[]doubling[]], *"),
     "skip": (mark("@pytest.mark.skip(reason='flaky')"), f"{NOT_MEASURED}*skipped*: test_suite.py::test_other (flaky)*"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
-from git_samples import commit
-from suite_under_test import REFUSING
 
 from pytest_gpuperf.judge.decision import share
 from pytest_gpuperf.run import Run
@@ -68,14 +66,6 @@ def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, 
     assert launches(long) <= MOST_FOR_SAME
 
 
-def test_faster_kernel_of_a_second_is_faster(long, many_tests):
-    long.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=50")
-    result = long.run("--gpuperf", "--gpuperf-strict", "--gpuperf-budget=0.05", *ONE)
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"work  FASTER  .*"])
-    assert launches(long) <= MOST_LAUNCHES
-
-
 def test_reset_runs_before_each_launch(long):
     """Of warm launches here, which are paired too."""
     long.edit("test_suite.py", "check=", "cache='warm', reset=lambda: resets.append(b.fill(0)), check=")
@@ -86,16 +76,3 @@ def test_reset_runs_before_each_launch(long):
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([r"work  SLOWER .*"])
     assert launches(long) <= MOST_LAUNCHES
-
-
-def test_long_kernel_whose_revision_the_driver_refuses_is_timed_by_itself(gpu_suite):
-    """Its launches in the blocks would have been its rounds, and there are none of either."""
-    gpu_suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND / 500}, ")
-    gpu_suite.write(".gitignore", "__pycache__\n.gpuperf\n")
-    commit(gpu_suite.path)
-    gpu_suite.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=104")
-    gpu_suite.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
-    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
-    result = gpu_suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", *ONE, subprocess=True)
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*work*NOT-COMPARABLE*", "*machine code cannot be loaded: no kernel image*"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from suite_under_test import HOG, SIMULATED, Suite
+from suite_under_test import Suite
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -78,55 +78,7 @@ def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Su
     )
 
 
-# --- kernels of one name, and architectures ------------------------------------------------------
-
-TWO_OF_ONE_NAME = """
-def test_two(cuda_kernel, gpu, gpuperf):
-    a, b = gpu.random(2048, seed=1), gpu.empty(32)
-    first, second = cuda_kernel("first.cu", "hog"), cuda_kernel("second.cu", "hog")
-    {second_stop}
-    gpuperf(first.launch(grid=1, block=32, args=(a, b)), name="one")
-    {third_stop}
-    gpuperf(second.launch(grid=1, block=32, args=(a, b)), name="two")
-"""
-STOP = "assert gpu.to_host(b).size == 32"
-
-
-def test_each_kernel_of_one_name_before_the_stop_is_judged(suite: Suite) -> None:
-    stops = {"second_stop": "first.cu", "third_stop": "second.cu"}
-    suite.write("first.cu", HOG)
-    suite.write("second.cu", HOG.replace("0.25f", "0.75f"))
-    suite.write("conftest.py", SIMULATED.replace('"work": work', '"hog": lambda a, b: None'))
-    for stop in stops:
-        suite.write(f"test_{stop}.py", TWO_OF_ONE_NAME.format(**{"second_stop": "", "third_stop": "", stop: STOP}))
-    files = tuple(f"test_{stop}.py" for stop in stops)
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90", *files, "--gpuperf-disturbed").ret == 0
-    suite.write("conftest.py", "")
-    assert "4 workloads: 4 UNCHANGED" in suite.run("--gpuperf", *files).stdout.lines
-    for stop, changed in stops.items():
-        before = (suite.path / changed).read_text()
-        suite.edit(changed, "float arr[64];", "float arr[64], far[256]; for (int k = 0; k < 256; ++k) far[k] = a[k];")
-        suite.edit(changed, "float s = 0.0f;", "float s = far[int(arr[0]) & 255];")
-        result = suite.run("--gpuperf", f"test_{stop}.py")
-        assert result.ret == 1
-        assert "2 workloads: 1 WORSE, 1 UNCHANGED" in result.stdout.lines
-        suite.write(changed, before)
-
-
-def test_kernels_that_nothing_tells_apart_may_yet_be_named(suite: Suite) -> None:
-    suite.write(
-        "test_two.py",
-        f"""
-def test_two(cuda_kernel, gpu, gpuperf):
-    for factor in ("0.25f", "0.75f"):
-        cuda_kernel({HOG!r}.replace("0.25f", factor), "hog")
-    {STOP.replace("b", "gpu.empty(32)")}
-""",
-    )
-    result = suite.run("--gpuperf", "test_two.py")
-    assert result.ret == 0
-    assert "1 workload: 1 NEW" in result.stdout.lines
-
+# --- architectures -------------------------------------------------------------------------------
 
 TIMED = """\
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
@@ -155,17 +107,6 @@ def test_architecture_that_a_kernel_is_no_longer_compiled_for(two_architectures:
     (two_architectures.path / "baselines/sm_80/test_suite.jsonl").unlink()
     assert main(["baselines", "rm", "sm_80"]) == 0
     assert two_architectures.run("--gpuperf").ret == 0
-
-
-def test_callable_in_the_place_of_a_kernel(two_architectures: Suite) -> None:
-    two_architectures.write("conftest.py", "")
-    text = (two_architectures.path / "test_suite.py").read_text()
-    kernel = '    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])\n    a = gpu.random(size, seed=1)\n'
-    text = text.replace(kernel, "").replace("    b = gpu.empty_like(a)\n", "", 1)
-    two_architectures.write("test_suite.py", text.replace(TIMED, "    gpuperf(lambda: None, name='work')\n"))
-    result = two_architectures.run("--gpuperf")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["ERROR: 2 workloads NOT-MEASURED on sm_80, sm_90: its test did not reach it: *"])
 
 
 def test_skip_for_want_of_a_gpu_that_is_there(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,21 +48,16 @@ def modules_entered(suite: Suite, **outcomes: int) -> list[str]:
     return list(found["modules"])
 
 
-def test_slow_test_of_a_changed_kernel_enters_few_modules(
-    recorded: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("steps", "most", "entered"),
+    [(120, MOST_MODULES, {"judge/decision.py", "timing/compare.py"}), (100, MOST_UNCHANGED, {"session/judge_test.py"})],
+    ids=["changed", "unchanged"],
+)
+def test_slow_test_of_a_kernel_enters_few_modules(
+    recorded: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, steps: int, most: int, entered: set[str]
 ) -> None:
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "nothing compiled before"))
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    modules = modules_entered(recorded, failed=1)
-    assert "judge/decision.py" in modules
-    assert "timing/compare.py" in modules
-    assert len(modules) <= MOST_MODULES
-
-
-def test_test_of_an_unchanged_kernel_enters_fewer(
-    recorded: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "nothing compiled before"))
-    modules = modules_entered(recorded, passed=1)
-    assert "session/judge_test.py" in modules
-    assert len(modules) <= MOST_UNCHANGED
+    recorded.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
+    modules = modules_entered(recorded, **{"failed" if steps > 100 else "passed": 1})
+    assert entered <= set(modules)
+    assert len(modules) <= most

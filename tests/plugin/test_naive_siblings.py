@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_samples import commit
 from suite_under_test import baselines_of
 
 HERE = Path(__file__).parent
@@ -102,9 +101,10 @@ def verdicts(pair):
     return {judgement["kind"]: judgement["verdict"] for judgement in pair["judgements"]}
 
 
-def test_the_gate_and_nothing_else_fails_a_naive_sibling(siblings):
-    result, left = turned(siblings, "--naive-siblings")
-    result.assert_outcomes(failed=1, passed=1, deselected=1)
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_gate_and_nothing_else_fails_a_naive_sibling(siblings, workers):
+    result, left = turned(siblings, "--naive-siblings", "-n", workers)
+    result.assert_outcomes(failed=1, passed=1)
     result.stdout.re_match_lines([r"fast  SLOWER ", r" .* paired, \d+\+\d+ blocks"])  # in a second process as well
     assert "assert fast < slow" not in result.stdout.str()
     assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
@@ -113,51 +113,24 @@ def test_the_gate_and_nothing_else_fails_a_naive_sibling(siblings):
 
 
 def test_pairs_can_be_chosen(siblings):
+    """Without the switch none is."""
     result, left = turned(siblings, "--naive-siblings=suite:slow")
     result.assert_outcomes(passed=1, deselected=2)
     assert list(left) == [("slow", "slow")]
-
-
-def test_without_the_switch_nothing_is_turned(siblings):
     siblings.run("--gpuperf").assert_outcomes(passed=3)
     assert "EXAMPLE_SUITE_NAIVE_SIBLINGS" not in os.environ
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_workers_turn_pairs_too(siblings, workers):
-    _, left = turned(siblings, "--naive-siblings", "-n", workers)
-    assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
+REFUSED = {
+    ("--naive-siblings=suit",): "--naive-siblings=suit: there is no such family*: suite",
+    ("--naive-siblings=suite:fats",): "*nor a family's optimised workload: suite:fast*",
+    ("--naive-siblings", "--update-baselines"): "*a naive workload must not become an optimised one's baseline",
+    ("--naive-siblings", "--siblings-to=nowhere/turned.json"): "--siblings-to=nowhere/turned.json: there is no*",
+}
 
 
-def test_a_commit_that_they_are_compared_with_is_not_turned(siblings):
-    siblings.write(".gitignore", "__pycache__\n.gpuperf\nturned.json\n")
-    commit(siblings.path)
-    result = siblings.run(
-        "--gpuperf", "--gpuperf-against=HEAD", "--siblings-to=turned.json", "--naive-siblings", subprocess=True
-    )
-    result.stdout.re_match_lines([r"fast  SLOWER ", r" .* paired, \d+\+\d+ blocks"])
-    left = json.loads((siblings.path / "turned.json").read_text())["pairs"]
-    assert [verdicts(pair).get("time") for pair in left] == ["SLOWER", "UNCHANGED", None]
-
-
-def test_a_check_that_fails_is_the_tests_own_failure(siblings):
-    siblings.edit("test_suite.py", "gpu.assert_equal(b, a)", "1 / 0")
-    result, left = turned(siblings, "--naive-siblings")
-    result.assert_outcomes(failed=1, passed=1, deselected=1)
-    result.stdout.fnmatch_lines(["*ZeroDivisionError*"])
-    assert left["fast", "slow"]["outcome"] == "failed"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--naive-siblings=suit"], "--naive-siblings=suit: there is no such family*: suite"),
-        (["--naive-siblings=suite:fats"], "*nor a family's optimised workload: suite:fast*"),
-        (["--naive-siblings", "--update-baselines"], "*a naive workload must not become an optimised one's baseline"),
-        (["--naive-siblings", "--siblings-to=nowhere/turned.json"], "--siblings-to=nowhere/turned.json: there is no*"),
-    ],
-)
-def test_a_bad_command_line_is_refused(siblings, arguments, words):
-    result = siblings.run("--gpuperf", *arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {words}"])
+def test_bad_command_line_is_refused(siblings):
+    for arguments, words in REFUSED.items():
+        result = siblings.run("--gpuperf", *arguments)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"ERROR: {words}"])

@@ -73,13 +73,7 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, mo
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
 
 
-def test_load_sectors_gate_exactly_and_better_counters_pass(counted, monkeypatch):
-    """DRAM bytes and stores may differ a little; a strict run fails by better ones."""
-    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.0005")
-    result = counted.run("--gpuperf-ncu")
-    result.assert_outcomes(failed=3)
-    reasons = {line.strip() for line in result.stdout.lines if "the counters got worse" in line}
-    assert reasons == {"the counters got worse: global load sectors"}
+def test_better_counters_pass_and_fail_a_strict_run(counted, monkeypatch):
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "0.9")
     result = counted.run("--gpuperf-ncu")
     result.assert_outcomes(passed=3)
@@ -152,7 +146,7 @@ def test_workload_without_counters_on_record_fails_under_ci(ncu_suite, monkeypat
     monkeypatch.setenv("CI", "1")
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(failed=3)
-    result.stdout.fnmatch_lines(["*no counters on record*"])
+    result.stdout.fnmatch_lines(["*no recorded counters*"])
 
 
 def test_changed_code_is_compared_and_a_changed_launch_is_not(counted):
@@ -308,7 +302,7 @@ def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
     ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed")
     result.assert_outcomes(failed=1, passed=2)
-    result.stdout.no_fnmatch_line("*no counters on record*")
+    result.stdout.no_fnmatch_line("*no recorded counters*")
     found = ncu_suite.counters()
     assert set(found) == {"test_work[1024]", "test_other"}
     assert all(counters[INSTRUCTIONS] > 0 for counters in found.values())
@@ -336,16 +330,6 @@ def test_changed_counters_of_the_same_code_are_taken_and_the_rounds_stay(counted
     assert counted.counters()["test_other"][INSTRUCTIONS] == 1.5 * old["test_other"][INSTRUCTIONS]
 
 
-def test_larger_set_adds_what_is_not_on_record(counted):
-    old = counted.counters()["test_other"]
-    result = counted.run("--gpuperf-ncu=memory")
-    result.stdout.fnmatch_lines(["*collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)*"])
-    counted.run("--update-baselines=new", "--gpuperf-ncu=memory")
-    new = counted.counters()["test_other"]
-    assert set(new) > set(old)
-    assert {name: new[name] for name in old} == old
-
-
 # --- unavailable: the run says why and what to do, and goes on without them ------------------------
 
 
@@ -368,20 +352,6 @@ def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeyp
     assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
 
 
-def test_missing_ncu_and_an_unreadable_report_are_named(ncu_suite, monkeypatch):
-    ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["    the report of ncu *"])
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(
-        ["*and 2 workloads more like it: work  NOT-MEASURED*", "    ncu is neither on PATH*install Nsight Compute*"]
-    )
-
-
 def test_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counters(ncu_suite):
     ncu_suite.edit(
         "test_suite.py", "def test_other(cuda_kernel, gpu, gpuperf):",
@@ -390,11 +360,3 @@ def test_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counte
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 2 NEW", "*the last lines of the profiled tests:", "*odd*"])
-
-
-def test_second_process_without_counters_does_not_cost_those_of_the_first(ncu_suite, monkeypatch):
-    ncu_suite.edit("test_suite.py", 'name="doubling"', 'name="doubling", cache="warm"')
-    monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
-    result = ncu_suite.run(*GATE)
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["    another profiler holds *", "counters: 1 NOT-MEASURED, 2 NEW"])

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
-
 import pytest
 from git_samples import commit
 from suite_under_test import CALLABLE, Suite
@@ -98,43 +94,6 @@ def test_revision_that_is_killed_is_never_green(project: Suite, monkeypatch: pyt
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*the other process has ended (pytest exit status -9)*"])
 
 
-def test_killed_run_ends_the_process_of_its_revision(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = project.path.parent / f"{project.path.name}-noted"
-    monkeypatch.setenv("NOTED", str(noted))
-    conftest = (project.path / "conftest.py").read_text()
-    project.write("conftest.py", conftest + NOTES)
-    commit(project.path)
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret != 0
-    pid = int(noted.read_text())
-    end = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-        assert time.monotonic() < end, "the process of the revision outlived the run"
-        time.sleep(0.02)
-    assert os.getpid() != pid
-
-
-NOTES = """
-
-def pytest_configure(config):
-    import os, signal
-    import simulated_gpu
-    original = simulated_gpu.SimulatedTimer.measure
-    taken, task = [], task_of(config)
-
-    def measure(self, slots, cache):
-        taken.append(1)
-        if task.get("type") == "revision":
-            with open(os.environ["NOTED"], "w") as file:
-                file.write(str(os.getpid()))
-        elif not task and os.path.exists(os.environ["NOTED"]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(self, slots, cache)
-
-    simulated_gpu.SimulatedTimer.measure = measure
-"""
-
-
 # --- against the commit on record ----------------------------------------------------------------------
 
 
@@ -154,47 +113,6 @@ def test_changed_callable_is_paired_with_the_commit_on_its_record(recorded_proje
     result.stdout.fnmatch_lines(
         ["*steps*SLOWER*x1.03*", "*paired,*", "*slower, by 2 pairs of processes: x1.03*, x1.03*"]
     )
-
-
-SCATTER = """
-
-def pytest_configure(config):
-    import os, pathlib
-    import simulated_gpu
-    if task_of(config).get("type") == "revision" or "SCALES" not in os.environ:
-        return
-    count = pathlib.Path(os.environ["COUNTED"])
-    number = len(count.read_text()) if count.exists() else 0
-    count.write_text("." * (number + 1))
-    scale = float(os.environ["SCALES"].split()[number])
-    original = simulated_gpu.SimulatedTimer.measure
-
-    def measure(self, slots, cache):
-        return [[scale * one for one in of_slot] for of_slot in original(self, slots, cache)]
-
-    simulated_gpu.SimulatedTimer.measure = measure
-"""
-
-
-@pytest.mark.parametrize(
-    ("scales", "status", "said"),
-    [
-        ("1.02 1.019 1.021 1.02", 1, "*slower, by 4 pairs of processes: *"),
-        ("1.012 0.993 0.992", 0, "*x1.01*SAME"),
-    ],
-)
-def test_processes_that_scatter_are_paired_more_often(
-    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, status: int, said: str
-) -> None:
-    """The same code, in processes that each have a pace of their own."""
-    recorded_project.write("conftest.py", (recorded_project.path / "conftest.py").read_text() + SCATTER)
-    commit(recorded_project.path)
-    monkeypatch.setenv("SCALES", scales)
-    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
-    result = recorded_project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
-    assert result.ret == status, result.stdout.str()
-    result.stdout.fnmatch_lines([said])
-    assert len((tmp_path / "counted").read_text()) <= len(scales.split())
 
 
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:

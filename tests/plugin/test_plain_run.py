@@ -18,41 +18,37 @@ def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
     assert not (gpu_suite.path / "baselines").exists()
 
 
-def watch(suite, body):
-    """Let the simulated GPU have ``body`` for its class."""
-    suite.edit("conftest.py", "def work(", f"class Watched(SimulatedGpu):\n{body}\ndef work(")
-    suite.edit("conftest.py", "return SimulatedGpu(", "return Watched(")
+WATCHED = """class Watched(SimulatedGpu):
+    inside = False
+
+    def release_unused(self):
+        with open("released", "a") as file:
+            file.write("x")
+
+    @__import__("contextlib").contextmanager
+    def current(self):
+        self.inside = True
+        yield
+        self.inside = False
+
+    def noise(self):
+        assert self.inside
+        return super().noise()
+
+def work("""
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
-def test_each_test_starts_with_the_memory_that_others_left_given_back(gpu_suite, flags):
-    watch(
-        gpu_suite,
-        "    def release_unused(self):\n        with open('released', 'a') as file:\n            file.write('x')\n",
-    )
-    gpu_suite.run(*flags).assert_outcomes(passed=3)
-    assert (gpu_suite.path / "released").read_text() == 3 * "x"
-
-
-@pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
-def test_workloads_run_and_are_timed_on_the_gpus_own_stream(gpu_suite, flags):
-    watch(
-        gpu_suite,
-        "    inside = False\n"
-        "    @__import__('contextlib').contextmanager\n"
-        "    def current(self):\n"
-        "        self.inside = True\n"
-        "        yield\n"
-        "        self.inside = False\n\n"
-        "    def noise(self):\n"
-        "        assert self.inside\n"
-        "        return super().noise()\n",
-    )
+def test_each_test_has_the_gpus_own_stream_and_the_memory_that_others_left(gpu_suite, flags):
+    """That is given back before a test; workloads run, are checked and timed on the stream."""
+    gpu_suite.edit("conftest.py", "def work(", WATCHED)
+    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Watched(")
     gpu_suite.edit("test_suite.py", "check=lambda:", "check=lambda: gpu._device.inside and")
     gpu_suite.edit(
         "test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert"
     )
     gpu_suite.run(*flags).assert_outcomes(passed=3)
+    assert (gpu_suite.path / "released").read_text() == 3 * "x"
 
 
 NO = {
@@ -93,19 +89,7 @@ def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
     assert not list((gpu_suite.path / "baselines").rglob("*.json*"))
 
 
-def test_without_a_gpu_tests_are_static_only(suite):
-    result = suite.run()
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*3 static only*"])
-
-
 HEAVY = {"cupy", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
-
-
-@pytest.fixture
-def bytecode(shared_folder, monkeypatch):
-    """As installed: what a run imports was compiled by an earlier one."""
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shared_folder / "bytecode"))
 
 
 def _import_times(path, *arguments):
@@ -120,14 +104,7 @@ def _import_times(path, *arguments):
     return times
 
 
-def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
-    pytester.makepyfile("def test_nothing(): pass")
-    times = _import_times(pytester.path)
-    assert "pytest_gpuperf.options" in times
-    assert not {name.partition(".")[0] for name in times} & HEAVY
-
-
-def test_a_static_run_imports_no_statistics(suite, bytecode):
+def test_static_run_imports_no_statistics(suite):
     """They take as long as the gate itself."""
     times = _import_times(suite.path, "--gpuperf", "--gpuperf-arch=sm_90", "-s")
     assert "pytest_gpuperf.explain" in times
@@ -138,15 +115,14 @@ MOST_MODULES, MOST_CHARACTERS = 22, 72_000
 """Of source that a plain run imports: what takes less than ten milliseconds on two idle cores."""
 
 
-def test_the_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester, bytecode):
-    """Or imports no more than what took that: where other work slows the machine, times say nothing of the plugin."""
+def test_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester):
+    """It imports nothing heavy, and no more than what took that; where it is more, its times are measured."""
     pytester.makepyfile("def test_nothing(): pass")
-    own = []
     times = _import_times(pytester.path)
-    while len(own) < 5:
-        times = _import_times(pytester.path)
-        own.append(sum(us for name, us in times.items() if name.startswith("pytest_gpuperf")) / 1000)
-    files = [importlib.util.find_spec(name).origin for name in times if name.startswith("pytest_gpuperf")]
-    characters = sum(len(Path(file).read_text(encoding="utf-8")) for file in files)
-    assert min(own) < 10 or (len(files) <= MOST_MODULES and characters <= MOST_CHARACTERS), (own, files, characters)
-    assert len(files) > 10
+    assert not {name.partition(".")[0] for name in times} & HEAVY
+    own = [name for name in times if name.startswith("pytest_gpuperf")]
+    assert len(own) > 10
+    characters = sum(len(Path(importlib.util.find_spec(name).origin).read_text("utf-8")) for name in own)
+    if len(own) > MOST_MODULES or characters > MOST_CHARACTERS:
+        runs = [_import_times(pytester.path) for _ in range(5)]
+        assert min(sum(run[name] for name in own) for run in runs) < 10_000, (own, characters)

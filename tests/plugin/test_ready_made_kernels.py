@@ -106,22 +106,6 @@ def test_slower_cubin_is_paired_and_fails(cubin_suite):
     assert f"the baseline was compiled by {PTXAS}, this is {toolchain()}" in result.stdout.str()
 
 
-def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself(cubin_suite, monkeypatch):
-    def without_assembler(cubin):
-        return read_cubin(cubin)._replace(assembler="")
-
-    monkeypatch.setattr("pytest_gpuperf.compile.machine_code.binary.read_cubin", without_assembler)
-    path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.jsonl"
-    path.write_text(path.read_text().replace(PTXAS, "unknown"))
-    cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
-    make_cubin(cubin_suite, 100, KERNEL.replace("1.5f", "1.25f"))
-    result = cubin_suite.run("--gpuperf", "--gpuperf-open=fail")
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [r"work  NOT-COMPARABLE  on sm_90 \(static\)", r" +the machine code does not say which compiler made it"]
-    )
-
-
 def test_cubin_is_gated_without_a_gpu_as_its_own_architecture(cubin_suite):
     """Whatever others a run asks for; spills of unknown size are gated by their traces."""
     cubin_suite.write("conftest.py", "")

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from suite_under_test import TEST
 
 from pytest_gpuperf.report.document import RunReport
 
@@ -57,9 +58,8 @@ def slower(recorded):
     return recorded
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_a_regression_leads_every_report_with_its_words(slower, workers):
-    result = slower.run("--gpuperf", ALL, *workers)
+def test_regression_leads_every_report_with_its_words(slower):
+    result = slower.run("--gpuperf", ALL, "-n", "2")
     assert result.ret == 1
     for name in ("out.json", "out.md", "out.html"):
         result.stdout.fnmatch_lines([f"report written to *{name}"])
@@ -85,7 +85,7 @@ def test_a_regression_leads_every_report_with_its_words(slower, workers):
     assert figures.blocks > 0
 
 
-def test_a_run_without_a_gpu_says_that_nothing_was_timed(suite):
+def test_run_without_a_gpu_says_that_nothing_was_timed(suite):
     suite.run("--gpuperf", ALL).assert_outcomes()
     report, markdown, page = written(suite)
     assert report.verdicts == {"NEW": 3}
@@ -98,29 +98,7 @@ def test_a_run_without_a_gpu_says_that_nothing_was_timed(suite):
     assert [tag for tag, _ in page.tags].count("th") == 3
 
 
-def test_a_run_that_measures_nothing_says_so(gpu_suite):
-    gpu_suite.write("test_suite.py", "def test_nothing():\n    pass\n")
-    result = gpu_suite.run("--gpuperf", ALL)
-    assert result.ret == 10
-    report, markdown, page = written(gpu_suite)
-    assert report.exit_status == 10
-    for text in (*report.problems, markdown, page.text):
-        assert "nothing was measured: 1 test ran and has no kernel or time to judge" in text
-    assert "gpuperf: nothing was judged" in page.text
-
-
-def test_names_are_no_markup(gpu_suite):
-    name = "<script>alert(1)</script> | `a` *b* [c](d)"
-    gpu_suite.edit("test_suite.py", 'name="doubling"', f"name={name!r}")
-    gpu_suite.run("--gpuperf", ALL, "-k", "other")
-    _, markdown, page = written(gpu_suite)
-    assert name in page.text
-    assert sum(tag == "script" for tag, _ in page.tags) == 1  # the page's own
-    (line,) = [line for line in markdown.splitlines() if "alert" in line]
-    assert r"&lt;script&gt;alert(1)&lt;/script&gt; \| \`a\` \*b\* \[c\](d)" in line
-
-
-def test_a_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_path, monkeypatch):
+def test_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_path, monkeypatch):
     summary = tmp_path / "summary"
     summary.write_text("# another step\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
@@ -130,17 +108,14 @@ def test_a_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_p
     assert text.startswith("# another step\n")
     assert "## gpuperf: 1 UNCHANGED" in text
     assert sorted(path.name for path in recorded.path.glob("*github*")) == []
-
-
-def test_outside_of_a_github_job_there_is_no_summary(recorded, monkeypatch):
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
     assert result.ret == 0
     result.stdout.no_fnmatch_line("report written*")
     result.stdout.no_fnmatch_line("*ERROR*")
 
 
-def test_an_ini_setting_is_relative_to_the_root(recorded, monkeypatch):
+def test_ini_setting_is_relative_to_the_root_and_flags_add_up(recorded, monkeypatch):
     (recorded.path / "pytest.ini").write_text("[pytest]\ngpuperf_report = out.md\n")
     below = recorded.path / "below"
     below.mkdir()
@@ -150,46 +125,32 @@ def test_an_ini_setting_is_relative_to_the_root(recorded, monkeypatch):
     (recorded.path / "out.md").unlink()
     assert recorded.run("-k", "other", "..").ret == 0  # nothing is measured, nothing is told
     assert not (recorded.path / "out.md").exists()
-    assert recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=mine.md", "..").ret == 0
-    assert (below / "mine.md").exists()
-
-
-def test_reports_that_are_asked_for_one_by_one_are_all_written(recorded):
-    recorded.pytester.makeini("[pytest]\naddopts = --gpuperf-report=usual.json\n")
-    result = recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=a.md,b.json", "--gpuperf-report", "b.json")
+    (recorded.path / "pytest.ini").write_text("[pytest]\naddopts = --gpuperf-report=usual.json\n")
+    flags = ("--gpuperf-report=mine.md,a.json", "--gpuperf-report", "a.json")
+    result = recorded.run("--gpuperf", "-k", "other", *flags, "..")
     assert result.ret == 0
     assert result.stdout.str().count("report written to ") == 3
-    assert all((recorded.path / name).exists() for name in ("usual.json", "a.md", "b.json"))
+    assert all((below / name).exists() for name in ("usual.json", "mine.md", "a.json"))
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--gpuperf-report=out.pdf"], "accepts files that end in .json, .md, .html, and github, separated by commas"),
-        (["--gpuperf-report=,"], "accepts files that end in"),
-        (["--gpuperf-report=no/out.md"], "--gpuperf-report: no/out.md: there is no folder *no: make it, or name*"),
-        (["--gpuperf-report=folder.md"], "--gpuperf-report: folder.md is a folder: name a file"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_before_anything_runs(recorded, flags, words):
-    (recorded.path / "folder.md").mkdir()
-    result = recorded.run("--gpuperf", *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{words}*"])
+REFUSED = {
+    # flags, and then the words of the error
+    ("--gpuperf", "--gpuperf-report=out.pdf"): "accepts files that end in .json, .md, .html, and github, separated by*",
+    ("--gpuperf", "--gpuperf-report=,"): "accepts files that end in",
+    ("--gpuperf-report=out.md",): "--gpuperf-report: nothing is measured without --gpuperf",
+}  # fmt: skip
 
 
-def test_a_report_of_a_run_that_measures_nothing_is_refused(suite):
-    result = suite.run("--gpuperf-report=out.md")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--gpuperf-report: nothing is measured without --gpuperf*"])
+def test_what_cannot_be_written_is_refused_before_anything_runs(suite):
+    for flags, words in REFUSED.items():
+        result = suite.run(*flags)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*{words}*"])
 
 
-def test_a_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded, monkeypatch):
-    """A folder that is taken away while the tests run."""
-    (recorded.path / "gone").mkdir()
-    text = (recorded.path / "conftest.py").read_text()
-    gone = "\ndef pytest_runtest_teardown():\n    import shutil\n    shutil.rmtree('gone', ignore_errors=True)\n"
-    recorded.write("conftest.py", text + gone)
+def test_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded):
+    """A file in the place of its folder."""
+    recorded.write("gone", "")
     result = recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=gone/out.md,out.json")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["report written to *out.json", "ERROR: the report *gone/out.md could not be written*"])
@@ -204,27 +165,24 @@ def test_confirming_process_writes_no_report(recorded):
     assert "updating baselines (changed)" in report.task
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "status"),
-    [
-        ('    kernel = cuda_kernel("other.cu"', '    assert not "right"\n    kernel = cuda_kernel("other.cu"', 1),
-        ("def test_other(cuda_kernel", "def test_other(no_such_fixture, cuda_kernel", 1),
-        ("def test_other", "def gone", 1),
-    ],
-)
-def test_a_run_that_failed_for_another_reason_does_not_read_as_a_green_one(recorded, monkeypatch, old, new, status):
+FAILS = {
+    '    kernel = cuda_kernel("other.cu"': '    assert not "right"\n    kernel = cuda_kernel("other.cu"',
+    "def test_other(cuda_kernel": "def test_other(no_such_fixture, cuda_kernel",
+    "def test_other": "def gone",
+}
+
+
+def test_run_that_failed_for_another_reason_does_not_read_as_a_green_one(recorded, monkeypatch):
     """Its verdicts are those of a run that passes: a comment has to say in its first line that this one did not."""
     monkeypatch.setenv("CI", "true")
-    recorded.edit("test_suite.py", old, new)
-    assert recorded.run("--gpuperf", ALL).ret == status
-    _, markdown, page = written(recorded)
-    title = markdown.splitlines()[1]
-    assert title.startswith("## gpuperf: ")
-    assert title.endswith(f" UNCHANGED, and the run failed (exit status {status})")
-    assert title.removeprefix("## ") in page.text
-
-
-def test_a_green_run_is_not_said_to_have_failed(recorded):
     assert recorded.run("--gpuperf", ALL).ret == 0
     _, markdown, page = written(recorded)
     assert "the run failed" not in markdown + page.text
+    for old, new in FAILS.items():
+        recorded.write("test_suite.py", TEST.replace(old, new))
+        assert recorded.run("--gpuperf", ALL).ret == 1
+        _, markdown, page = written(recorded)
+        title = markdown.splitlines()[1]
+        assert title.startswith("## gpuperf: ")
+        assert title.endswith(" UNCHANGED, and the run failed (exit status 1)")
+        assert title.removeprefix("## ") in page.text

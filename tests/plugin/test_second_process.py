@@ -124,12 +124,3 @@ def test_rest_of_the_test_does_not_run_again(slower):
     slower.edit("test_suite.py", "    assert result.time_ns > 0", after)
     slower.run(*ONE).assert_outcomes(failed=1)
     assert (slower.path / "after").read_text() == "x"
-
-
-def test_test_that_fails_by_itself_is_not_confirmed(slower):
-    slower.edit("test_suite.py", "    assert result.time_ns > 0", "    pytest.fail('not so')")
-    result = slower.run("--gpuperf", *ONE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        ["work  SLOWER  on *", "*not confirmed: the test was failed or stopped by pytest's own means; *"]
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from suite_under_test import RECORD, SIMULATED, Suite, baselines_of, run_bodies
+from suite_under_test import RECORD, SIMULATED, Suite, run_bodies, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -23,8 +23,8 @@ CONFTEST = (
     + """
 @pytest.fixture(autouse=True)
 def counted_time(monkeypatch):
-    import simulated_clock
-    simulated_clock.count(monkeypatch)
+    from simulated_gpu import HOST
+    HOST.count(monkeypatch)
 """
 )
 KERNEL = """
@@ -35,7 +35,7 @@ extern "C" __global__ void work(const float* a, float* b, int n)
 }
 """
 SUITE = """
-from simulated_clock import HOST
+from simulated_gpu import HOST
 
 def spin(times):
     HOST.work(20.0 * times)
@@ -75,17 +75,9 @@ launch = cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, a.cop
 RECORDED = "baselines/simulated-gpu/test_suite.jsonl"
 
 
-@pytest.fixture(scope="session")
-def beside_recording(shared_folder: Path) -> Path:
-    return baselines_of(shared_folder / "beside", FILES, *RECORD)
-
-
 @pytest.fixture
-def measured(suite: Suite, beside_recording: Path) -> Suite:
-    for name, text in FILES.items():
-        suite.write(name, text)
-    shutil.copytree(beside_recording, suite.path / "baselines")
-    return suite
+def measured(suite: Suite, shared_folder: Path) -> Suite:
+    return with_baselines(suite, shared_folder / "secondary", FILES, *RECORD)
 
 
 def on_record(suite: Suite, test: str) -> dict:
@@ -275,5 +267,5 @@ def test_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
     found = json.loads((measured.path / "found.json").read_text())
     (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
     (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
-    assert reason.startswith("no host time on record: ")
+    assert reason.startswith("no recorded host time: ")
     assert "was" not in work

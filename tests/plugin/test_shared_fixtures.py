@@ -164,14 +164,6 @@ def test_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(user
     assert users.run(*STATIC, "-k", "two").parseoutcomes()["failed"] == 1
 
 
-def test_test_that_ends_early_answers_for_no_kernel_that_is_not_its_own(users: Suite) -> None:
-    """It may have launched another one."""
-    users.write("other.cu", 'extern "C" __global__ void other(float* x) { x[threadIdx.x] = 1.0f; }\n')
-    users.edit("conftest.py", "    return", "    cuda_kernel('other.cu', 'other')\n    return")
-    users.edit("test_users.py", "    gpuperf(", "    assert False\n    gpuperf(")
-    assert "other" not in users.run(*STATIC, "-k", "two", "-v").stdout.str()
-
-
 def test_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Suite) -> None:
     recorded(suite, "session", "def test_one(kernels):\n    kernels()\n", returned="lambda: cuda_kernel")
     assert on_record(suite) == {"test_users.py::test_one": ["hog"]}

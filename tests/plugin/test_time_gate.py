@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import lzma
 import shutil
 from pathlib import Path
 
@@ -12,14 +10,10 @@ import pytest
 from evidence_tree import read_evidence, write_evidence
 from suite_under_test import FILES, RECORD, REFUSING, baselines_of
 
-from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
-from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.judge.decision import share
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing import blocks, compare
-from pytest_gpuperf.workload import gate
 
 ONE = ("-k", "1024")
 WORK = "test_work[1024]"
@@ -192,80 +186,26 @@ def test_undecided_suite_blames_the_machine(recorded, monkeypatch):
 # --- when the baseline cannot run again ----------------------------------------------------------
 
 
-def store(suite, test, arguments, *, name="work", arch="sm_90"):
-    """Let the record be of another kernel: its machine code and the hash of that."""
-    source = f'extern "C" __global__ void {name}(const float* a, float* b, {arguments}) {{ b[n] = a[n]; }}'
-    binary = compile_kernel(KernelSource(text=source, name=name), arch)
-    sha256 = hashlib.sha256(binary.cubin).hexdigest()
-    path = cubin_path(suite.path / "baselines", sha256)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(compressed(binary.cubin))
-    edit_record(suite, test, cubin=sha256, identity={"code": binary.profile.code_hash})
-
-
-def stored(suite, test):
-    return cubin_path(suite.path / "baselines", record_of(suite, test)["cubin"])
-
-
-def alter(suite, test):
-    path = stored(suite, test)
-    path.write_bytes(compressed(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
-
-
-def refuse(suite, test):
-    suite.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
-    suite.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
-
-
-OBSTACLES = [
-    {
-        "test_work[1024]": (
-            lambda suite, test: store(suite, test, "long long n, int m"),
-            "*the parameters changed from (8 bytes, 8 bytes, 8 bytes, 4 bytes) to (8 bytes, *",
-        ),
-        "test_work[2048]": (
-            lambda suite, test: edit_record(suite, test, cubin=""),
-            "    the baseline was recorded without its machine code. Restore the baselines*",
-        ),
-        "test_other": (
-            lambda suite, test: edit_record(suite, test, block=[2048, 1, 1]),
-            "    the baseline cannot be launched as it was: *is beyond the device*s limit of (1024, *",
-        ),
-    },
-    {
-        "test_work[1024]": (
-            lambda suite, test: store(suite, test, "int n", name="other"),
-            "*it has no kernel work; it has other*",
-        ),
-        "test_work[2048]": (lambda suite, test: store(suite, test, "int n", arch="sm_80"), "*for sm_80*"),
-        "test_other": (
-            lambda suite, test: stored(suite, test).unlink(),
-            "*the baseline's machine code is missing. Restore it from version control*",
-        ),
-    },
-    {
-        "test_work[1024]": (refuse, "    the baseline's machine code cannot be loaded: no kernel image*"),
-        "test_other": (alter, "*the machine code of the record of * is refused: *the content does not match the *"),
-    },
-]
-"""Of each run, by test."""
-
-
-@pytest.mark.parametrize("obstacles", OBSTACLES, ids=["records", "machine code", "loading"])
-def test_what_cannot_run_beside_its_baseline_is_not_comparable(recorded, obstacles):
+def test_what_cannot_run_beside_its_baseline_is_not_comparable(recorded):
     """Both times and the remedy are shown; nothing that is refused is loaded."""
     slower(recorded, 120)
     recorded.edit("other.cu", "a[i] * 2.0f", "a[i] * 2.5f")
-    for test, (obstacle, _) in obstacles.items():
-        obstacle(recorded, test)
+    cubin_path(recorded.path / "baselines", record_of(recorded, "test_other")["cubin"]).unlink()
+    edit_record(recorded, "test_work[2048]", block=[2048, 1, 1])
+    recorded.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
+    recorded.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         ["*work  NOT-COMPARABLE  on simulated-gpu (time)  x1.12?  6.* us -> 7.* us", "*against the recorded time"]
     )
-    for _, words in obstacles.values():
+    for words in (
+        "    the baseline's machine code cannot be loaded: no kernel image*",
+        "    the baseline cannot be launched as it was: *is beyond the device*s limit of (1024, *",
+        "*the baseline's machine code is missing. Restore it from version control*",
+    ):
         result.stdout.fnmatch_lines([words])
-    recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE).assert_outcomes(failed=1)
+    recorded.run("--gpuperf", "--gpuperf-open=fail").assert_outcomes(failed=3)
 
 
 # --- other arguments than on record: the work as it is against the work as it was -------------------
@@ -324,23 +264,12 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
 # --- the machine ---------------------------------------------------------------------------------
 
 
-def test_slower_compiler_is_named_on_another_gpu_too(recorded):
+def test_slower_kernel_is_slower_on_another_gpu_too(recorded):
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-2', ")
-    slower(recorded, 120)
-    text = (recorded.path / "work.cu").read_text()
-    source = KernelSource(text=text, name="work", path=recorded.path / "work.cu", options=("-DSTEPS=120",))
-    same = {"source": compile_kernel(source, "sm_90").source_hash, "toolchain": "nvrtc 12.9.41"}
-    edit_record(recorded, WORK, identity=same)
+    slower(recorded)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "work  SLOWER *",
-            "    tolerance *, paired,*",
-            "*also: instructions 116 -> 136,*",
-            "*the source is that of the baseline; the compiler changed from nvrtc 12.9.41 to nvrtc 13*",
-        ]
-    )
+    result.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
 
 
 def test_slower_machine_is_no_slower_kernel(recorded):
@@ -379,56 +308,14 @@ def test_rare_slow_launches_fail_the_side_that_has_more(recorded, monkeypatch, t
         result.stdout.re_match_lines([r"work  SLOWER .*", words])
 
 
-POWERED = """
-def pytest_configure(config):
-    if confirms(config):
-        from pytest_gpuperf.timing import blocks
-        from pytest_gpuperf.timing.compare import compare
-        from pytest_gpuperf.workload import gate
-
-        blocks.BURST_S = 0.004
-        gate.compare = lambda gpu, *given, **more: compare(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **more)
-
-class Powered(SimulatedGpu):
-    \"\"\"Code that is not the baseline's takes 3 % longer once it has run for 250 launches in a row.\"\"\"
-
-    last, streak = "", 0
-
-    def release_unused(self):
-        self.streak = 0  # each test begins on a GPU that has rested
-
-    def load(self, binary):
-        kernel, code = super().load(binary), binary.profile.code_hash
-
-        def launch(*given):
-            before = self.elapsed_ns
-            kernel(*given)
-            self.last, self.streak = code, self.streak + 1 if code == self.last else 1
-            if code != "BASELINE" and self.streak > 250:
-                self.elapsed_ns += 0.03 * (self.elapsed_ns - before)
-
-        return launch
-"""
-
-
-def test_sustained_slots_see_what_a_kernel_costs_by_running_on(recorded, monkeypatch):
-    """``sustained=True``.  Six hundred samples by the simulated GPU's clock: a busy machine's own holds fewer."""
+def test_sustained_slots_are_those_of_its_marker(recorded, monkeypatch):
     monkeypatch.setattr(blocks, "BURST_S", 0.004)
-    compared = compare.compare
-
-    def by_gpu_clock(gpu, *given, **more):
-        return compared(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **more)
-
-    monkeypatch.setattr(gate, "compare", by_gpu_clock)
-    baseline = record_of(recorded)["identity"]["code"]
-    recorded.edit("conftest.py", "\ndef work(", f"{POWERED.replace('BASELINE', baseline)}\ndef work(")
-    recorded.edit("conftest.py", "return SimulatedGpu(", "return Powered(")
-    recorded.change_code()
-    recorded.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
+    slower(recorded, 120)
+    assert "in sustained slots" not in recorded.run("--gpuperf", *ONE).stdout.str()
     recorded.edit("test_suite.py", "@pytest.mark.param", "@pytest.mark.gpuperf(sustained=True)\n@pytest.mark.param")
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x1\.0[23]\d ", r" +in sustained slots"])
+    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\) ", r" +in sustained slots"])
 
 
 # --- at the end of the test ----------------------------------------------------------------------

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from evidence_tree import read_evidence
-from stand_in_nvcc import StandInNvcc, found_as
+from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as
 from suite_under_test import HOG, Suite
-
-from pytest_gpuperf.compile.nvcc import nvcc
 
 ARCH = "--gpuperf-arch=sm_90"
 KERNEL = """
@@ -49,7 +47,7 @@ def stand_in(
     made.makes(KERNEL.replace("uint", "unsigned int").replace("#include <stdio.h>", "").replace("M_PI", "3.14159f"))
     found_as(monkeypatch, lambda: str(made.folder / "nvcc"))
     yield made
-    nvcc.cache_clear()
+    forget_nvcc()
 
 
 def test_nvrtc_refuses_code_of_the_host_with_both_remedies(whole: Suite) -> None:
@@ -57,7 +55,11 @@ def test_nvrtc_refuses_code_of_the_host_with_both_remedies(whole: Suite) -> None
     result = whole.run(ARCH)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ['*whole.cu:7: namespace "std" has no member "vector"', "*Line 7 is code of the host, *", "*__CUDACC_RTC__*"]
+        [
+            '*whole.cu:7: namespace "std" has no member "vector"',
+            "*Line 7 of *whole.cu is code of the host, *",
+            "*__CUDACC_RTC__*",
+        ]
     )
     whole.write("whole.cu", f"{KERNEL}\n#ifndef __CUDACC_RTC__\n{MAIN}\n#endif\n")
     whole.run(ARCH).assert_outcomes(passed=1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
-from pytest_gpuperf.test_record import AmbiguousKernel, CompiledKernel, TestRecord, labelled
+from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
 
 
 def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:
@@ -60,11 +58,10 @@ def test_the_same_kernel_compiled_again_is_told_once() -> None:
     assert names(compiled("a", source="s"), compiled("b", source="s")) == ["work"]  # a source may compile to several
 
 
-def test_kernels_that_nothing_tells_apart_are_refused() -> None:
+def test_kernels_that_nothing_tells_apart_are_numbered() -> None:
     test = TestRecord("test_a.py", "test_a")
-    test.kernels += [compiled("a"), compiled("b")]
-    with pytest.raises(AmbiguousKernel, match=r"test_a\.py::test_a: several kernels called 'work' differ in nothing"):
-        test.unlaunched()
+    test.kernels += [compiled("a"), compiled("b"), compiled("c")]
+    assert [one.key.workload for one in test.unlaunched()] == ["work", "work [2]", "work [3]"]
 
 
 def test_another_compiler_makes_another_kernel() -> None:

@@ -21,7 +21,7 @@ PLACES = (
     "task",
     [
         ConfirmTask(folder=Path("left here"), places=PLACES),
-        ProfileTask(folder=Path("left here"), nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",), only=KEYS),
+        ProfileTask(folder=Path("left here"), nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",)),
     ],
     ids=lambda task: type(task).__name__,
 )

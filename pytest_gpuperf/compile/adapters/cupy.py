@@ -1,13 +1,11 @@
 """Sources that kernels of CuPy carry, as CuPy would compile them.
 
 Read from a ``cupy.RawKernel`` or ``cupy.RawModule`` by what it has, as CuPy 13 and 14 make it.  What a RawKernel was
-made with is its state, the one that ``pickle`` keeps.  CuPy adds the folders of its own headers, and the headers
-themselves where it translates ``cuComplex.h`` to its complex numbers (``cupy/_core/core.pyx``).
+made with is its state, the one that ``pickle`` keeps.  CuPy adds the folders of its own headers.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +16,6 @@ from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.symbols import named_alike
 from pytest_gpuperf.compile.source import NVCC, KernelSource
 
-_HEADERS = ("cupy/complex.cuh", "cupy/carray.cuh", "cupy/atomics.cuh", "cupy/math_constants.h")
-"""Headers that CuPy puts before the kernels that it writes itself."""
-_COMPLEX = "cupy/cuComplex_bridge.h"
-_INCLUDES_CUCOMPLEX = re.compile(r"^\s*#\s*include\s*<\s*cuComplex\.h\s*>", re.M)
 _CCCL = ("cub", "thrust", "libcudacxx")
 _FOR_NVCC = ("--std=c++17", "-ftz=true")
 """Options that CuPy gives nvcc as well as NVRTC; NVRTC gets them here by default."""
@@ -57,25 +51,26 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     expression = next((one for one in expressions if named_alike(one, [called])), None)
     if expression is None and expressions and called.startswith("_Z"):  # a function of a module has its symbol alone
         raise UnsupportedKernel(
-            f"{called}: which instance it is cannot be told: give the module and the name expression, "
+            f"{called}: its instance is not known: give the module and the name expression, "
             f"from_cupy(module, {expressions[0]!r})"
         )
-    text = _translated(state["code"]) if state["translate_cucomplex"] else state["code"]
+    if state.get("translate_cucomplex"):
+        raise unsupported(f"{called}: CuPy translates its cuComplex.h (translate_cucomplex=True)", "CuPy")
     first, last = _folders(kernel)
     defaults = _FOR_NVCC if state["backend"] == NVCC else ()
     source = KernelSource(
-        text=text, name=expression or called, options=(*first, *defaults, *state["options"], *last),
+        text=state["code"], name=expression or called, options=(*first, *defaults, *state["options"], *last),
         name_expression=expression, compiler=state["backend"],
     )  # fmt: skip
     return CupyCode(source.name, source, options=tuple(state["options"]), cooperative=cooperative)
 
 
 def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
-    """What CuPy was given for a kernel.  A module does not tell whether it translates ``cuComplex.h``: it is not."""
+    """What CuPy was given for a kernel."""
     if hasattr(kernel, "get_function") and hasattr(kernel, "code"):
         if name is None:
             raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
-        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name, "translate_cucomplex": False}
+        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name}
     if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
         raise unsupported(
             f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}",
@@ -85,12 +80,6 @@ def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
         raise UnsupportedKernel(f"{kernel.name}: a RawKernel has its name; name={name!r} is for a RawModule")
     state: Mapping[str, Any] = kernel.__getstate__()
     return state
-
-
-def _translated(code: str) -> str:
-    """The source with CuPy's complex numbers in the place of CUDA's, and CuPy's headers before it."""
-    text = _INCLUDES_CUCOMPLEX.sub(f"#include <{_COMPLEX}>", code)
-    return "".join(f"#include <{header}>\n" for header in (*_HEADERS, _COMPLEX)) + text
 
 
 def _folders(kernel: Any) -> tuple[list[str], list[str]]:

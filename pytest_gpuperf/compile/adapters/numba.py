@@ -9,15 +9,18 @@ elements, their size, its address, its shape and its strides (``_prepare_args`` 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, unsupported
 from pytest_gpuperf.compile.compile_errors import CompileError, UnsupportedKernel
-from pytest_gpuperf.compile.nvjitlink import link
 from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.compile.toolkit import load_bindings
 
+_INSTALL = "pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
+_VERBOSE = "-Xptxas=-v"
+"""Makes the log tell spills; changes no machine code."""
 _PARTS = {"complex64": "float", "complex128": "double"}
 """Numbers that are two parameters, and the type of each."""
 _PASSED_ON = ("fastmath", "opt", "lineinfo", "launch_bounds")
@@ -98,3 +101,33 @@ def _compiled(numba: Any, dispatcher: Any, types: tuple[Any, ...], arch: str) ->
             f"{problem}\nIf nvJitLink is older than the nvidia-nvvm that Numba compiles with: pip install -U "
             "nvidia-nvjitlink. What Numba itself links, as for a cooperative launch, is not linked here", "Numba"
         ) from problem  # fmt: skip
+
+
+def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] = ()) -> Compiled:
+    """Machine code for ``arch`` of ``code``, which is ``"PTX"`` or ``"LTOIR"``; ``place`` is its name in errors.
+
+    Raises ``CompileError`` and ``ToolchainMissing``.
+    """
+    library = load_bindings("nvJitLink", "version", _INSTALL)
+    how = [f"-arch={arch}", _VERBOSE, *(["-lto"] if kind == "LTOIR" else []), *options]
+    handle = library.create(len(how), how)
+    try:
+        try:
+            library.add_data(handle, getattr(library.InputType, kind), code, len(code), place)
+            library.complete(handle)
+        except library.nvJitLinkError as problem:
+            log = _text(handle, library.get_error_log_size, library.get_error_log)
+            raise CompileError(place, None, f"nvJitLink refuses it for {arch}: {problem}", log) from problem
+        cubin = bytearray(library.get_linked_cubin_size(handle))
+        library.get_linked_cubin(handle, cubin)
+        log = _text(handle, library.get_info_log_size, library.get_info_log)
+    finally:
+        library.destroy(handle)
+    return Compiled(bytes(cubin), log=log)
+
+
+def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytearray], None]) -> str:
+    log = bytearray(size_of(handle))
+    if log:
+        get(handle, log)
+    return bytes(log).split(b"\0", 1)[0].decode(errors="replace")

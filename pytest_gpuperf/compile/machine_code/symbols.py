@@ -1,6 +1,6 @@
 """From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ name and types.
 
-The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
+The demangler is that of the machine's C++ runtime; without one, C++ names stay as the machine code has them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
 
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1")
-_LENGTH = re.compile(r"\d+")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
 """What nvcc puts before names that are of one file alone; it differs from run to run."""
 
@@ -45,32 +44,14 @@ def parameter_types(symbol: str) -> tuple[str, ...] | None:
 
 def readable(symbol: str) -> str:
     """Name of a kernel for people: its C++ name without parameters, or the symbol."""
-    full = demangle(symbol)
-    if full is not None and full.endswith(")"):
-        full = _INTERNAL.sub("", full)
-        return full[: _opening(full)].removeprefix("void ")  # a demangled template carries its return type
-    return plain_name(symbol)
+    full = _with_parameters(symbol)
+    # a demangled template carries its return type
+    return full[: _opening(full)].removeprefix("void ") if full.endswith(")") else full
 
 
 def library_name(symbol: str) -> str:
     """``readable``, without the namespaces that libraries put their version into."""
     return re.sub("(CUB|THRUST)_NS::", "", readable(symbol))
-
-
-def plain_name(symbol: str) -> str:
-    """``ns::copy`` for ``_ZN2ns4copyEPf``, ``copy`` for ``_Z4copyPf``; other symbols are left as they are."""
-    if not symbol.startswith("_Z"):
-        return symbol
-    rest = symbol[2:].removeprefix("L")
-    nested = rest.startswith("N")
-    rest = rest.removeprefix("N")
-    parts: list[str] = []
-    while (nested or not parts) and (length := _LENGTH.match(rest)):
-        end = length.end() + int(length[0])
-        parts.append(rest[length.end() : end])
-        rest = rest[end:]
-    is_template = rest.startswith("I") or (nested and not rest.startswith("E"))
-    return symbol if not parts or is_template else "::".join(parts)
 
 
 def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
@@ -82,7 +63,7 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
     if name in available:
         return name
     matches: list[str] = []
-    for spelt in (plain_name, _last_part, readable, _with_parameters):
+    for spelt in (readable, _last_part, _with_parameters):
         matches = matches or [symbol for symbol in available if spelt(symbol) == name]
     if len(matches) == 1:
         return matches[0]
@@ -108,7 +89,8 @@ def named_alike(expression: str, symbols: Iterable[str]) -> str | None:
 
 
 def _last_part(symbol: str) -> str:
-    return plain_name(symbol).rpartition("::")[2]
+    name = readable(symbol)
+    return "" if "<" in name else name.rpartition("::")[2]
 
 
 def _with_parameters(symbol: str) -> str:

@@ -25,15 +25,6 @@ template <class T> __global__ void scale(const T* x, T* out, T by, int n)
 }
 """
 
-CONJUGATE = r"""
-#include <cuComplex.h>
-extern "C" __global__ void conjugate(const cuFloatComplex* x, cuFloatComplex* out, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = cuCmulf(cuConjf(x[i]), x[i]);
-}
-"""
-
 WHOLE_GRID = r"""
 #include <cooperative_groups.h>
 extern "C" __global__ void whole_grid(const float* x, float* out, int n)
@@ -67,14 +58,6 @@ def test_template_of_a_module(cuda_kernel, gpu, gpuperf, by_function):
     x, out = gpu.random(N, dtype="float64", seed=1), gpu.zeros(N, dtype="float64")
     taken = cuda_kernel.from_cupy(kernel) if by_function else cuda_kernel.from_cupy(module, "scale<double>")
     same_as_cupy(cuda_kernel, gpuperf, kernel, taken, N // 256, 256, (x, out, cupy.float64(2.5), cupy.int32(N)), out)
-
-
-def test_complex_numbers(cuda_kernel, gpu, gpuperf):
-    kernel = cupy.RawKernel(CONJUGATE, "conjugate", translate_cucomplex=True)
-    x = (gpu.random(N, seed=1) + 1j * gpu.random(N, seed=2)).astype("complex64")
-    out = cupy.zeros_like(x)
-    taken = cuda_kernel.from_cupy(kernel)
-    same_as_cupy(cuda_kernel, gpuperf, kernel, taken, N // 256, 256, (x, out, cupy.int32(N)), out)
 
 
 def test_cooperative(cuda_kernel, gpu, gpuperf):

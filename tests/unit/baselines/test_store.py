@@ -1,10 +1,11 @@
-"""The store as its users see it: what is written can be looked up, and nothing else changes."""
+"""The store as its users see it: what is written can be looked up and is in the manifest; nothing else changes."""
 
 from __future__ import annotations
 
 import hashlib
 import lzma
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from baseline_samples import (
     time_update,
 )
 
-from pytest_gpuperf.baselines import cubin_store
+from pytest_gpuperf.baselines import cubin_store, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
 from pytest_gpuperf.baselines.store import Baselines, BaselineStore, Update
@@ -51,17 +52,14 @@ def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> 
     assert store.targets() == store.keys("sm_90") == store.compilers("sm_90", make_key()) == store.archs_asked() == ()
 
 
-def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
+def test_what_is_recorded_comes_back_as_it_was(store: BaselineStore, root: Path) -> None:
     assert root / FILE in store.write(static_update())
     assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == make_static()
     assert (store.archs(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
-
-
-def test_times_cubin_and_session_are_stored_together(store: BaselineStore, root: Path) -> None:
     session = make_session()
     store.write(time_update(session))
     assert sorted(contents(root)) == [
-        f"cubins/{SHA}.cubin.z", "manifest.json", "nvidia-h200/example_suite/test_transpose.jsonl"
+        f"cubins/{SHA}.cubin.z", "manifest.json", "nvidia-h200/example_suite/test_transpose.jsonl", FILE
     ]  # fmt: skip
     record = store.time(H200, make_key())
     assert record is not None
@@ -131,10 +129,7 @@ def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: 
 @pytest.mark.parametrize(
     ("update", "words"),
     [
-        (
-            Update(time={(H200, make_key()): make_time(make_session())}),
-            "its cubin is neither",
-        ),
+        (Update(time={(H200, make_key()): make_time(make_session())}), "its cubin is neither"),
         (Update(cubins=[b""]), "cannot be stored"),
         (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
         (static_update(key=make_key(module="../test_x.py")), "cannot name a baseline file"),
@@ -145,15 +140,6 @@ def test_a_refused_update_makes_no_folder(store: BaselineStore, root: Path, upda
     with pytest.raises(BaselineError, match=words):
         store.write(update)
     assert not root.exists()
-
-
-def test_a_damaged_file_is_never_overwritten(store: BaselineStore, root: Path) -> None:
-    store.write(static_update())
-    (root / FILE).write_bytes(b"{")
-    store.forget()
-    with pytest.raises(BaselineError, match=f"^{root / FILE}: .*\n.*delete it and record it again"):
-        store.write(static_update(make_static(40)))
-    assert (root / FILE).read_bytes() == b"{"
 
 
 def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
@@ -233,9 +219,81 @@ def test_what_is_no_file_is_named(root: Path) -> None:
     for name, why in words.items():
         with pytest.raises(BaselineError, match=rf"^{root}.*test_{name}\.jsonl: this baseline cannot be read: {why}"):
             BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
+    (root / FILE).parent.mkdir()
+    (root / FILE).write_bytes(b"{")
+    with pytest.raises(BaselineError, match=f"^{root / FILE}: .*\n.*delete it and record it again"):
+        BaselineStore(root).write(static_update(make_static(40)))
+    assert (root / FILE).read_bytes() == b"{", "it is never overwritten"
+    with pytest.raises(BaselineError, match=r"jsonl: .*Not a directory"):
+        BaselineStore(root / FILE).archs()
 
 
-def test_a_file_in_place_of_the_folder_is_named(root: Path) -> None:
-    root.write_bytes(b"")
-    with pytest.raises(BaselineError, match=r"baselines: .*Not a directory"):
-        BaselineStore(root).archs()
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """A folder with static evidence for sm_90 and times of an H200."""
+    folder = tmp_path / "baselines"
+    BaselineStore(folder).write(static_update())
+    BaselineStore(folder).write(time_update(make_session()))
+    return folder
+
+
+def named(listed: Path) -> tuple[str, ...]:
+    found = BaselineStore(listed).manifest()
+    return found.targets if found else ()
+
+
+def test_an_update_names_its_targets_and_keeps_those_that_are_gone(listed: Path) -> None:
+    assert (listed / manifest.FILE).read_text() == (
+        '{\n  "architectures": [\n    "sm_90"\n  ],\n  "gpu_models": [\n    "nvidia-h200"\n  ],\n'
+        '  "schema": 2,\n  "toolchains": [\n    "nvrtc 13.0.88"\n  ]\n}\n'
+    )
+    (listed / manifest.FILE).unlink()
+    assert named(listed) == ()
+    BaselineStore(listed).write(static_update(toolchain="unknown"))
+    assert named(listed) == ("sm_90", "nvidia-h200")
+    assert '"unknown"' not in (listed / manifest.FILE).read_text()
+    shutil.rmtree(listed / "sm_90")
+    BaselineStore(listed).write(time_update(make_session()))
+    assert set(named(listed)) - set(BaselineStore(listed).targets()) == {"sm_90"}
+
+
+def test_an_architecture_that_no_run_was_asked_for_is_that_of_kernels_until_one_is(listed: Path) -> None:
+    def told(asked: tuple[str, ...] | None, arch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        store = BaselineStore(listed)
+        (record,) = static_update().static.values()
+        store.write(Update(static={(arch, "nvrtc 13.0.88", make_key()): record}, asked=asked))
+        found = BaselineStore(listed).manifest()
+        assert found is not None
+        return found.named_by_kernels, store.archs_asked()
+
+    assert told(("sm_90",), "sm_90") == ((), ("sm_90",))
+    assert told(("sm_90",), "sm_80") == (("sm_80",), ("sm_90",))
+    assert told(("sm_120", "sm_90"), "sm_120") == (("sm_80",), ("sm_90", "sm_120"))
+    assert told(("sm_80",), "sm_80") == ((), ("sm_80", "sm_90", "sm_120"))
+    assert told(None, "sm_75") == ((), ("sm_75", "sm_80", "sm_90", "sm_120"))
+    store = BaselineStore(listed.parent / "other")
+    store.write(Update())
+    assert not store.root.exists()
+    store.write(Update(static=static_update().static, asked=("sm_80",)))
+    assert store.archs_asked() == ("sm_90",), "where kernels name every architecture, all are asked for"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("{", "Input data was truncated"), ('{"schema": 1}', "missing required field"),
+        ('{"schema": 3, "targets": []}', "its schema is 3, and this pytest-gpuperf reads 2"),
+        ('{"schema": 1, "architectures": ["../x"], "gpu_models": []}', "'../x' is no architecture, GPU model"),
+        ('{"schema": 1, "architectures": [], "gpu_models": ["sm_90"]}', "'sm_90' is no architecture, GPU model"),
+        ('{"schema": 2, "architectures": [], "gpu_models": [], "toolchains": ["a\\u001b 1"]}', "is no arch"),
+        (" " * (manifest.MAX_BYTES + 1), "it is larger than 1 MB"), ("<<<<<<< HEAD\n{}", "unresolved merge conflict"),
+        ('{"schema": 1, "x": ' + "[" * 5000, "manifest.json: this baseline cannot be read"),
+    ],
+)  # fmt: skip
+def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(listed: Path, content: str, problem: str) -> None:
+    (listed / manifest.FILE).write_text(content)
+    with pytest.raises(BaselineError, match=r"manifest\.json: this baseline cannot be read") as raised:
+        BaselineStore(listed).write(static_update())
+    assert problem in str(raised.value)
+    assert (listed / manifest.FILE).read_text() == content
+    assert BaselineStore(listed).archs_asked() == ("sm_90",)

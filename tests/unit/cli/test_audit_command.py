@@ -1,4 +1,4 @@
-"""``gpuperf audit``: what it says of wheels and libraries, its exit status, and what keeps it from an answer."""
+"""``gpuperf audit``: what it says of wheels and libraries, which kernel is which, and what keeps it from an answer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
+from record_samples import static_of
 
 from pytest_gpuperf.cli import audit_command
+from pytest_gpuperf.cli.audit_command import AuditedPairs, compared
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code import binary
+from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
 
 TEXT = """
 extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
@@ -114,35 +117,6 @@ def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, m
     assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
 
 
-STAGED = """
-extern "C" __global__ void __launch_bounds__(256) copy_TILE64_k(float* a)
-{
-    __shared__ float tile[SIZE];
-    tile[threadIdx.x] = a[threadIdx.x];
-    __syncthreads();
-    a[threadIdx.x] = tile[255 - threadIdx.x];
-}
-#ifdef BOTH
-extern "C" __global__ void __launch_bounds__(256) copy_TILE16_k(float* a)
-{
-    __shared__ float tile[48 * 240];
-    tile[threadIdx.x] = a[threadIdx.x] + 1;
-    __syncthreads();
-    a[threadIdx.x] = tile[255 - threadIdx.x];
-}
-#endif
-"""
-
-
-def test_a_kernel_is_held_against_itself_though_another_has_its_name_with_another_number(audit: Audit) -> None:
-    for name, options in (("old", ("-DBOTH", "-DSIZE=256")), ("new", ("-DSIZE=48*240",))):
-        Path(f"{name}.cubin").write_bytes(cubin_of(STAGED, "copy_TILE64_k", "sm_90", *options))
-    status, said = audit("new.cubin", "--against", "old.cubin")
-    assert status == 1
-    assert "copy_TILE64_k WORSE on sm_90: occupancy 100 ->" in unwrapped(said)
-    assert "1 kernel gone: copy_TILE16_k (new.cubin, sm_90)" in said
-
-
 def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None:
     text = TEXT.replace(" copy(", " moved(")
     new = fat_binary((arch, cubin_of(text, "moved", arch, "-DNEW=6", "-DFACTOR=")) for arch in ARCHS)
@@ -200,3 +174,50 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(
     assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves files out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
     assert list(place.iterdir()) == []  # nothing is left behind
+
+
+LAMBDA = "_ZN1fUlvE{}_E"
+"""Of those with numbers ``kernel_key`` has one key."""
+
+
+def build(words: str, arch: str = "sm_90") -> list[AuditedKernel]:
+    """Kernels such as ``a=1 #3=2``: names, of lambdas the numbers, each with what stands for its code."""
+    kernels = []
+    for word in words.split():
+        name, _, code = word.partition("=")
+        symbol = LAMBDA.format(name[1:]) if name.startswith("#") else name
+        kernels.append(AuditedKernel("k.so", arch, static_of(kernel=symbol, code=code)))
+    return kernels
+
+
+def told(found: AuditedPairs) -> dict[str, str]:
+    """Each list of the comparison as words."""
+
+    def name(kernel: AuditedKernel) -> str:
+        number = kernel.record.kernel.removeprefix("_ZN1fUlvE").removesuffix("_E")
+        return f"#{number}" if number.isdigit() else kernel.record.kernel
+
+    lists = {
+        "kept": sorted(f"{name(one.old)}-{name(one.new)}" for one in found.pairs),
+        "renamed": [f"{name(old)}-{name(new)}" for old, new in found.renamed],
+        "gone": list(map(name, found.gone)),
+        "new": list(map(name, found.new)),
+    }
+    return {what: " ".join(names) for what, names in lists.items() if names}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("a=1 b=2", "a=9 b=2", {"kept": "a-a b-b"}, id="of one name"),
+        pytest.param("#1=A #2=B", "#1=X #2=A #3=B", {"kept": "#1-#2 #2-#3", "new": "#1"}, id="a lambda before others"),
+        pytest.param("#2=B #10=C", "#3=X #12=Y", {"kept": "#10-#12 #2-#3"}, id="all lambdas changed"),
+        pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "gone": "#1"}, id="a symbol that stays"),
+        pytest.param(
+            "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "gone": "gone", "new": "new"}, id="equal code"
+        ),
+        pytest.param("a=1 a=2", "a=2 a=3", {"kept": "a-a a-a"}, id="several of one name"),
+    ],
+)
+def test_kernels_are_known_again(old: str, new: str, expected: dict[str, str]) -> None:
+    assert told(compared(build(old), build(new))) == expected

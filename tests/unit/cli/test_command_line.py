@@ -1,4 +1,4 @@
-"""The ``gpuperf`` command: arguments in, exit status out."""
+"""The ``gpuperf`` command: arguments in, exit status out; and the folder of baselines that it works on."""
 
 from __future__ import annotations
 
@@ -13,32 +13,23 @@ import pytest
 from warm_python import COLD
 
 from pytest_gpuperf.cli import command_line, doctor_command
+from pytest_gpuperf.cli.baseline_folder import folder_of
 from pytest_gpuperf.cli.command_line import COMMANDS, build_parser
-from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.cli.doctor_command import ProbeResult
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model import __version__
 
 
-@pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[ProbeResult]:
-    """What the examination will find; empty until a test says otherwise."""
-    findings: list[ProbeResult] = []
-    monkeypatch.setattr(doctor_command, "PROBES", [lambda machine: findings])
-    return findings
-
-
-def test_version(capsys):
-    with pytest.raises(SystemExit) as stop:
-        command_line.main(["--version"])
-    assert stop.value.code == 0
-    assert capsys.readouterr().out == f"gpuperf {__version__}\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["doctor", "--no-such-flag"]])
-def test_wrong_usage_is_exit_status_2(arguments, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["--version"], 0), ([], 2), (["no-such-command"], 2), (["doctor", "--no-such-flag"], 2)]
+)
+def test_version_and_wrong_usage_end_as_they_do_everywhere(arguments, status, capsys):
     with pytest.raises(SystemExit) as stop:
         command_line.main(arguments)
-    assert stop.value.code == 2
-    assert "usage: gpuperf" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert stop.value.code == status
+    assert said.out == (f"gpuperf {__version__}\n" if status == 0 else "")
+    assert ("usage: gpuperf" in said.err) == (status == 2)
 
 
 def test_every_module_of_a_command_is_in_the_table():
@@ -58,9 +49,12 @@ def test_help_names_every_argument_in_capitals_and_begins_with_a_verb():
     ("area", "status", "says"),
     [("time", 0, "Can be measured here: static yes, time no"), ("static", 1, "-> install it")],
 )
-def test_doctor_is_content_without_a_gpu_and_not_without_a_compiler(found, capsys, area, status, says):
-    found.append(ProbeResult("static", "NVRTC", "ok", "13.0.88"))
-    found.append(ProbeResult(area, "it", "missing", "none", "install it", required=True))
+def test_doctor_is_content_without_a_gpu_and_not_without_a_compiler(monkeypatch, capsys, area, status, says):
+    found = [
+        ProbeResult("static", "NVRTC", "ok", "1"),
+        ProbeResult(area, "it", "missing", "", "install it", required=True),
+    ]
+    monkeypatch.setattr(doctor_command, "PROBES", [lambda machine: found])
     assert command_line.main(["doctor"]) == status
     assert says in capsys.readouterr().out
 
@@ -90,3 +84,17 @@ def test_output_where_the_encoding_lacks_a_character_has_its_number(tmp_path, en
     done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"b\\xe4selines has no records yet: pytest --update-baselines writes them\n"
+
+
+def test_the_nearest_folder_is_found_from_below_and_one_that_is_given_comes_first(tmp_path: Path) -> None:
+    deep = tmp_path / "lib" / "tests"
+    deep.mkdir(parents=True)
+    with pytest.raises(GpuperfError, match=r"no folder baselines in .* or above: name that .* with --baselines DIR"):
+        folder_of(None, deep)
+    (tmp_path / "baselines").mkdir()
+    assert folder_of(None, deep) == tmp_path / "baselines"
+    (tmp_path / "lib" / "baselines").mkdir()
+    assert folder_of(None, deep) == tmp_path / "lib" / "baselines"
+    assert folder_of(deep, deep) == deep
+    with pytest.raises(GpuperfError, match=r"there is no folder .*gone: name that of the baselines"):
+        folder_of(deep / "gone", deep)

@@ -84,17 +84,14 @@ def test_a_change_is_told_in_registers_spills_occupancy_time_and_counters(
 ) -> None:
     assert main(["diff", "HEAD~1"]) == 0
     assert capsys.readouterr().out == SAID
-
-
-def test_no_revision_is_head_and_two_are_compared_with_each_other(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["diff"]) == 0
     assert capsys.readouterr().out == "Baselines of HEAD -> the working tree\n\nNo figure differs\n"
-    assert main(["diff", "HEAD", "HEAD~1"]) == 0
+    git(root.parent, "rm", "-rq", "baselines")
+    assert main(["diff", "--baselines", "baselines"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Baselines of HEAD -> HEAD~1\n")
-    assert "registers 48 -> 40, spill stores 134 -> 0 bytes" in " ".join(said.split())
+    assert "64 workloads of test_scale[...]: gone" in said
+    assert "manifest: gpu models: nvidia-h200 -> none" in said
+    assert said.endswith("64 workloads gone\n")
 
 
 def test_of_a_full_id_the_beginning_is_shown_and_the_working_tree_counts(
@@ -120,15 +117,6 @@ def test_another_folder_and_another_place(
     monkeypatch.chdir(other / "sm_90")
     assert main(["diff", "--baselines", str(other)]) == 0
     assert "test_scale[1] [scale] on sm_80, sm_90, sm_120: registers 48 -> 40" in capsys.readouterr().out
-
-
-def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    git(root.parent, "rm", "-rq", "baselines")
-    assert main(["diff", "--baselines", "baselines"]) == 0
-    said = capsys.readouterr().out
-    assert "64 workloads of test_scale[...]: gone" in said
-    assert "manifest: gpu models: nvidia-h200 -> none" in said
-    assert said.endswith("64 workloads gone\n")
 
 
 @pytest.mark.parametrize(

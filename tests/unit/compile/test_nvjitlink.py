@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.compile import nvjitlink
+from pytest_gpuperf.compile.adapters import numba
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvrtc import compile_cubin
@@ -35,7 +35,7 @@ def ptx(arch: str) -> bytes:
 
 
 def profile(arch: str, *options: str) -> StaticProfile:
-    made = nvjitlink.link(ptx(arch), "PTX", arch, "busy", options)
+    made = numba.link(ptx(arch), "PTX", arch, "busy", options)
     return ready_made(made.cubin, "busy", place="busy", log=made.log).profile
 
 
@@ -52,7 +52,7 @@ def test_ptx_is_assembled_for_each_architecture_with_its_spills_and_shared_memor
 
 def test_code_that_is_refused_comes_with_the_log() -> None:
     with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink refuses it for sm_90: .*ptxas.*error") as caught:
-        nvjitlink.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
+        numba.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
     assert caught.value.log
 
 
@@ -65,7 +65,7 @@ def test_without_the_package_or_the_library_the_remedy_is_named(monkeypatch: pyt
     with pytest.raises(
         ToolchainMissing, match=r"nvJitLink cannot be loaded \(libnvJit.*\)\. Install it: pip install nvidia-nvj"
     ):
-        nvjitlink.link(b"", "PTX", "sm_90", "busy")
+        numba.link(b"", "PTX", "sm_90", "busy")
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
     with pytest.raises(ToolchainMissing, match="cuda-bindings and nvJitLink cannot be loaded"):
-        nvjitlink.link(b"", "PTX", "sm_90", "busy")
+        numba.link(b"", "PTX", "sm_90", "busy")

@@ -82,7 +82,7 @@ def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
     host = "void clock_of() { struct timeval now;\ngettimeofday(&now, 0); cudaFree(0); }\n"
     told = refused(WORK.format(1) + host)
     assert told.startswith('whole.cu:2: incomplete type "timeval" is not allowed')
-    assert "Line 3 is code of the host, which NVRTC does not compile." in told
+    assert "Line 3 of whole.cu is code of the host, which NVRTC does not compile." in told
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
@@ -90,8 +90,8 @@ def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path
     (tmp_path / "host.h").write_text("#include <vector>\nstd::vector<int> all();\n")
     text = '#include "host.h"\n' + WORK.format(1)
     told = refused(text, folder=tmp_path)
-    assert f"Line 2 is code of the host, which NVRTC does not compile. In {tmp_path / 'host.h'} guard such code" in told
-    assert "or in yours the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif," in told
+    assert f"Line 2 of {tmp_path / 'host.h'} is code of the host, which NVRTC does not compile." in told
+    assert "last, or the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif" in told
     assert compiles(
         f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}", folder=tmp_path
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import types
 from collections.abc import Callable, Sequence
@@ -93,36 +94,27 @@ class FakeNvml(types.ModuleType):
         super().__init__("pynvml")
         self.uuid = uuid
         self.answers = {
-            "nvmlInit": None,
-            "nvmlDeviceGetCount": 1,
-            "nvmlDeviceGetHandleByIndex": "handle",
-            "nvmlDeviceGetUUID": uuid,
-            "nvmlDeviceGetCurrentClocksEventReasons": 1,
-            "nvmlDeviceGetComputeRunningProcesses": [
-                types.SimpleNamespace(pid=pid, usedGpuMemory=2 << 30) for pid in pids
-            ],
-            "nvmlSystemGetDriverVersion": "580.95.05",
-            **answers,
-        }
+            "Init": None, "DeviceGetCount": 1, "DeviceGetHandleByIndex": "handle", "DeviceGetUUID": uuid,
+            "DeviceGetCurrentClocksEventReasons": 1, "DeviceGetClockInfo": 1980,
+            "DeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=pid) for pid in pids],
+            "SystemGetDriverVersion": "580.95.05", **answers,
+        }  # fmt: skip
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in self.__dict__.get("answers", {}):
+        if name.removeprefix("nvml") not in self.__dict__.get("answers", {}):
             raise AttributeError(name)
-        return lambda *arguments: self._answer(name)
-
-    def _answer(self, name: str) -> Any:
-        answer = self.answers[name]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return lambda *arguments: _answer(self.answers[name.removeprefix("nvml")])
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
         if uuid != self.uuid:
             raise self.NVMLError("not found")
         return "handle"
 
-    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:
-        return {1: 1980, 2: 3201}[kind]
+
+def _answer(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class FakeError(RuntimeError):
@@ -138,136 +130,86 @@ PROPERTIES = {
 }  # fmt: skip
 
 
-class FakeStreams:
-    """CuPy's current stream: the end of a ``with`` goes back to the ``with`` around it, whatever ``use`` said."""
-
-    def __init__(self) -> None:
-        self.current: FakeStream | None = None
-        self.entered: list[FakeStream | None] = [None]
-
-
 class FakeStream:
+    """The end of a ``with`` goes back to the ``with`` around it, whatever ``use`` said."""
+
     ptr = 4711
 
-    def __init__(self, log: list[Any], non_blocking: bool, streams: FakeStreams) -> None:
-        self._log = log
-        self._non_blocking = non_blocking
-        self._streams = streams
+    def __init__(self, cupy: FakeCupy) -> None:
+        self._cupy = cupy
 
     def use(self) -> None:
-        self._log.append(("stream", self._non_blocking))
-        self._streams.current = self
+        self._cupy.log.append("used")
+        self._cupy.current = self
 
-    def __enter__(self) -> FakeStream:
-        self._log.append("entered")
-        self._streams.entered.append(self)
-        self._streams.current = self
-        return self
+    def __enter__(self) -> None:
+        self._cupy.log.append("entered")
+        self._cupy.entered.append(self)
+        self._cupy.current = self
 
     def __exit__(self, *problem: object) -> None:
-        self._log.append("left")
-        self._streams.entered.pop()
-        self._streams.current = self._streams.entered[-1]
+        self._cupy.log.append("left")
+        self._cupy.entered.pop()
+        self._cupy.current = self._cupy.entered[-1]
 
 
-class FakeOrdinal:
+class FakeOrdinal(contextlib.ExitStack):
     """A GPU by its number, to make the current one for good or for a while."""
 
     def __init__(self, log: list[Any], ordinal: int) -> None:
-        self._log = log
-        self._ordinal = ordinal
-
-    def use(self) -> None:
-        self._log.append(("device", self._ordinal))
-
-    def __enter__(self) -> None:
-        self._log.append(("inside", self._ordinal))
-
-    def __exit__(self, *_: object) -> None: ...
+        super().__init__()
+        self.use = lambda: log.append(("device", ordinal))
 
 
 class FakeCupy:
     """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
 
-    __version__ = "14.2.0"
+    array, zeros, full, asnumpy = map(staticmethod, (np.array, np.zeros, np.full, np.asarray))
 
     def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
         self.log: list[Any] = []
-        self.streams = FakeStreams()
-        self._count = count
+        self.current: FakeStream | None = None
+        self.entered: list[FakeStream | None] = [None]
+        self.count = count
         self.load_error: Exception | None = None
-        runtime = types.SimpleNamespace(
-            CUDARuntimeError=FakeError,
-            getDeviceCount=self._device_count,
-            getDeviceProperties=lambda ordinal: properties,
-            runtimeGetVersion=lambda: 13020,
-            driverGetVersion=lambda: 12040,
-            deviceSynchronize=self._synchronize,
-            streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
-        )
         self.unfinished: dict[int, int] = {}
         """What a query of a stream returns, by its address: 600 while it goes on, a fault's number after one."""
-        self.cuda = types.SimpleNamespace(
-            runtime=runtime,
-            driver=types.SimpleNamespace(CUDADriverError=FakeError),
-            Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
-            Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking, self.streams),
-            get_current_stream=lambda: self.streams.current,
-            Memory=self._allocate,
-            MemoryPointer=lambda memory, offset: types.SimpleNamespace(
-                memset_async=lambda *given: self.log.append(("memset", *given))
-            ),
-        )
-        self.cuda.MemoryHook, self.cuda.alloc = MemoryHook, PoolMemory
         self.faults: list[str] = []
         """What the next waits raise, one after the other."""
-        self.cuda.Stream.null = types.SimpleNamespace(ptr=0)
+        of, log = types.SimpleNamespace, self.log.append
+        self.cuda = of(
+            runtime=of(
+                CUDARuntimeError=FakeError, getDeviceCount=lambda: _answer(self.count), runtimeGetVersion=lambda: 13020,
+                getDeviceProperties=lambda ordinal: properties, driverGetVersion=lambda: 12040,
+                deviceSynchronize=self._synchronize, streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
+            ),
+            driver=of(CUDADriverError=FakeError), Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
+            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current, MemoryHook=MemoryHook,
+            alloc=PoolMemory, Memory=lambda size: log(("alloc", size)),
+            MemoryPointer=lambda memory, offset: of(memset_async=lambda *given: log(("memset", *given))),
+        )  # fmt: skip
+        self.cuda.Stream.null = of(ptr=0)
+        self.get_default_memory_pool = lambda: of(free_all_blocks=lambda: log("emptied"))
 
     def _synchronize(self) -> None:
         self.log.append("synchronize")
         if self.faults:
             raise FakeError(self.faults.pop(0))
 
-    def _device_count(self) -> int:
-        if isinstance(self._count, Exception):
-            raise self._count
-        return self._count
-
-    def _allocate(self, size: int) -> Any:
-        """Past the pool."""
-        self.log.append(("alloc", size))
-
-    def get_default_memory_pool(self) -> Any:
-        return types.SimpleNamespace(free_all_blocks=lambda: self.log.append("emptied"))
-
     def RawModule(self, path: str) -> Any:
-        if self.load_error is not None:
-            raise self.load_error
+        _answer(self.load_error)
         return types.SimpleNamespace(
             get_function=lambda symbol: FakeFunction(self.log, symbol),
             get_global=lambda symbol: FakeVariable(self.log, symbol),
         )
 
-    def asnumpy(self, array: Any) -> Any:
-        return np.asarray(array)
-
     def asarray(self, array: Any) -> Any:
         return array._host if isinstance(array, DeviceArray) else array
-
-    def array(self, host: Any) -> Any:
-        return np.array(host)
-
-    def zeros(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype)
-
-    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
-        return np.full(shape, value, dtype)
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         return np.zeros(shape, dtype).view(_WithMemory)
 
     def ElementwiseKernel(self, inputs: str, outputs: str, code: str, name: str) -> Callable[..., None]:
-        self.log.append(("elementwise", name))
         return {"gpuperf_uniform": _uniform, "gpuperf_whole": _whole}[name]
 
 

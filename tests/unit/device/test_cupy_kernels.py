@@ -63,15 +63,6 @@ def test_cupy_s_folders_are_searched_as_cupy_does_its_cccl_first(cupy_folder: Pa
     assert list(source.options) == [*cccl, "--use_fast_math", f"-I{cupy_folder}"]
 
 
-def test_complex_numbers_are_translated_as_cupy_does() -> None:
-    text = source_of(raw("conj")).text
-    assert "cuComplex.h" not in text
-    assert text.startswith("#include <cupy/complex.cuh>\n#include <cupy/carray.cuh>\n")
-    assert "#include <cupy/cuComplex_bridge.h>\nextern" in text
-    untranslated = source_of(raw("conj", translate_cucomplex=False)).text
-    assert untranslated.startswith("#include <cuComplex.h>")
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_template_of_a_module_is_known_by_its_name_expression(version: str) -> None:
     source = source_of(module("copies", version), "copy<int>")
@@ -94,6 +85,7 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
             lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
             "give the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
         ),
+        (lambda: read_cupy(raw("conj")), f"conj: CuPy translates its cuComplex.h .*{UNPAIRED}"),
         (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
         (lambda: read_cupy(module("ptx"), "scale"), "the PTX kernels/scale.ptx of it, .* with from_cubin"),
         (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED}"),

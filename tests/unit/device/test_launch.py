@@ -69,7 +69,7 @@ def test_what_the_kernel_or_the_device_cannot_do_is_refused(
 ) -> None:
     with pytest.raises(LaunchError, match=words):
         make_kernel(**binary).launch(**{"grid": 1, "block": 1, **configuration})
-    assert make_kernel(bound=256).launch(1, 256).threads_per_block == 256
+    assert make_kernel(bound=256).launch(1, 256).block == (256, 1, 1)
     assert make_kernel(required_block=(32, 4, 1)).launch(1, (32, 4)).block == (32, 4, 1)
 
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-LAUNCH = SimpleNamespace(
-    binary=SimpleNamespace(cubin=b"\x7fELF", symbol="sync_divergent"), threads_per_block=128, block=(32, 2, 2)
-)
+LAUNCH = SimpleNamespace(binary=SimpleNamespace(cubin=b"\x7fELF", symbol="sync_divergent"), block=(32, 2, 2))
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_a_judgement_says_whose_counters_they_are_and_what_changed():
 
 
 def test_nothing_on_record_is_new():
-    reason = "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+    reason = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
     new = Judgement(
         key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.NEW, reason=reason, notes=("a note",)
     )
@@ -91,8 +91,8 @@ def test_nothing_on_record_is_new():
     ({"after": {"launch": "grid=(2, 1, 1)"}}, "the launch changed from grid=(1, 1, 1) to grid=(2, 1, 1)"),
     ({"after": {"arguments": ("float32[9]",)}}, "argument 1 was float32[8] and is float32[9]"),
     ({"before": {"arguments": ()}}, "0 arguments became 1"),
-    ({"cache": "warm"}, "the counters on record were taken with a cold L2, these with a warm one"),
-    ({"old": {"stalls": 3.0, "own": 1.0}}, "no metric that gates is on record and was collected too"),
+    ({"cache": "warm"}, "the recorded counters were taken with a cold L2, these with a warm one"),
+    ({"old": {"stalls": 3.0, "own": 1.0}}, "no gated metric was both recorded and collected"),
 ])  # fmt: skip
 def test_other_work_and_other_caches_are_not_comparable(more, words):
     found = judge({**BASE, "sectors": 900.0}, notes=("a note",), **more)
@@ -111,8 +111,8 @@ def test_metrics_of_one_side_are_named(count, more):
     found, turned = judge({"m0": 1.0, "stalls": 3.0}, every, [*rules, INFO]), judge(every, {"m0": 1.0}, rules)
     assert found.verdict is turned.verdict is Verdict.UNCHANGED
     named = f"metric 1, metric 2, metric 3{more}"
-    assert found.notes == (f"on record and not collected by this run: {named}",)
-    added = "collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)"
+    assert found.notes == (f"recorded and not collected by this run: {named}",)
+    added = "collected and not recorded yet (--update-baselines=new --gpuperf-ncu adds them)"
     assert turned.notes == (f"{added}: {named}",)
 
 

@@ -49,7 +49,7 @@ def test_an_occupancy_lost_for_nothing_gates(estimate: StaticEstimate | None) ->
 def test_a_risen_occupancy_alone_is_no_gain_to_accept(estimate: StaticEstimate | None) -> None:
     found = judged(OCCUPIED_BY_HALF, STATIC, estimate)
     assert found.verdict is Verdict.SAME
-    assert found.reason == "the occupancy rose, which by itself proves no gain: its time will tell"
+    assert found.reason == "the occupancy rose, which by itself proves no gain: needs a timing run"
 
 
 @pytest.mark.parametrize("estimate", [None, FASTER, LESS_WAITING])
@@ -135,7 +135,7 @@ def test_a_whole_that_is_slower_never_gains(ratio: float, latency: float) -> Non
 def test_what_outranks_a_figure_is_told_in_percent(estimate: StaticEstimate, words: str) -> None:
     found = judged(STATIC, OCCUPIED_BY_HALF, estimate)
     assert found.reason == (
-        f"occupancy got worse, which an estimate of the whole kernel outranks ({words}): its time will tell"
+        f"occupancy got worse, which an estimate of the whole kernel outranks ({words}): needs a timing run"
     )
     assert {change.direction for change in found.changes} == {"neutral"}
 

@@ -64,7 +64,7 @@ def test_an_exact_figure_is_shown_with_its_change(
 def test_a_figure_without_a_record_is_new() -> None:
     assert new(KEY, "nvidia-h200", "host") == Judgement(
         key=KEY, target="nvidia-h200", kind="host", verdict=Verdict.NEW,
-        reason="no host time on record: record it with pytest --update-baselines=new",
+        reason="no recorded host time: record it with pytest --update-baselines=new",
     )  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: BesideEvi
     asked = {"accuracy": "accuracy=", "memory": "measure=('memory',)"}[kind]
     assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
         key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
-        reason=f"its {words} is on record and the test does not ask for it: give {asked} again, or record it anew",
+        reason=f"its {words} is recorded, and the test does not ask for it: give {asked} again, or record it anew",
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 
 CASE = TimeCase(key=KEY, target="nvidia-h200", limits=LIMITS, alpha=6e-4, record_ns=1000.0)
 CHANGED = dataclasses.replace(CASE, cause="the source changed")
-OBSTACLE = "its record names no commit: record it in a git repository, after a commit"
+OBSTACLE = "its baseline names no commit: record it in a git repository, after a commit"
 
 
 def comparison(ratio: float, blocks: int = 30, time_ns: float = 1000.0, mean: float = 0.0, seed: int = 1) -> Comparison:
@@ -226,7 +226,7 @@ def test_a_callable_that_cannot_be_paired_is_slower_only_far_beyond_its_record(
 
 def test_a_verdict_by_the_record_says_in_how_many_processes() -> None:
     one, two = by_record(CASE, [2000.0], 1.1, OBSTACLE), by_record(CASE, [2000.0, 2010.0], 1.1, OBSTACLE)
-    assert one.reason.startswith("slower against its record by more than 10 %, in one process; not paired: ")
-    assert two.reason.startswith("slower against its record by more than 10 %, in two processes; not paired: ")
+    assert one.reason.startswith("slower than recorded by more than 10 %, in one process; not paired: ")
+    assert two.reason.startswith("slower than recorded by more than 10 %, in two processes; not paired: ")
     weak = by_record(CASE, [1020.0], 1.1, OBSTACLE)
     assert weak.reason.startswith("x1.020 of its recorded time, which proves nothing below x1.10; not paired: ")

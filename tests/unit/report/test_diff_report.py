@@ -46,11 +46,6 @@ def rows(diff: EvidenceDiff) -> list[tuple[str, str, str]]:
     return [(row.workloads, row.targets, row.figures) for row in rows_of(entries_of(diff))]
 
 
-def test_distinct_changes_have_a_row_each() -> None:
-    one, other = changed(key("test_a"), archs=("sm_90",)), changed(key("test_b"), archs=("sm_90",), changes=(SPILLED,))
-    assert [row[0] for row in rows(diff_of(one, other))] == ["test_b [scale]", "test_a [scale]"]
-
-
 def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there_are_none() -> None:
     many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
     for changes, end in ((many, "instructions: c7 1 -> 2, and 12 more"), ((), "machine code changed, no figure of it")):
@@ -96,15 +91,10 @@ def test_new_gone_and_moved_workloads_are_listed() -> None:
         ("test_went [scale]", "", "gone"),
     ]
     assert summary_of(diff) == "1 workload new, 1 workload gone, 1 workload moved"
-
-
-def test_the_last_line_counts() -> None:
     run = RunDiff("g", (1.0, 2.0))
-    diff = diff_of(
-        *(changed(key(f"test_{name}"), run, kernel=name) for name in "abc"), changed(key("test_d"), run, kernel=""),
-        new=tuple(key(f"test_n{n}") for n in range(2)), gone=(key("test_g"),),
-    )  # fmt: skip
-    assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 workload gone"
+    kernels = [changed(key(f"test_{name}"), run, kernel=name) for name in "abc"]
+    more = diff_of(*kernels, changed(key("test_d"), run, kernel=""), new=(key("test_n1"), key("test_n2")))
+    assert summary_of(more) == "3 kernels changed, 1 callable changed, 2 workloads new"
     assert summary_of(diff_of()) == "No figure differs"
 
 
@@ -113,18 +103,6 @@ def test_the_last_line_counts() -> None:
 
 def table_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("|")][2:]
-
-
-def test_markdown_has_a_table_for_each_module() -> None:
-    diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
-    text = diff_markdown("Baselines of a -> b", rows_of(entries_of(diff)), ["a remark"], summary_of(diff))
-    assert text.splitlines()[:8] == [
-        "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
-    ]  # fmt: skip
-    assert table_rows(text) == [
-        "| <code>scale</code> | test\\_scale\\[8\\] \\[scale\\] | sm\\_90 | registers 40 -&gt; 48 |",
-        "|  | test\\_scale\\[8\\] \\[scale\\] | nvidia-h200 | 6.64 us -&gt; 9.96 us (+50.0 %) |",
-    ]
 
 
 HOSTILE = st.text(alphabet=st.sampled_from("`|<>*_[]!@#\\&\n\r ~x"), min_size=1, max_size=30)
@@ -148,10 +126,6 @@ def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
     text = diff_markdown("t", rows_of(entries_of(diff_of(*many))), [], "s")
     assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
     assert text.endswith(f"|\n\n{CUT_OFF}\n")
-
-
-def test_names_of_any_length_are_shortened() -> None:
     one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
     (row,) = rows_of(entries_of(diff_of(one)))
-    assert len(row.kernel) == 200
-    assert len(row.workloads) <= 200
+    assert len(row.kernel) == 200 >= len(row.workloads)

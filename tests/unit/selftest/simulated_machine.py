@@ -21,7 +21,7 @@ from pytest_gpuperf.model.limits import TimerName
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-51110000-0000-0000-0000-000000000001",
     compute_capability=(9, 0), sm_count=132, l2_bytes=50 << 20, memory_bytes=64 << 20, max_threads_per_block=1024,
-    max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10,
+    max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64),
     shared_bytes_per_block_optin=227 << 10, shared_bytes_per_sm=228 << 10, registers_per_sm=65536,
     max_threads_per_sm=2048, max_blocks_per_sm=32, driver="580.0",
 )  # fmt: skip

@@ -29,7 +29,7 @@ COMPILER = "nvrtc 13.0.88"
 H200 = DeviceFacts(
     name="NVIDIA H200", slug="nvidia-h200", uuid="GPU-1", compute_capability=(9, 0), sm_count=132,
     l2_bytes=60 << 20, memory_bytes=141 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
-    max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
+    max_block=(1024, 1024, 64), shared_bytes_per_block_optin=227 << 10,
     shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from run_samples import Run, key
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import Assignment
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.counters.report import KernelResult, read_report
+from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, Ncu
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.session import collect_counters
@@ -24,11 +24,6 @@ from pytest_gpuperf.session.collect_counters import (
 NCU = Ncu(Path("/usr/bin/ncu"), (2025, 3, 1))
 METRIC = "smsp__inst_executed.sum"
 BUSY = CountersUnavailable("another profiler is running", "wait")
-
-
-def own_reader(report: Path) -> list[KernelResult]:
-    """Stands for a reader that a conftest gives."""
-    return []
 
 
 def brought(number: float = 1.0, **fields: Any) -> Collected:
@@ -74,7 +69,7 @@ def shown(run: Run) -> list[str]:
     lines: list[str] = []
     reporter = SimpleNamespace(ensure_newline=lambda: None, write_line=lines.append)
     run.config.pluginmanager.get_plugin = {"terminalreporter": reporter}.get
-    run.config.hook = SimpleNamespace(pytest_gpuperf_ncu_reader=lambda config: None, pytest_gpuperf_device=None)
+    run.config.hook = SimpleNamespace(pytest_gpuperf_device=None)
     run.with_options(ncu=("default",))
     return lines
 
@@ -104,12 +99,6 @@ def test_tests_that_use_gpuperf_are_counted(run: Run, profiled: Profiled, shown:
     assert shown == [
         "gpuperf: counting 2 tests under ncu 2025.3.1", "gpuperf: counters of 1 workload in 1.5 s by ncu 2025.3.1"
     ]  # fmt: skip
-
-
-def test_given_reader_is_taken(run: Run, profiled: Profiled, shown: list[str]) -> None:
-    run.config.hook.pytest_gpuperf_ncu_reader = lambda config: own_reader if config is run.config else None
-    count(run)
-    assert profiled.assignments[0].reader == own_reader
 
 
 def test_nothing_is_started_for_no_test(run: Run, profiled: Profiled, shown: list[str]) -> None:

@@ -18,7 +18,8 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import REVISION_FILE, Revision, read_revision
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.revision.against import RevisionBaselines, _update, reworded, with_itself
+from pytest_gpuperf.revision.against import reworded, with_itself
+from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
 from pytest_gpuperf.timing.process_opponent import TestEnded
 
 SHA = make_time(make_session()).cubin
@@ -38,10 +39,10 @@ def ended(test: str = TEST, *, packed: bool = True, failed: bool = False, **fiel
 
 
 def test_machine_code_and_times_stand_for_baselines_as_they_come(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path)
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
     assert (store.targets(), store.static("sm_90", key(), COMPILER)) == ((), None)
-    store.add("a", _update(ended()))
-    store.add("b", _update(ended("test_b", failed=True)))
+    store.add("a", update_of(ended()))
+    store.add("b", update_of(ended("test_b", failed=True)))
     for name in (TEST, "test_b"):
         record = store.static("sm_90", key(test=name), COMPILER)
         assert record is not None
@@ -53,8 +54,8 @@ def test_machine_code_and_times_stand_for_baselines_as_they_come(tmp_path: Path)
 
 
 def test_machine_code_that_nobody_brought_along_is_not_named(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path)
-    store.add("a", _update(ended(packed=False)))
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
+    store.add("a", update_of(ended(packed=False)))
     record, time = store.static("sm_90", key(), COMPILER), store.time(H200.slug, key())
     assert record is not None
     assert time is not None
@@ -62,15 +63,15 @@ def test_machine_code_that_nobody_brought_along_is_not_named(tmp_path: Path) -> 
 
 
 def test_other_processes_read_records_and_the_machine_code_of_what_changed(tmp_path: Path) -> None:
-    store = RevisionBaselines(tmp_path)
-    store.add("a", _update(ended()))
+    store = RevisionBaselines(tmp_path, lambda node_id: None)
+    store.add("a", update_of(ended()))
     store.leave({"b"})
     left = BaselineStore(tmp_path).static("sm_90", key(), COMPILER)
     assert left is not None
     assert left.cubin == ""
     with pytest.raises(CubinError):
         BaselineStore(tmp_path).cubin(SHA)
-    store.add("b", _update(ended("test_b")))
+    store.add("b", update_of(ended("test_b")))
     store.leave({"b"})
     assert BaselineStore(tmp_path).cubin(SHA) == CUBIN
     assert len(BaselineStore(tmp_path).keys("sm_90")) == 2

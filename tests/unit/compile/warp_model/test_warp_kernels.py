@@ -127,8 +127,7 @@ def test_addresses_that_data_decide_are_unknown(runs: dict[str, WarpEstimate]) -
     assert len(unknown) == 1
 
 
-def test_an_index_divided_by_an_argument_is_followed(runs: dict[str, WarpEstimate]) -> None:
-    assert only(runs["linear"], "global_load").sectors in (4, 5)
+def test_a_division_by_an_argument_is_counted(runs: dict[str, WarpEstimate]) -> None:
     assert runs["linear"].divisions >= 1
 
 

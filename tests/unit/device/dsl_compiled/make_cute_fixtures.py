@@ -111,29 +111,12 @@ def decay(x: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream, steps: cutlas
     decay_kernel(x, out, steps).launch(grid=(cute.size(x) // 256, 1, 1), block=(256, 1, 1), stream=stream)
 
 
-@cute.kernel
-def fade_kernel(x: cute.Tensor, out: cute.Tensor, steps: cutlass.Constexpr):
-    thread, _, _ = cute.arch.thread_idx()
-    block, _, _ = cute.arch.block_idx()
-    at = block * 256 + thread
-    value = x[at]
-    for _ in cutlass.range_constexpr(steps):
-        value = value * 0.998 + 0.002
-    out[at] = value
-
-
-@cute.jit
-def fade(x: cute.Tensor, out: cute.Tensor, stream: cuda.CUstream, steps: cutlass.Constexpr):
-    fade_kernel(x, out, steps).launch(grid=(cute.size(x) // 256, 1, 1), block=(256, 1, 1), stream=stream)
-
-
 KERNELS = {
     "add": (add, (1, 1, 1)),
     "doubles": (doubles, (1, 1, 1)),
     "rowsum": (rowsum, (2, 1)),
     "transpose": (transpose, (2, 2)),
     "decay": (decay, (1, 1)),
-    "fade": (fade, (1, 1)),  # of the speed of decay
 }
 """Host functions, with the number of dimensions of each tensor."""
 DECAYS = (100, 104)

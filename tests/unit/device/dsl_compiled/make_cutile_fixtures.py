@@ -69,16 +69,6 @@ def decay(x, out, TILE: ct.Constant[int], STEPS: ct.Constant[int]):
     ct.store(out, index=(at,), tile=values)
 
 
-@ct.kernel
-def fade(x, out, TILE: ct.Constant[int], STEPS: ct.Constant[int]):
-    at = ct.bid(0)
-    values = ct.load(x, index=(at,), shape=(TILE,))
-    for _ in range(10):
-        for _ in ct.static_iter(range(STEPS)):
-            values = values * 0.998 + 0.002
-    ct.store(out, index=(at,), tile=values)
-
-
 def array(dtype: Any, axes: int) -> ArrayConstraint:
     """Any array in the order of C whose rows, if there are several, start at multiples of 16 elements."""
     return ArrayConstraint(
@@ -95,7 +85,6 @@ SIGNATURES = {
     "matmul": (matmul, (HALVES, HALVES, FLOATS, 64, 64, 32)),
     "decay40": (decay, (LINE, LINE, 1024, 40)),
     "decay50": (decay, (LINE, LINE, 1024, 50)),
-    "fade40": (fade, (LINE, LINE, 1024, 40)),  # of the speed of decay
 }
 
 
@@ -103,7 +92,7 @@ def main() -> None:
     for name, (kernel, parameters) in SIGNATURES.items():
         signature = KernelSignature(parameters, CallingConvention.cutile_python_v1())
         if VERSION == LATEST:
-            keep(name, kernel, signature, ("sm_90",) if kernel in (decay, fade) else ARCHITECTURES)
+            keep(name, kernel, signature, ("sm_90",) if kernel is decay else ARCHITECTURES)
         elif kernel is scale:
             keep(name, kernel, signature, ("sm_90",))
 

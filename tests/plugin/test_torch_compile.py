@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
-from suite_under_test import HERE, RECORD, SIMULATED, Suite
+from suite_under_test import HERE, KERNEL, RECORD, SIMULATED, Suite, assert_refused, with_baselines
 
 SAMPLES = HERE.parent / "unit" / "device"
 
@@ -59,16 +60,16 @@ def test_it(cuda_kernel, gpu, times):
     assert x[0] == 3 * times
 """
 
+FILES = {"work.cu": KERNEL, "stand_in.py": TORCH, "test_suite.py": TEST, "conftest.py": SIMULATED}
+WINNER = "WINNER, KERNELS = WIDE, [WIDE, NARROW, SOFTMAX]"
+
 
 @pytest.fixture
-def compiled(gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def compiled(suite: Suite, shared_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a simulated GPU, with a baseline of a function of two kernels, one of them chosen of two."""
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "where-it-was")
-    gpu_suite.write("stand_in.py", TORCH)
-    gpu_suite.write("test_suite.py", TEST)
-    gpu_suite.run(*RECORD).assert_outcomes(passed=2)
-    return gpu_suite
+    return with_baselines(suite, shared_folder / "torch", FILES, *RECORD)
 
 
 def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
@@ -79,10 +80,12 @@ def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
     assert '"triton 3.6.0"' in recorded
     assert recorded.count('"config":"XBLOCK=1024, num_warps=2, num_stages=1"') == 2
     assert '"block":[128,1,1],"dynamic_shared_bytes":16' in recorded  # the softmax, with its shared memory
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "where-it-was"
+    assert "TRITON_CACHE_DIR" not in os.environ
 
 
 def test_another_choice_of_pytorch_is_its_own_verdict(compiled: Suite) -> None:
-    compiled.edit("stand_in.py", "WINNER, KERNELS = WIDE", "WINNER, KERNELS = NARROW")
+    compiled.edit("stand_in.py", WINNER, WINNER.replace("= WIDE", "= NARROW"))
     result = compiled.run("--gpuperf")
     result.assert_outcomes(passed=2)
     result.stdout.re_match_lines(
@@ -92,10 +95,9 @@ def test_another_choice_of_pytorch_is_its_own_verdict(compiled: Suite) -> None:
             r" +the configuration was XBLOCK=1024, num_warps=2, num_stages=1 and is XBLOCK=256, num_warps=2,",
         ]
     )
-    assert compiled.run("--gpuperf", "--gpuperf-open=fail").ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_kernel_that_is_worse_fails_by_its_name(compiled: Suite) -> None:
+def test_kernel_that_is_worse_fails_by_its_name(compiled: Suite) -> None:
     compiled.edit("stand_in.py", "[WIDE, NARROW, SOFTMAX]", "['add-one-warp-3.6.0', SOFTMAX]")  # with no choice told
     result = compiled.run("--gpuperf")
     result.assert_outcomes(failed=2)
@@ -119,7 +121,7 @@ class Watched(SimulatedGpu):
 """
 
 
-def test_the_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> None:
+def test_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> None:
     compiled.write(
         "conftest.py",
         SIMULATED.replace("\ndef work", f"{WATCHED}\ndef work").replace("return Sim", "return Watched() or Sim"),
@@ -136,24 +138,17 @@ def test_the_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> 
     compiled.run("--gpuperf").assert_outcomes(passed=2)
 
 
-def test_the_environment_is_as_it_was(compiled: Suite) -> None:
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "where-it-was"
-    assert "TRITON_CACHE_DIR" not in os.environ
+TAKES = "from_torch takes what torch.compile(...) returned, and the arguments to call it with"
 
 
-def test_a_function_that_compiled_nothing_is_refused(compiled: Suite) -> None:
-    compiled.edit("stand_in.py", "KERNELS = WIDE, [WIDE, NARROW, SOFTMAX]", "KERNELS = WIDE, []")
-    result = compiled.run()
-    result.assert_outcomes(failed=2)
-    assert "from_torch: the call compiled no Triton kernel" in result.stdout.str()
-
-
-@pytest.mark.parametrize("call", ["from_torch(None)", "from_torch([])"])
-def test_what_cannot_be_called_is_refused(compiled: Suite, call: str) -> None:
-    compiled.write("test_suite.py", f"import stand_in\n\ndef test_it(cuda_kernel):\n    cuda_kernel.{call}\n")
-    result = compiled.run()
-    result.assert_outcomes(failed=1)
-    assert "from_torch takes what torch.compile(...) returned, and the arguments to call it with" in result.stdout.str()
+def test_what_compiles_no_kernel_is_refused(compiled: Suite) -> None:
+    compiled.edit("stand_in.py", WINNER, WINNER.replace("[WIDE, NARROW, SOFTMAX]", "[]"))
+    refused = {
+        "cuda_kernel.from_torch(None)": TAKES, "cuda_kernel.from_torch([])": TAKES,
+        "cuda_kernel.from_torch(stand_in.Compiled(), gpu.full(64, 3.0))":
+            "from_torch: the call compiled no Triton kernel",
+    }  # fmt: skip
+    assert_refused(compiled, refused, before="import stand_in\n")
 
 
 def test_without_a_gpu_the_test_ends_there(compiled: Suite) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.timing import host_time as module
-from pytest_gpuperf.timing.host_time import calls_of, cost_of, cpu_model, host_time
+from pytest_gpuperf.workload import figures as module
+from pytest_gpuperf.workload.figures import calls_of, cost_of, cpu_model, host_time
 
 
 class Clock:

@@ -1,0 +1,301 @@
+"""What the doctor says of drivers, GPUs, CuPy and CUPTI, of the compiler and of Nsight Compute."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from pytest_gpuperf.cli import doctor_command as doctor
+from pytest_gpuperf.cli.doctor_command import HostMachine, ProbeResult, as_text, is_ready
+from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
+from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.model import __version__
+
+
+class NVMLError(Exception):
+    pass
+
+
+class NVMLError_NotSupported(NVMLError):  # noqa: N801  (NVML's own spelling)
+    pass
+
+
+class FakeNvml(ModuleType):
+    """As much of pynvml as the probes use: one H200 unless told otherwise."""
+
+    def __init__(self, *, count: int = 1, cuda: int = 13000, mig: int | None = 0, pids: tuple[int, ...] | None = ()):
+        super().__init__("pynvml")
+        self.fails = ""
+        self.open = 0
+        running = None if pids is None else [SimpleNamespace(pid=pid) for pid in pids]
+        self.answers: dict[str, object] = {
+            "nvmlSystemGetDriverVersion": "580.95.05", "nvmlSystemGetCudaDriverVersion_v2": cuda,
+            "nvmlDeviceGetCount": count, "nvmlDeviceGetName": "NVIDIA H200",
+            "nvmlDeviceGetCudaComputeCapability": (9, 0), "nvmlDeviceGetMigMode": None if mig is None else (mig, mig),
+            "nvmlDeviceGetComputeRunningProcesses": running,
+        }  # fmt: skip
+        self.NVMLError, self.NVMLError_NotSupported = NVMLError, NVMLError_NotSupported
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def call(*handle: int) -> object:
+            self.open += (name == "nvmlInit") - (name == "nvmlShutdown")
+            if name in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex"):
+                return sum(handle)
+            if name == "nvmlDeviceGetUUID":
+                return f"GPU-{sum(handle)}"
+            if self.answers[name] is None:
+                raise NVMLError_NotSupported("Not Supported")
+            return self.answers[name]
+
+        if name == self.fails:
+            raise NVMLError("Driver Not Loaded")
+        return call
+
+
+class FakeMachine(HostMachine):
+    """A machine with nothing on it; tests put things there."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, str] = {}
+        self.modules: dict[str, ModuleType | Exception] = {}
+        self.files: dict[str, str] = {}
+
+    def install(self, distribution: str, version: str, module: str) -> None:
+        self.versions[distribution] = version
+        self.modules[module] = types.ModuleType(module)
+
+    def plug(self, **facts: object) -> FakeNvml:
+        """Plug GPUs into it."""
+        nvml = FakeNvml(**facts)  # type: ignore[arg-type]
+        self.modules["pynvml"] = nvml
+        return nvml
+
+    def version(self, distribution: str) -> str | None:
+        return self.versions.get(distribution)
+
+    def load(self, module: str) -> ModuleType:
+        found = self.modules.get(module, ImportError(f"No module named {module!r}"))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def read(self, path: str) -> str:
+        return self.files.get(path, "")
+
+
+@pytest.fixture
+def machine() -> FakeMachine:
+    return FakeMachine()
+
+
+@pytest.fixture(autouse=True)
+def visible(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def found(machine) -> dict[str, ProbeResult]:
+    return {finding.name: finding for finding in doctor.probe_gpus(machine)}
+
+
+def words(finding: ProbeResult) -> str:
+    return f"{finding.status}: {finding.detail} {finding.advice}"
+
+
+def test_driver_gpus_architecture_and_uuid_are_named(machine):
+    nvml = machine.plug(count=3)
+    findings = found(machine)
+    assert findings["driver"].detail == "580.95.05, CUDA 13.0"
+    assert findings["GPU 0"].detail == "NVIDIA H200, sm_90, GPU-0"
+    assert list(findings) == ["driver", "GPU 0", "GPU 1", "GPU 2"]
+    assert {finding.status for finding in findings.values()} == {"ok"}
+    assert nvml.open == 0, "NVML is given back"
+    machine.plug(mig=None, pids=None)
+    assert list(found(machine)) == ["driver", "GPU 0"], "what NVML does not tell is left out"
+
+
+def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
+    (finding,) = doctor.probe_gpus(machine)
+    assert (finding.status, finding.advice) == ("missing", "pip install nvidia-ml-py")
+    for call in ("nvmlInit", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount"):
+        machine.plug().fails = call
+        findings = doctor.probe_gpus(machine)
+        assert (is_ready("time", findings), is_ready("static", findings)) == (False, True)
+        assert "Driver Not Loaded" in findings[0].detail
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "says"),
+    [
+        ({"cuda": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer is needed"),
+        ({"count": 0}, "GPU", "missing: the driver lists none"),
+        ({"mig": 1}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
+        ({"pids": (4711, 42)}, "GPU 0 processes", "warn: others compute here: pid 42, 4711"),
+    ],
+)
+def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
+    machine.plug(**facts)
+    finding = found(machine)[name]
+    assert words(finding).startswith(says)
+    assert is_ready("time", [finding]) == (finding.status == "warn")
+
+
+@pytest.mark.parametrize(("value", "ready"), [("1,0", True), ("", False), ("-1", False), ("none", False)])
+def test_a_hidden_gpu_is_noticed(machine, monkeypatch, value, ready):
+    machine.plug()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert is_ready("time", doctor.probe_gpus(machine)) is ready
+
+
+@pytest.mark.parametrize(
+    ("installed", "says"),
+    [
+        ((), "missing: not installed pip install 'pytest-gpuperf[cuda13]'"),
+        (("cupy-cuda13x",), "ok: cupy-cuda13x 14.2.0"), (("cupy-cuda12x",), "ok: cupy-cuda12x 14.2.0"),
+        (("cupy",), "ok: cupy 14.2.0"),
+        (("cupy-cuda12x", "cupy-cuda13x"), "warn: installed twice: cupy-cuda13x, cupy-cuda12x"),
+    ],
+)  # fmt: skip
+def test_cupy_is_found_under_each_of_its_names(machine, installed, says):
+    for distribution in installed:
+        machine.install(distribution, "14.2.0", "cupy")
+    assert words(doctor.probe_cupy(machine)[0]).startswith(says)
+
+
+def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
+    (cupti,) = doctor.probe_cupti(machine)
+    assert (cupti.status, is_ready("time", [cupti]), "[cupti]" in cupti.advice) == ("missing", True, True)
+    for distribution, module in (("cupy", "cupy"), ("cupti-python", "cupti")):
+        machine.install(distribution, "13.0.1", module)
+        machine.modules[module] = ImportError(f"lib{module}.so.13 not found")
+    (cupy,), (cupti,) = doctor.probe_cupy(machine), doctor.probe_cupti(machine)
+    assert ("libcupy.so.13" in cupy.detail, is_ready("time", [cupy])) == (True, False)
+    assert ("libcupti.so.13" in cupti.detail, cupti.status) == (True, "warn")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("13.0.1", "ok"), ("13.4.0", "warn"), ("13.1rc1", "warn"), ("12", "ok")]
+)
+def test_cupti_newer_than_the_driver_is_warned_of(machine, version, status):
+    machine.install("cupti-python", version, "cupti")
+    assert doctor.probe_cupti(machine)[0].status == "ok"  # no driver to compare with
+    nvml = machine.plug(cuda=13000)
+    assert (doctor.probe_cupti(machine)[0].status, nvml.open) == (status, 0)
+
+
+# --- the compiler --------------------------------------------------------------------------------
+
+
+def examined() -> dict[str, ProbeResult]:
+    return {finding.name: finding for finding in doctor.probe_compiler(HostMachine())}
+
+
+def test_the_real_toolchain_is_found():
+    found = examined()
+    assert {name: one.status for name, one in found.items()} == dict.fromkeys(
+        ("Python", "NVRTC", "nvdisasm", "cuobjdump", "test kernel"), "ok"
+    )
+    assert " at /" in found["nvdisasm"].detail
+    assert found["test kernel"].detail.startswith("compiled for sm_90: ")
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "ready"),
+    [
+        ("toolchain", "NVRTC", False), ("disassembler", "nvdisasm", False), ("compile_kernel", "test kernel", False),
+        ("container_reader", "cuobjdump", True),
+    ],
+)  # fmt: skip
+def test_what_fails_names_the_extra_or_the_remedy_that_the_message_has(monkeypatch, call, name, ready):
+    remedy = 'pip install "x[static]", or see to CUDA_PATH'
+    for message, detail, advice in (
+        ("no such tool\nmany words", "no such tool", "pip install 'pytest-gpuperf[static]'"),
+        (f"no compiler (No module). Install it: {remedy}", "no compiler (No module)", remedy),
+    ):
+
+        def fail(*_: object, message: str = message) -> None:
+            raise GpuperfError(message)
+
+        monkeypatch.setattr(doctor, call, fail)
+        finding = examined()[name]
+        assert (finding.status, finding.detail, finding.advice) == ("missing", detail, advice)
+        assert is_ready("static", [finding]) == ready
+
+
+# --- counters ------------------------------------------------------------------------------------
+
+
+def test_ncu_and_its_reader(machine, monkeypatch):
+    def none() -> Ncu:
+        raise CountersUnavailable("no ncu", INSTALL)
+
+    monkeypatch.setattr(doctor, "find_ncu", none)
+    first, second, _ = doctor.probe_ncu(machine)
+    assert not is_ready("counters", [first])
+    assert "install Nsight Compute" in first.advice
+    assert second.advice == "pip install 'pytest-gpuperf[ncu]'"
+    monkeypatch.setattr(doctor, "find_ncu", lambda: Ncu(Path("/opt/ncu"), (2025, 3, 1, 0)))
+    machine.install("ncu-report", "2026.3.1", "ncu_report")
+    first, second, _ = doctor.probe_ncu(machine)
+    assert (first.status, first.detail, second.status) == ("ok", "2025.3.1.0 at /opt/ncu", "ok")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "capabilities", "status"),
+    [
+        ("RmProfilingAdminOnly: 0\n", "0000000000000000", "ok"),
+        ("RmProfilingAdminOnly: 1\n", "000001ffffffffff", "ok"),
+        ("RmProfilingAdminOnly: 1\n", "00000000a80425fb", "missing"),
+        ("", "000001ffffffffff", "missing"),
+    ],
+    ids=["open", "restricted, administrator", "restricted, container", "no driver"],
+)
+def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
+    machine.files[doctor.DRIVER_PARAMETERS] = parameters
+    machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
+    finding = doctor.probe_ncu(machine)[2]
+    assert finding.status == status
+    if parameters and status == "missing":
+        assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice
+        assert "--cap-add=SYS_ADMIN" in finding.advice
+
+
+# --- how findings read ---------------------------------------------------------------------------
+
+
+def test_text_has_a_line_per_finding_its_advice_and_a_closing_line():
+    """Only a required thing that is missing spoils an area."""
+    findings = [
+        ProbeResult("static", "NVRTC", "ok", "13.0.88"),
+        ProbeResult("time", "driver", "missing", "none", "install one", required=True),
+        ProbeResult("time", "CUPTI", "missing", "not installed", "pip install it"),
+        ProbeResult("counters", "ncu", "warn", "odd"),
+    ]
+    assert as_text(findings).splitlines() == [
+        f"pytest-gpuperf {__version__}",
+        "",
+        "Static evidence (registers, spills, occupancy; needs no GPU)",
+        "  ok       NVRTC   13.0.88",
+        "",
+        "Time",
+        "  missing  driver  none",
+        "                   -> install one",
+        "  missing  CUPTI   not installed",
+        "                   -> pip install it",
+        "",
+        "Counters (Nsight Compute)",
+        "  warn     ncu     odd",
+        "",
+        "Can be measured here: static yes, time no, counters yes",
+    ]
+    assert is_ready("time", findings[2:])
+
+
+def test_the_real_machine_says_what_is_there(tmp_path):
+    machine = HostMachine()
+    assert (machine.version("pytest"), machine.version("no-such-distribution")) == (pytest.__version__, None)
+    (tmp_path / "params").write_text("A: 1\n", encoding="utf-8")
+    assert (machine.read(str(tmp_path / "params")), machine.read(str(tmp_path / "none"))) == ("A: 1\n", "")

@@ -1,0 +1,37 @@
+"""Prose of README, docs and messages is plain, and each page is near the index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loaded_scripts import load_script
+
+SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "sentences.py")
+
+
+def test_prose_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    status = SCRIPT.main()
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A kernel is " + "very " * 40 + "slow.", "too long: A kernel is very"),
+        ("One is told from the other. `told`", "'told' in"),
+        ("Fine.\n\n| a | b |\n|---|---|\n| a | stands for b |\n", "'stands for' in"),
+    ],
+)
+def test_other_prose_is_red(
+    text: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "far.md"):
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(SCRIPT, "ROOT", tmp_path)
+    monkeypatch.setattr(SCRIPT, "DOCS", tmp_path / "docs")
+    assert SCRIPT.main() == 1
+    out = capsys.readouterr().out
+    assert out.count(found) == 1
+    assert out.endswith("far.md: more than two links away from the index\n")
